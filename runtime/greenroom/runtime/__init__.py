@@ -1,0 +1,57 @@
+"""Actors on trio that own their state in LMDB.
+
+An actor is addressed by (kind, key) and exists when it is addressed. It handles one
+message at a time; the effects of a message commit together or not at all; a reply
+leaves when everything it could have seen is on disk. The runtime knows neither MCP
+nor what a session is.
+
+    async with open_runtime(folder, actors=[Counter]) as runtime:
+        count = await runtime.ask(Address("counter", "visits"), Increment(by=1))
+"""
+
+from greenroom.runtime._actor import Actor as Actor
+from greenroom.runtime._actor import Message as Message
+from greenroom.runtime._actor import Slices as Slices
+from greenroom.runtime._actor import handles as handles
+from greenroom.runtime._address import Address as Address
+from greenroom.runtime._backup import BackupInfo as BackupInfo
+from greenroom.runtime._backup import VerifyReport as VerifyReport
+from greenroom.runtime._backup import restore as restore
+from greenroom.runtime._clock import Clock as Clock
+from greenroom.runtime._clock import SystemClock as SystemClock
+from greenroom.runtime._codec import PlainCodec as PlainCodec
+from greenroom.runtime._codec import RecordCodec as RecordCodec
+from greenroom.runtime._commit import Committer as Committer
+from greenroom.runtime._commit import InlineCommitter as InlineCommitter
+from greenroom.runtime._commit import ThreadCommitter as ThreadCommitter
+from greenroom.runtime._context import Context as Context
+from greenroom.runtime._errors import ActorFailedError as ActorFailedError
+from greenroom.runtime._errors import ActorSetAsideError as ActorSetAsideError
+from greenroom.runtime._errors import DeadlineExceededError as DeadlineExceededError
+from greenroom.runtime._errors import GreenroomError as GreenroomError
+from greenroom.runtime._errors import IdempotencyConflictError as IdempotencyConflictError
+from greenroom.runtime._errors import OverloadedError as OverloadedError
+from greenroom.runtime._errors import Refusal as Refusal
+from greenroom.runtime._errors import RuntimeClosedError as RuntimeClosedError
+from greenroom.runtime._errors import StorageFullError as StorageFullError
+from greenroom.runtime._errors import StoreDamagedError as StoreDamagedError
+from greenroom.runtime._errors import StoreError as StoreError
+from greenroom.runtime._errors import StoreFailedError as StoreFailedError
+from greenroom.runtime._errors import StoreOwnedError as StoreOwnedError
+from greenroom.runtime._errors import StoreTooNewError as StoreTooNewError
+from greenroom.runtime._errors import UnknownKindError as UnknownKindError
+from greenroom.runtime._mailbox import Idempotency as Idempotency
+from greenroom.runtime._options import RuntimeOptions as RuntimeOptions
+from greenroom.runtime._query import IndexReader as IndexReader
+from greenroom.runtime._query import Query as Query
+from greenroom.runtime._rows import Index as Index
+from greenroom.runtime._rows import Row as Row
+from greenroom.runtime._runtime import Runtime as Runtime
+from greenroom.runtime._runtime import open_runtime as open_runtime
+from greenroom.runtime._statistics import ActorStatistics as ActorStatistics
+from greenroom.runtime._statistics import CommitStatistics as CommitStatistics
+from greenroom.runtime._statistics import DispatcherStatistics as DispatcherStatistics
+from greenroom.runtime._statistics import MessageStatistics as MessageStatistics
+from greenroom.runtime._statistics import RuntimeStatistics as RuntimeStatistics
+from greenroom.runtime._supervision import Group as Group
+from greenroom.runtime._supervision import Strategy as Strategy

@@ -1,0 +1,104 @@
+"""What an actor is made of: messages, handlers, and the class that holds them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, get_args, get_origin
+
+import msgspec
+from greenroom.runtime._errors import UnknownKindError
+
+if TYPE_CHECKING:
+    from greenroom.runtime._address import Address
+    from greenroom.runtime._context import Context
+
+R = TypeVar("R")
+
+Slices = Generator[None, None, R]
+"""What a handler of long work returns: it yields whenever `Context.slice_over` says so."""
+
+
+class Message(msgspec.Struct, Generic[R], frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A request to one actor whose reply is an ``R``: subclass ``Message[int]`` and declare the fields.
+
+    It must survive msgpack, because tells, timers and idempotent answers are stored.
+    """
+
+    def question(self) -> tuple[Address, Message[Any]] | None:
+        """Return whom to ask what before this message is delivered, or None.
+
+        The supervisor asks first and puts the answer into `Context.answer`: a
+        check at that moment, not a lock.
+        """
+        return None
+
+
+def reply_type(message_type: type[Message[Any]]) -> Any:
+    """Return the ``R`` of a ``Message[R]`` subclass."""
+    for base in message_type.__mro__:
+        for generic in getattr(base, "__orig_bases__", ()):
+            if get_origin(generic) is Message:
+                return get_args(generic)[0]
+    name = message_type.__name__
+    raise TypeError(f"{name} does not say what it is answered with: derive it from Message[...]")
+
+
+S = TypeVar("S")
+N = TypeVar("N")
+Handler = Callable[[S, N, "Context"], "R | Slices[R]"]
+_HANDLES = "_greenroom_handles"
+
+
+def handles(message_type: type[Message[R]]) -> Callable[[Handler[S, N, R]], Handler[S, N, R]]:
+    """Mark a method as the handler of one message type.
+
+    A handler is an ordinary function ``(self, message, context) -> reply``; long
+    work is a generator (`Slices`). It does no I/O and reads no clock.
+    """
+
+    def mark(function: Handler[S, N, R]) -> Handler[S, N, R]:
+        setattr(function, _HANDLES, message_type)
+        return function
+
+    return mark
+
+
+class Actor:
+    """Base of every actor class: one instance per address, one message at a time.
+
+    Class attributes:
+        kind: The name of the kind, unique in a runtime.
+        size: An estimate of one resident instance, in bytes, unless `resident_bytes` is overridden.
+    """
+
+    kind: ClassVar[str]
+    size: ClassVar[int] = 1_000
+    handlers: ClassVar[Mapping[type[Message[Any]], str]] = {}
+
+    def __init_subclass__(cls) -> None:
+        """Collect the handlers by the message type that each is marked with."""
+        super().__init_subclass__()
+        own = {
+            getattr(member, _HANDLES): name for name, member in vars(cls).items() if hasattr(member, _HANDLES)
+        }
+        cls.handlers = {**cls.handlers, **own}
+
+    def activate(self, context: Context) -> None:
+        """Load what the handlers need from the store; called before the first message and after a failure."""
+
+    def resident_bytes(self) -> int:
+        """Return an estimate of this instance's memory, in bytes."""
+        return self.size
+
+
+def kinds_by_name(classes: tuple[type[Actor], ...]) -> dict[str, type[Actor]]:
+    """Return the classes by kind.
+
+    Raises:
+        UnknownKindError: two classes claim one kind.
+    """
+    table: dict[str, type[Actor]] = {}
+    for cls in classes:
+        if table.setdefault(cls.kind, cls) is not cls:
+            raise UnknownKindError(f"{cls!r} and {table[cls.kind]!r} both claim the kind {cls.kind!r}")
+    return table

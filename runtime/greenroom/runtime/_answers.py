@@ -1,0 +1,107 @@
+"""Exactly once, when asked: the first answer to an idempotent request is every answer.
+
+The answer is stored in the commit of the effects it answers for, so a crash
+leaves both or neither. A repeat that arrives while the first is still under way
+waits for it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+import msgspec
+import outcome
+from greenroom.runtime import _rows
+from greenroom.runtime._actor import reply_type
+from greenroom.runtime._errors import IdempotencyConflictError, Refusal
+from greenroom.runtime._store import INDEXES, Op
+
+if TYPE_CHECKING:
+    from greenroom.runtime._mailbox import Envelope, Idempotency, Result
+    from greenroom.runtime._store import Store
+
+TAG_BYTES = 16
+
+
+class Answers:
+    """Looks repeats up and stages first answers."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._under_way: dict[bytes, tuple[Envelope, list[Envelope]]] = {}
+
+    def admit(self, envelope: Envelope) -> Result | Waiting | None:
+        """Return a repeat's answer, `WAITING` when it must wait for the first request, None for a first."""
+        request = envelope.idempotency
+        assert request is not None
+        tag = _tag(request)
+        under_way = self._under_way.get(tag)
+        if under_way is not None:
+            first, repeats = under_way
+            if first.idempotency != request:
+                return outcome.Error(_conflict(request))
+            repeats.append(envelope)
+            return WAITING
+        payload = self._store.get(INDEXES, _rows.ANSWERS + tag)
+        if payload is None:
+            self._under_way[tag] = (envelope, [])
+            return None
+        answer = _rows.decode(payload, _rows.Answer)
+        if answer.fingerprint != request.fingerprint:
+            return outcome.Error(_conflict(request))
+        return _outcome(answer, envelope)
+
+    def rows(self, envelope: Envelope, result: Result, now: int) -> list[Op]:
+        """Return what stores ``result`` as the first answer, at ``now`` microseconds since 1970."""
+        request = envelope.idempotency
+        assert request is not None
+        tag = _tag(request)
+        if isinstance(result, outcome.Error):
+            refusal = result.error
+            assert isinstance(refusal, Refusal)
+            details = _rows.encode_json(refusal.details)
+            answer = _rows.Answer(request.fingerprint, details, refusal.code, refusal.sentence)
+        else:
+            answer = _rows.Answer(request.fingerprint, _rows.encode_json(result.value))
+        when = _rows.index_prefix(_rows.ANSWER_TIMES) + now.to_bytes(8) + tag
+        return [(INDEXES, _rows.ANSWERS + tag, _rows.encode(answer)), (INDEXES, when, b"")]
+
+    def settled(self, envelope: Envelope) -> list[Envelope]:
+        """Return the repeats that wait for ``envelope``, which is over now, whichever way."""
+        assert envelope.idempotency is not None
+        tag = _tag(envelope.idempotency)
+        first, repeats = self._under_way.get(tag, (None, []))
+        if first is not envelope:
+            return []
+        del self._under_way[tag]
+        return repeats
+
+
+class Waiting:
+    """Marks a repeat that waits for the first request's answer."""
+
+
+WAITING = Waiting()
+
+
+def expired_answer(time_key: bytes) -> bytes:
+    """Return the key of the answer whose row in the index of answer times is ``time_key``."""
+    return _rows.ANSWERS + time_key[-TAG_BYTES:]
+
+
+def _tag(request: Idempotency) -> bytes:
+    return hashlib.blake2b(f"{request.scope}\0{request.key}".encode(), digest_size=TAG_BYTES).digest()
+
+
+def _conflict(request: Idempotency) -> IdempotencyConflictError:
+    return IdempotencyConflictError(
+        f"the idempotency key {request.key!r} was used before with other arguments; "
+        "use a new key for a new request"
+    )
+
+
+def _outcome(answer: _rows.Answer, envelope: Envelope) -> Result:
+    if answer.refusal:
+        return outcome.Error(Refusal(answer.refusal, answer.sentence, **msgspec.json.decode(answer.body)))
+    return outcome.Value(msgspec.json.decode(answer.body, type=reply_type(type(envelope.message))))

@@ -1,0 +1,225 @@
+"""What a handler may use: its own records, shared rows, tells, timers; nothing else.
+
+A `Context` stages effects; the kernel commits them together when the handler
+returns and forgets them when it raises. Reads see what this message staged, then
+what earlier messages of the actor staged and is still on its way to disk, then
+the store.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+from greenroom.runtime import _rows
+from greenroom.runtime._errors import UnknownKindError
+from greenroom.runtime._store import ACTORS, INDEXES, Op
+
+if TYPE_CHECKING:
+    from greenroom.runtime._actor import Message
+    from greenroom.runtime._address import Address
+    from greenroom.runtime._rows import Index
+    from greenroom.runtime._store import Store
+
+T = TypeVar("T")
+Overlay = dict[bytes, tuple[int, bytes | None]]
+"""Own records on their way to disk: full key -> (number of the work, payload or None for a delete)."""
+
+
+class Domain:
+    """What all contexts of one runtime share."""
+
+    def __init__(
+        self,
+        store: Store,
+        indexes: Mapping[str, Index],
+        randomness: random.Random,
+        slice_over: Callable[[], bool],
+    ) -> None:
+        self.store = store
+        self.indexes = indexes
+        self.random = randomness
+        self.slice_over = slice_over
+        self.last_outbox_number = 0
+
+
+class Context:
+    """Everything that a handler may use while it handles one message.
+
+    Attributes:
+        address: The actor's own address.
+        principal: Who sent the message, as the sender stated it; None for tells and timers.
+        answer: The answer to the message's `Message.question`, else None.
+        now: The wall clock in microseconds since 1970 UTC, the same throughout the message.
+    """
+
+    __slots__ = ("_domain", "_overlay", "_prefix", "_tag", "address", "answer", "effects", "now", "principal")
+
+    def __init__(
+        self,
+        domain: Domain,
+        address: Address,
+        prefix: bytes,
+        overlay: Overlay,
+        principal: Any,
+        answer: Any,
+        now: int,
+    ) -> None:
+        self._domain = domain
+        self._prefix = prefix
+        self._overlay = overlay
+        self._tag: bytes | None = None
+        self.address = address
+        self.principal = principal
+        self.answer = answer
+        self.now = now
+        self.effects = Staged()
+
+    @property
+    def random(self) -> random.Random:
+        """The runtime's source of randomness."""
+        return self._domain.random
+
+    def slice_over(self) -> bool:
+        """Return whether a generator handler should yield now, so that others get the event loop."""
+        return self._domain.slice_over()
+
+    def get(self, key: bytes, of: type[T]) -> T | None:
+        """Return the own record at ``key`` (at most 200 bytes), or None."""
+        payload = self._read(self._prefix + _rows.OWN + key)
+        return None if payload is None else _rows.decode(payload, of)
+
+    def scan(
+        self, of: type[T], *, prefix: bytes = b"", start: bytes | None = None, reverse: bool = False
+    ) -> Iterator[tuple[bytes, T]]:
+        """Yield the own records whose key begins with ``prefix``, in key order.
+
+        Args:
+            of: The type of the records.
+            prefix: What the keys begin with.
+            start: The first key wanted, inclusive; with ``reverse`` the highest.
+            reverse: From the highest key down.
+        """
+        own = self._prefix + _rows.OWN
+        cut = len(own)
+        first = None if start is None else own + start
+        stored = self._domain.store.scan(ACTORS, own + prefix, start=first, reverse=reverse)
+        pending = {
+            key: payload for key, (_, payload) in self._overlay.items() if key.startswith(own + prefix)
+        }
+        pending.update(
+            (key, payload) for key, payload in self.effects.own.items() if key.startswith(own + prefix)
+        )
+        if first is not None:
+            pending = {
+                key: payload
+                for key, payload in pending.items()
+                if (key <= first if reverse else key >= first)
+            }
+        for key, payload in _merged(stored, pending, reverse=reverse) if pending else stored:
+            yield key[cut:], _rows.decode(payload, of)
+
+    def put(self, key: bytes, value: Any) -> None:
+        """Stage ``value`` (anything msgspec encodes) as the own record at ``key`` (at most 200 bytes)."""
+        self._stage(self._prefix + _rows.OWN + _rows.check_key("a record's key", key), _rows.encode(value))
+
+    def delete(self, key: bytes) -> None:
+        """Stage the removal of the own record at ``key``; a missing one is no error."""
+        self._stage(self._prefix + _rows.OWN + key, None)
+
+    def put_row(self, index: str, sort_key: bytes, value: Any) -> None:
+        """Stage a row of a shared index under (``sort_key``, this actor); a sort key takes 200 bytes."""
+        record = _rows.RowRecord(self.address.kind, self.address.key, msgspec.Raw(_rows.encode(value)))
+        self.effects.ops.append((INDEXES, self._row_key(index, sort_key), _rows.encode(record)))
+
+    def delete_row(self, index: str, sort_key: bytes) -> None:
+        """Stage the removal of this actor's row at ``sort_key`` of a shared index."""
+        self.effects.ops.append((INDEXES, self._row_key(index, sort_key), None))
+
+    def tell(self, address: Address, message: Message[Any]) -> None:
+        """Stage a message that another actor gets after the commit, also when the process dies between."""
+        self._domain.last_outbox_number += 1
+        key = _rows.OUTBOX + self._domain.last_outbox_number.to_bytes(8)
+        parcel = _rows.Parcel(address.kind, address.key, type(message).__name__, _rows.encode_json(message))
+        self.effects.ops.append((INDEXES, key, _rows.encode(parcel)))
+        self.effects.tells.append((key, address, message))
+
+    def set_timer(self, name: str, due: int, message: Message[Any]) -> None:
+        """Stage a message to this actor itself at ``due`` (microseconds since 1970); one timer a name."""
+        self.cancel_timer(name)
+        parcel = _rows.Parcel(*self.address, type(message).__name__, _rows.encode_json(message), name, due)
+        self.effects.ops.append((INDEXES, _rows.timer_key(due, self.address, name), _rows.encode(parcel)))
+        self._stage(self._prefix + _rows.TIMER_BY_NAME + name.encode(), due.to_bytes(8))
+        self.effects.next_due = min(due, self.effects.next_due or due)
+
+    def cancel_timer(self, name: str) -> None:
+        """Stage the removal of the timer ``name``; a missing one is no error."""
+        due = self.timer_due(name)
+        if due is not None:
+            self._stage(self._prefix + _rows.TIMER_BY_NAME + name.encode(), None)
+            self.effects.ops.append((INDEXES, _rows.timer_key(due, self.address, name), None))
+
+    def timer_due(self, name: str) -> int | None:
+        """Return when the timer ``name`` is due (microseconds since 1970), or None when none is set."""
+        payload = self._read(self._prefix + _rows.TIMER_BY_NAME + name.encode())
+        return None if payload is None else int.from_bytes(payload)
+
+    def use_reserve(self) -> None:
+        """Let this message's effects use the space kept back for deletes, expiry and audit."""
+        self.effects.reserve = True
+
+    def _read(self, key: bytes) -> bytes | None:
+        staged = self.effects.own
+        if key in staged:
+            return staged[key]
+        pending = self._overlay.get(key)
+        return pending[1] if pending is not None else self._domain.store.get(ACTORS, key)
+
+    def _stage(self, key: bytes, payload: bytes | None) -> None:
+        self.effects.own[key] = payload
+
+    def _row_key(self, index: str, sort_key: bytes) -> bytes:
+        if index not in self._domain.indexes:
+            raise UnknownKindError(f"no index {index!r} was given to open_runtime")
+        if self._tag is None:
+            self._tag = _rows.address_tag(self.address)
+        return _rows.index_prefix(index) + _rows.check_key("a row's sort key", sort_key) + self._tag
+
+
+class Staged:
+    """The effects of one message, until the kernel commits or forgets them."""
+
+    __slots__ = ("next_due", "ops", "own", "reserve", "tells")
+
+    def __init__(self) -> None:
+        self.own: dict[bytes, bytes | None] = {}
+        self.ops: list[Op] = []
+        self.tells: list[tuple[bytes, Address, Message[Any]]] = []
+        self.next_due: int | None = None
+        self.reserve = False
+
+    def __bool__(self) -> bool:
+        return bool(self.own or self.ops)
+
+    def all_ops(self) -> list[Op]:
+        """Return everything to be written, own records first."""
+        return [(ACTORS, key, payload) for key, payload in self.own.items()] + self.ops
+
+
+def _merged(
+    stored: Iterator[tuple[bytes, bytes]], pending: dict[bytes, bytes | None], *, reverse: bool
+) -> Iterator[tuple[bytes, bytes]]:
+    """Yield stored records in key order, with pending puts and deletes laid over them."""
+    waiting = sorted(pending, reverse=not reverse)  # the next one is at the end
+    for key, payload in stored:
+        while waiting and (waiting[-1] > key if reverse else waiting[-1] < key):
+            fresh = waiting.pop()
+            if (added := pending[fresh]) is not None:
+                yield fresh, added
+        if key not in pending:
+            yield key, payload
+    for fresh in reversed(waiting):
+        if (added := pending[fresh]) is not None:
+            yield fresh, added

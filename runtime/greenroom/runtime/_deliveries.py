@@ -1,0 +1,181 @@
+"""Messages that live in the store: tells after their sender's commit, timers when they are due.
+
+Each is a row that only the commit handling it removes, so it is handed over at
+least once across a crash and handled once: a row that is gone is not handled again.
+The rows are the truth; this module only remembers which of them it has handed over.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import trio
+from greenroom.runtime import _rows
+from greenroom.runtime._address import Address
+from greenroom.runtime._errors import ActorSetAsideError, OverloadedError, RuntimeClosedError
+from greenroom.runtime._mailbox import Envelope
+from greenroom.runtime._pipeline import Effects
+from greenroom.runtime._store import ACTORS, INDEXES, Op
+
+if TYPE_CHECKING:
+    from greenroom.runtime._actor import Actor, Message
+    from greenroom.runtime._clock import Clock
+    from greenroom.runtime._kernel import Kernel
+    from greenroom.runtime._pipeline import Pipeline
+    from greenroom.runtime._store import Store
+
+logger = logging.getLogger(__name__)
+
+LOOK_AGAIN_SECONDS = 30.0
+"""The longest sleep between two looks at the timers, because the wall clock may jump."""
+
+BACKLOG_SECONDS = 0.25
+BATCH = 256
+
+
+class Deliveries:
+    """Hands stored messages over and buries those that cannot be handled."""
+
+    def __init__(
+        self, store: Store, kinds: Mapping[str, type[Actor]], kernel: Kernel, pipeline: Pipeline, clock: Clock
+    ) -> None:
+        self._store = store
+        self._messages = {
+            (kind, message.__name__): message for kind, actor in kinds.items() for message in actor.handlers
+        }
+        self._kernel = kernel
+        self._pipeline = pipeline
+        self._clock = clock
+        self._handed_over: set[bytes] = set()
+        self._behind: set[Address] = set()  # addresses with a tell that its mailbox did not take
+        self._look = trio.Event()
+        self._next_due: int | None = 0
+        self.fired = 0
+        self.dead_letters = 0
+
+    def hand_over(self, row: bytes, address: Address, message: Message[Any]) -> None:
+        """Deliver a tell that was just committed, unless earlier ones to that actor still wait."""
+        if address in self._behind:
+            return
+        self._handed_over.add(row)
+        if not self._deliver(address, Envelope(message, row=row)):
+            self._behind.add(address)
+            self._look.set()
+
+    def expect(self, due: int) -> None:
+        """Take note of a timer that was just committed, due in microseconds since 1970."""
+        if self._next_due is None or due < self._next_due:
+            self._next_due = due
+            self._look.set()
+
+    def redeliver(self) -> None:
+        """Look at every stored message again: an actor that refused its own may take them now."""
+        self._next_due = 0
+        self._recover()
+        self._look.set()
+
+    def finished(self, row: bytes) -> None:
+        """Forget a message that is over."""
+        self._handed_over.discard(row)
+
+    def bury(self, envelope: Envelope, reason: str) -> None:
+        """Move a stored message to the dead letters, because it cannot be handled."""
+        assert envelope.row is not None
+        assert envelope.cell is not None
+        parcel = _parcel(envelope.cell.address, envelope.message, reason)
+        extra: list[Op] = []
+        if envelope.timer is not None:
+            name, _ = envelope.timer
+            extra.append((ACTORS, envelope.cell.prefix + _rows.TIMER_BY_NAME + name.encode(), None))
+        self._bury(envelope.row, parcel, extra)
+
+    async def run(self) -> None:
+        """Hand over what an earlier process left, then timers as they become due, for ever."""
+        self._recover()
+        while True:
+            self._fire()
+            if self._behind:
+                self._recover()
+            with trio.move_on_after(self._patience()):
+                await self._look.wait()
+            self._look = trio.Event()
+
+    def _patience(self) -> float:
+        if self._behind:
+            return BACKLOG_SECONDS
+        if self._next_due is None:
+            return LOOK_AGAIN_SECONDS
+        return min(max(0.0, (self._next_due - self._clock.now()) / 1e6), LOOK_AGAIN_SECONDS)
+
+    def _recover(self) -> None:
+        """Deliver the tells in the store that nobody has handed over, each actor's in order."""
+        self._behind.clear()
+        for row, payload in self._store.scan(INDEXES, _rows.OUTBOX):
+            if row in self._handed_over:
+                continue
+            parcel = _rows.decode(payload, _rows.Parcel)
+            address = Address(parcel.kind, parcel.key)
+            message = self._unpack(row, parcel)
+            if message is not None and address not in self._behind:
+                self._handed_over.add(row)
+                if not self._deliver(address, Envelope(message, row=row)):
+                    self._behind.add(address)
+
+    def _fire(self) -> None:
+        """Deliver the timers that are due, and note when the next one is."""
+        now = self._clock.now()
+        self._next_due = None
+        for handled, (row, payload) in enumerate(self._store.scan(INDEXES, _rows.TIMERS)):
+            due = int.from_bytes(row[len(_rows.TIMERS) : len(_rows.TIMERS) + 8])
+            if due > now or handled >= BATCH:
+                self._next_due = due
+                return
+            if row in self._handed_over:
+                continue
+            parcel = _rows.decode(payload, _rows.Parcel)
+            message = self._unpack(row, parcel)
+            if message is not None:
+                self._handed_over.add(row)
+                envelope = Envelope(message, row=row, timer=(parcel.name, parcel.due))
+                self.fired += self._deliver(Address(parcel.kind, parcel.key), envelope)
+
+    def _deliver(self, address: Address, envelope: Envelope) -> bool:
+        try:
+            self._kernel.deliver(address, envelope)
+        except (OverloadedError, ActorSetAsideError, RuntimeClosedError) as error:
+            assert envelope.row is not None
+            self._handed_over.discard(envelope.row)
+            # An actor set aside gets its messages when it is let in again, a closing runtime at its next start.
+            return not isinstance(error, OverloadedError)
+        return True
+
+    def _unpack(self, row: bytes, parcel: _rows.Parcel) -> Message[Any] | None:
+        """Return the stored message, or bury one that this program does not know."""
+        message_type = self._messages.get((parcel.kind, parcel.message))
+        reason = f"no {parcel.kind!r} actor handles {parcel.message}"
+        if message_type is not None:
+            try:
+                message: Message[Any] = msgspec.json.decode(parcel.body, type=message_type)
+            except msgspec.DecodeError as error:
+                reason = f"{parcel.message}: {error}"
+            else:
+                return message
+        self._handed_over.add(row)
+        self._bury(row, msgspec.structs.replace(parcel, reason=reason), [])
+        return None
+
+    def _bury(self, row: bytes, parcel: _rows.Parcel, extra: list[Op]) -> None:
+        self.dead_letters += 1
+        logger.error("dead letter: %s to %s/%s: %s", parcel.message, parcel.kind, parcel.key, parcel.reason)
+        number = self._pipeline.next_number()
+        key = _rows.DEAD + self._clock.now().to_bytes(8) + number.to_bytes(8)
+        ops: list[Op] = [(INDEXES, row, None), (INDEXES, key, _rows.encode(parcel)), *extra]
+        self._pipeline.add(Effects(number, None, ops, reserve=True))
+        self._pipeline.flush()
+
+
+def _parcel(address: Address, message: Message[Any], reason: str) -> _rows.Parcel:
+    return _rows.Parcel(*address, type(message).__name__, _rows.encode_json(message), reason=reason)

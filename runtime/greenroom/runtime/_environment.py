@@ -1,0 +1,132 @@
+"""Opening the LMDB environment of a store, and telling in our words what LMDB says."""
+
+from __future__ import annotations
+
+import errno
+import os
+import tempfile
+from typing import TYPE_CHECKING, Final
+
+import lmdb
+from greenroom.runtime._errors import StorageFullError, StoreDamagedError, StoreError, StoreTooNewError
+from greenroom.runtime._folder import (
+    DATA_FILE,
+    FILE_MODE,
+    LMDB_LOCK_FILE,
+    NO_ROOM,
+    create_file,
+    sync_file,
+    sync_folder,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TABLES: Final = (b"actors", b"indexes", b"meta")
+ACTORS: Final = 0
+INDEXES: Final = 1
+META: Final = 2
+
+FORMAT_VERSION: Final = 1
+FORMAT_KEY: Final = b"greenroom.format"  # in LMDB's unnamed table, unsealed: it is read before any codec is
+
+MIN_SIZE: Final = 1 << 20
+MAX_READERS: Final = 4096
+REMEDY: Final = "see what is damaged with `greenroom verify`, then bring back a backup with `greenroom restore`"
+
+
+def open_environment(folder: Path, *, max_size: int, sync: bool) -> lmdb.Environment:
+    """Open ``greenroom.mdb`` in ``folder`` for writing, made durable if it is new.
+
+    Raises:
+        OSError, lmdb.Error: see `store_error`.
+        StoreDamagedError: it is an LMDB file of something else.
+        StoreTooNewError: a newer program wrote it.
+    """
+    path = folder / DATA_FILE
+    new = not path.exists()
+    create_file(path)
+    environment = lmdb.open(
+        os.fspath(path),
+        subdir=False,
+        map_size=max_size - max_size % os.sysconf("SC_PAGE_SIZE"),
+        mode=FILE_MODE,
+        sync=sync,
+        metasync=sync,
+        max_dbs=len(TABLES),
+        max_readers=MAX_READERS,
+        max_spare_txns=1,
+    )
+    try:
+        # By name: opening and closing LMDB's lock file would lose LMDB's locks.
+        (folder / LMDB_LOCK_FILE).chmod(FILE_MODE)
+        environment.reader_check()
+        with environment.begin(write=True) as transaction:
+            version = check_format(transaction, path)
+            if version is None:
+                transaction.put(FORMAT_KEY, b"%d" % FORMAT_VERSION)
+        for name in TABLES:
+            environment.open_db(name)
+        if new:
+            sync_file(path)
+            sync_folder(folder)
+            sync_folder(folder.parent)
+    except BaseException:
+        environment.close()
+        raise
+    return environment
+
+
+def check_format(transaction: lmdb.Transaction[bytes], path: Path) -> int | None:
+    """Return the store's format version, None for a file with nothing in it.
+
+    Raises:
+        StoreDamagedError: it is an LMDB file of something else.
+        StoreTooNewError: the version is newer than this program's.
+    """
+    found = transaction.get(FORMAT_KEY)
+    if found is None and transaction.stat()["entries"] == 0:
+        return None
+    if found is None or not found.isdigit():
+        raise StoreDamagedError(f"{path} is no Greenroom store, or its format record is damaged; {REMEDY}")
+    if int(found) > FORMAT_VERSION:
+        raise StoreTooNewError(
+            f"{path} has store format {int(found)} and this program reads up to {FORMAT_VERSION}; "
+            "upgrade Greenroom (nothing was changed)"
+        )
+    return int(found)
+
+
+def store_error(error: lmdb.Error | OSError, what: str) -> StoreError:
+    """Return ``error`` as ours, ``what`` having gone wrong."""
+    if isinstance(error, OSError):
+        no_room = error.errno in NO_ROOM
+        sentence = f"{what}: {error.strerror or error}"
+    else:
+        no_room = error.code in NO_ROOM or isinstance(error, lmdb.MapFullError)
+        sentence = f"{what}: {error}"
+    if no_room:
+        return StorageFullError(sentence)
+    if isinstance(error, (lmdb.CorruptedError, lmdb.InvalidError, lmdb.PageNotFoundError)):
+        return StoreDamagedError(f"{sentence}; {REMEDY}")
+    return StoreError(sentence)
+
+
+def is_want_of_room(error: lmdb.Error, folder: Path, size: int) -> bool:
+    """Say whether a transaction of about ``size`` bytes failed for want of space.
+
+    LMDB says EIO, too, when a write came to the end of the disk midway, so after
+    an EIO the disk itself is asked, with a file that is gone again.
+    """
+    if isinstance(error, (lmdb.MapFullError, lmdb.TxnFullError)) or error.code in NO_ROOM:
+        return True
+    if error.code != errno.EIO:
+        return False
+    left = MIN_SIZE + 2 * size
+    try:
+        with tempfile.TemporaryFile(dir=folder, buffering=0) as probe:
+            while left > 0:
+                left -= probe.write(bytes(min(left, MIN_SIZE)))
+    except OSError as failure:
+        return failure.errno in NO_ROOM
+    return False

@@ -1,0 +1,120 @@
+"""Everything the runtime raises on purpose.
+
+One base, few leaves. A leaf says who is at fault and what remains true: whether
+the work was begun, and whether a repeat can help.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class GreenroomError(Exception):
+    """Base of every error that Greenroom raises on purpose."""
+
+
+class Refusal(GreenroomError):  # noqa: N818  an answer, not a fault
+    """A handler's own "no": a domain error that is an answer, not a fault.
+
+    Raise it in a handler *before* changing state or staging effects; the asker
+    gets it, the actor lives on. (A handler that raises anything else is rolled
+    back and its asker gets `ActorFailedError`.)
+
+    Args:
+        code: A constant such as ``SESSION_NOT_FOUND``, stable across releases.
+        sentence: What was wrong, with which value, and what to do.
+        details: JSON-ready particulars for programs.
+    """
+
+    def __init__(self, code: str, sentence: str, **details: Any) -> None:
+        super().__init__(sentence)
+        self.code = code
+        self.sentence = sentence
+        self.details = details
+
+
+class ActorFailedError(GreenroomError):
+    """The handler raised; its effects were rolled back and the actor is rebuilt.
+
+    Unlike `Refusal` this is a fault of the actor's code. A repeat finds a fresh actor.
+    """
+
+
+class ActorSetAsideError(GreenroomError):
+    """The actor failed too often and is set aside until `Runtime.readmit` lets it in again.
+
+    Unlike `ActorFailedError` nothing was run: a repeat gets this same answer.
+    """
+
+
+class OverloadedError(GreenroomError):
+    """The actor's mailbox is full; nothing was begun.
+
+    Args:
+        address: The actor whose mailbox is full.
+        retry_after_ms: When a repeat is worth while, in milliseconds.
+    """
+
+    def __init__(self, address: object, retry_after_ms: int) -> None:
+        super().__init__(f"the mailbox of {address} is full; repeat in {retry_after_ms} ms")
+        self.retry_after_ms = retry_after_ms
+
+
+class DeadlineExceededError(GreenroomError):
+    """The deadline passed before the work was begun; nothing was done.
+
+    Work that was begun commits whole or not at all, and then the caller's own
+    cancel scope ends the wait (`trio.TooSlowError`, `trio.Cancelled`).
+    """
+
+
+class RuntimeClosedError(GreenroomError):
+    """*You* (or a signal) closed the runtime; messages not yet begun were not begun."""
+
+
+class UnknownKindError(GreenroomError):
+    """No actor class of that kind, or no handler for that message, was given to `open_runtime`."""
+
+
+class IdempotencyConflictError(GreenroomError):
+    """The idempotency key was used before with other arguments. Use a new key for a new request."""
+
+
+class StoreError(GreenroomError):
+    """Base of what goes wrong between the runtime and its folder."""
+
+
+class StorageFullError(StoreError):
+    """The map or the disk has no room for this write; reads, deletes and expiry still work."""
+
+
+class StoreOwnedError(StoreError):
+    """Another process owns the folder.
+
+    Args:
+        folder: The folder of the store.
+        pid: The owner's process id, 0 when it could not be read.
+    """
+
+    def __init__(self, folder: object, pid: int) -> None:
+        owner = f"process {pid}" if pid else "another process"
+        super().__init__(
+            f"{folder} is in use by {owner}; stop that process, or choose another folder with --data"
+        )
+        self.pid = pid
+
+
+class StoreDamagedError(StoreError):
+    """The structure or a record's checksum is wrong. Run `greenroom verify`, then `greenroom restore`."""
+
+
+class StoreTooNewError(StoreError):
+    """The store was written by a newer Greenroom. Upgrade this program; the data is untouched."""
+
+
+class StoreFailedError(StoreError):
+    """A commit failed for another reason than space, so nothing more is answered.
+
+    The process must end; the next start goes by what is on disk. Unlike
+    `StorageFullError` no request may be repeated in this process.
+    """

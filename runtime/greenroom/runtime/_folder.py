@@ -1,0 +1,137 @@
+"""The folder of a store: what it may be, who may read it, and how its files reach the disk.
+
+Knows nothing of LMDB and nothing of ownership.
+"""
+
+from __future__ import annotations
+
+import sys
+
+if sys.platform not in ("linux", "darwin"):
+    raise ImportError(f"Greenroom runs on Linux and macOS; it does not know {sys.platform}")
+
+import errno
+import fcntl
+import os
+import re
+from pathlib import Path
+from typing import Final
+
+import psutil  # type: ignore[import-untyped]  # psutil carries no types
+from greenroom.runtime._errors import StorageFullError, StoreError
+
+DATA_FILE: Final = "greenroom.mdb"
+LMDB_LOCK_FILE: Final = "greenroom.mdb-lock"
+OWNER_FILE: Final = "owner.lock"
+UNCLEAN_FILE: Final = "unclean"
+
+FOLDER_MODE: Final = 0o700
+FILE_MODE: Final = 0o600
+
+NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+"""How a disk, a quota and a file size limit say that there is no room."""
+
+# On these the locks or the shared memory map hold on one machine only (9p is how WSL mounts Windows' disks).
+# The names are those of the kernels, without the "fuse." that goes before some of them.
+_REMOTE: Final = re.compile(
+    r"9p|acfs|afpfs|afs|beegfs|ceph|cifs|coda|davfs2?|gcsfuse|gfs2?|glusterfs|goofys|gpfs|grpcfuse|gvfsd-fuse|lustre"
+    r"|ncpfs|nfs4?|ocfs2|osxfs|prl_fs|rclone|s3fs|smb[23]|smbfs|sshfs|vboxsf|vmhgfs(-fuse)?|webdav(fs)?"
+)
+
+
+def prepare_folder(folder: Path, *, create: bool = True) -> Path:
+    """Make sure that ``folder`` can hold a store, and return its real path.
+
+    A missing folder is made. One that exists must be empty or hold a store, so that
+    a mistyped ``--data`` never changes the mode of someone's home.
+
+    Raises:
+        StoreError: it cannot hold one; the sentence says why.
+        StorageFullError: the disk has no room for a folder.
+    """
+    folder = Path(os.path.realpath(folder))
+    try:
+        if not folder.exists():
+            if not create:
+                raise StoreError(f"there is no store at {folder}")
+            refuse_remote(folder)
+            _make(folder)
+        entries = {entry.name for entry in os.scandir(folder)}
+        if not entries & {DATA_FILE, OWNER_FILE}:
+            if not create:
+                raise StoreError(f"there is no store in {folder}")
+            if entries - {"lost+found"}:
+                raise StoreError(
+                    f"{folder} holds other things and no Greenroom store; "
+                    "choose an empty or a new folder with --data"
+                )
+        refuse_remote(folder)
+        folder.chmod(FOLDER_MODE)
+    except OSError as error:
+        raise folder_error(error, f"{folder} cannot hold a store") from error
+    return folder
+
+
+def _make(folder: Path) -> None:
+    missing = [parent for parent in folder.parents if not parent.exists()]
+    for parent in reversed(missing):
+        parent.mkdir(exist_ok=True)
+        sync_folder(parent.parent)
+    folder.mkdir(FOLDER_MODE, exist_ok=True)
+    sync_folder(folder.parent)
+
+
+def refuse_remote(folder: Path) -> None:
+    """Refuse a file system on which locks and memory maps hold on one machine only.
+
+    Raises:
+        StoreError: the folder, which need not exist yet, lies on one.
+    """
+    best, kind = "", ""
+    for partition in psutil.disk_partitions(all=True):
+        mount = partition.mountpoint
+        # The later of two mounts on one place hides the earlier.
+        if len(mount) >= len(best) and folder.is_relative_to(mount):
+            best, kind = mount, partition.fstype
+    if _REMOTE.fullmatch(kind.lower().removeprefix("fuse.")):
+        raise StoreError(
+            f"{folder} lies on {kind} (mounted at {best}), where neither locks nor shared memory are sure; "
+            "choose a folder on a local disk with --data"
+        )
+
+
+def create_file(path: Path) -> None:
+    """Create ``path`` empty with mode 0600 whatever the umask, or narrow the mode of an existing one."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, FILE_MODE)
+    try:
+        os.fchmod(descriptor, FILE_MODE)
+    finally:
+        os.close(descriptor)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in ``folder`` durable."""
+    sync_file(folder, os.O_RDONLY | os.O_DIRECTORY)
+
+
+def sync_file(path: Path, flags: int = os.O_RDONLY) -> None:
+    """Make the bytes of ``path`` durable."""
+    descriptor = os.open(path, flags | os.O_CLOEXEC)
+    try:
+        sync_descriptor(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def sync_descriptor(descriptor: int) -> None:
+    """Make the bytes of an open file durable."""
+    if sys.platform == "darwin":
+        fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)  # there, fsync stops at the drive's own cache
+    else:
+        os.fsync(descriptor)
+
+
+def folder_error(error: OSError, what: str) -> StoreError:
+    """Return ``error`` as ours, ``what`` having gone wrong."""
+    sentence = f"{what}: {error.strerror or error}"
+    return StorageFullError(sentence) if error.errno in NO_ROOM else StoreError(sentence)

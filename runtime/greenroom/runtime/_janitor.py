@@ -1,0 +1,71 @@
+"""Removes what outlived its time: rows of indexes with a ttl, answers to idempotent requests, idle actors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import trio
+from greenroom.runtime import _rows
+from greenroom.runtime._answers import expired_answer
+from greenroom.runtime._pipeline import Effects
+from greenroom.runtime._store import INDEXES, Op
+
+if TYPE_CHECKING:
+    from greenroom.runtime._clock import Clock
+    from greenroom.runtime._pipeline import Pipeline
+    from greenroom.runtime._residency import Residents
+    from greenroom.runtime._rows import Index
+    from greenroom.runtime._store import Store
+
+ROUND_SECONDS = 60.0
+BATCH = 500
+DEAD_LETTER_TTL = 7 * 86_400 * 1_000_000
+
+
+class Janitor:
+    """Goes round once a minute, in batches small enough to disturb nobody."""
+
+    def __init__(
+        self,
+        store: Store,
+        indexes: Iterable[Index],
+        answers_ttl: int,
+        pipeline: Pipeline,
+        residents: Residents,
+        clock: Clock,
+    ) -> None:
+        self._store = store
+        self._times = {
+            _rows.index_prefix(index.name): index.ttl for index in indexes if index.ttl is not None
+        }
+        self._times[_rows.index_prefix(_rows.ANSWER_TIMES)] = answers_ttl
+        self._times[_rows.DEAD] = DEAD_LETTER_TTL
+        self._pipeline = pipeline
+        self._residents = residents
+        self._clock = clock
+        self.removed = 0
+
+    async def run(self) -> None:
+        """Remove expired rows and passivate idle actors, for ever."""
+        while True:
+            for prefix, ttl in self._times.items():
+                while self._sweep(prefix, self._clock.now() - ttl) == BATCH:
+                    await self._pipeline.landed()
+            await trio.sleep(min(ROUND_SECONDS, self._residents.passivate_idle()))
+
+    def _sweep(self, prefix: bytes, oldest: int) -> int:
+        """Remove a batch of the rows from before ``oldest``, in microseconds since 1970; return how many."""
+        if oldest <= 0:
+            return 0
+        end = prefix + oldest.to_bytes(8)
+        expired = [key for key, _ in islice(self._store.scan(INDEXES, prefix), BATCH) if key < end]
+        if expired:
+            ops: list[Op] = [(INDEXES, key, None) for key in expired]
+            if prefix == _rows.index_prefix(_rows.ANSWER_TIMES):
+                ops += [(INDEXES, expired_answer(key), None) for key in expired]
+            self._pipeline.add(Effects(self._pipeline.next_number(), None, ops, reserve=True))
+            self._pipeline.flush()
+            self.removed += len(expired)
+        return len(expired)

@@ -1,0 +1,435 @@
+"""From a mailbox through a handler to a reply.
+
+Invariants:
+- A reply leaves when every work that it could have seen is on disk: its own, or else
+  the cell's newest one.
+- Whatever ran on state that could not be committed fails with the same error.
+- A stored message (a tell, a timer) leaves the store in the commit that handles it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter, deque
+from collections.abc import Generator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import outcome
+import trio
+from greenroom.runtime._answers import Answers, Waiting
+from greenroom.runtime._context import Context
+from greenroom.runtime._dispatcher import Dispatcher
+from greenroom.runtime._errors import (
+    ActorFailedError,
+    ActorSetAsideError,
+    DeadlineExceededError,
+    OverloadedError,
+    Refusal,
+    RuntimeClosedError,
+    StoreError,
+    UnknownKindError,
+)
+from greenroom.runtime._mailbox import Cell, Envelope, Result, Running
+from greenroom.runtime._pipeline import Effects
+from greenroom.runtime._residency import Residents
+from greenroom.runtime._store import INDEXES
+from greenroom.runtime._supervision import Group, SetAside, decide, recent, restarted_kinds
+
+if TYPE_CHECKING:
+    from greenroom.runtime._actor import Actor
+    from greenroom.runtime._address import Address
+    from greenroom.runtime._clock import Clock
+    from greenroom.runtime._context import Domain
+    from greenroom.runtime._deliveries import Deliveries
+    from greenroom.runtime._options import RuntimeOptions
+    from greenroom.runtime._pipeline import Pipeline
+
+logger = logging.getLogger(__name__)
+
+RETRY_AFTER_MS = 100
+FULL_STORE_PAUSE_SECONDS = 1.0
+
+
+class Kernel:
+    """Routes messages to actors, runs their handlers, restarts them, and lets replies go.
+
+    ``pipeline`` and ``deliveries`` are set by the runtime before the first message.
+    """
+
+    pipeline: Pipeline
+    deliveries: Deliveries
+
+    def __init__(
+        self,
+        kinds: Mapping[str, type[Actor]],
+        groups: Mapping[str, Group],
+        domain: Domain,
+        clock: Clock,
+        options: RuntimeOptions,
+    ) -> None:
+        self._kinds = kinds
+        self._groups = groups
+        self._domain = domain
+        self._clock = clock
+        self._options = options
+        self._answers = Answers(domain.store)
+        self._failures: dict[Address, list[float]] = {}
+        self._idle: trio.Event | None = None
+        self._closed = False
+        self.residents = Residents(options)
+        self.dispatcher = Dispatcher(clock, options.slice_seconds, self._turn, self._after_pass)
+        self.set_aside: dict[Address, int] = {}
+        self.counts: Counter[str] = Counter()
+        self.waiting = 0
+
+    # -- doors -------------------------------------------------------------
+
+    def deliver(self, address: Address, envelope: Envelope) -> None:
+        """Put a message into its actor's mailbox.
+
+        Raises:
+            RuntimeClosedError, UnknownKindError, ActorSetAsideError, OverloadedError: it was not accepted.
+        """
+        if self._closed:
+            raise RuntimeClosedError("the runtime is closing and takes no more messages")
+        actor = self._kinds.get(address.kind)
+        if actor is None or type(envelope.message) not in actor.handlers:
+            raise UnknownKindError(f"no {address.kind!r} actor handles {type(envelope.message).__name__}")
+        if address in self.set_aside:
+            raise self._set_aside_error(address)
+        cell = self.residents.get(address) or self.residents.admit(address)
+        if cell.mailbox is None:
+            cell.mailbox = deque()
+        elif len(cell.mailbox) >= self._options.mailbox_limit:
+            self.counts["overloaded"] += 1
+            raise OverloadedError(address, RETRY_AFTER_MS)
+        envelope.cell = cell
+        cell.mailbox.append(envelope)
+        self.waiting += 1
+        self.dispatcher.make_ready(cell)
+
+    def abandon(self, envelope: Envelope) -> None:
+        """Forget who asked; a message that is not begun leaves its mailbox."""
+        envelope.asker = None
+        self.counts["abandoned"] += 1
+        if not envelope.begun and envelope.cell is not None and envelope.cell.mailbox:
+            envelope.cell.mailbox.remove(envelope)
+            self.waiting -= 1
+            self._notice_idle()
+
+    def readmit(self, address: Address) -> bool:
+        """Let an actor that was set aside in again; return whether it was."""
+        self._failures.pop(address, None)
+        if self.set_aside.pop(address, None) is None:
+            return False
+        self.deliveries.redeliver()
+        return True
+
+    async def drain(self) -> None:
+        """Take no more messages, and return when those accepted are handled and on disk."""
+        self._closed = True
+        while not (self.waiting == 0 and self.pipeline.is_empty):
+            self._idle = trio.Event()
+            await self._idle.wait()
+
+    # -- a turn ------------------------------------------------------------
+
+    def _turn(self, cell: Cell) -> None:
+        if cell.restart is not None:
+            self._restart(cell, cell.restart)
+        if cell.running is not None:
+            self._advance(cell, cell.running)
+        mailbox = cell.mailbox
+        quantum = self._options.quantum
+        while mailbox and quantum and cell.running is None and not cell.paused_until:
+            quantum -= 1
+            self._begin(cell, mailbox.popleft())
+            if self.dispatcher.slice_over():
+                break
+        if not mailbox:
+            cell.mailbox = None
+        self.residents.touch(cell, trio.current_time())
+        if cell.mailbox or cell.running is not None:
+            self.dispatcher.make_ready(cell)
+
+    def _begin(self, cell: Cell, envelope: Envelope) -> None:
+        envelope.begun = True
+        if envelope.deadline <= trio.current_time():
+            self.counts["expired"] += 1
+            sentence = (
+                "the deadline passed before the request was begun; nothing was done, it can be repeated"
+            )
+            self._over(envelope, outcome.Error(DeadlineExceededError(sentence)))
+            return
+        if envelope.idempotency is not None:
+            earlier = self._answers.admit(envelope)
+            if isinstance(earlier, Waiting):
+                return
+            if earlier is not None:
+                self.counts["repeated"] += 1
+                self._over(envelope, earlier)
+                return
+        self._handle(cell, envelope)
+
+    def _handle(self, cell: Cell, envelope: Envelope) -> None:
+        context = None
+        try:
+            actor = cell.actor or self._activate(cell)
+            context = self._context(cell, envelope)
+            if envelope.row is not None and not self._still_wanted(envelope, context):
+                self._over(envelope, outcome.Value(None))
+                return
+            reply = getattr(actor, actor.handlers[type(envelope.message)])(envelope.message, context)
+        except Refusal as refusal:
+            self._refused(cell, envelope, context, refusal)
+        except Exception as error:  # noqa: BLE001  a handler may raise anything; that is the actor's failure
+            self._failed(cell, envelope, error)
+        else:
+            if isinstance(reply, Generator):
+                cell.running = Running(envelope, context, reply)
+                self._advance(cell, cell.running)
+            else:
+                self._finish(cell, envelope, context, outcome.Value(reply))
+
+    def _advance(self, cell: Cell, running: Running) -> None:
+        """Run a generator handler until its slice is over or it is done."""
+        envelope, context, slices = running
+        if envelope.asker is None and not envelope.told and envelope.idempotency is None:
+            self._close_running(cell, running)
+            self._over(envelope, outcome.Value(None))
+            return
+        try:
+            next(slices)
+        except StopIteration as done:
+            cell.running = None
+            self._finish(cell, envelope, context, outcome.Value(done.value))
+        except Refusal as refusal:
+            cell.running = None
+            self._refused(cell, envelope, context, refusal)
+        except Exception as error:  # noqa: BLE001  as in _handle
+            cell.running = None
+            self._failed(cell, envelope, error)
+
+    def _activate(self, cell: Cell) -> Actor:
+        actor = self._kinds[cell.address.kind]()
+        actor.activate(
+            Context(self._domain, cell.address, cell.prefix, cell.overlay, None, None, self._clock.now())
+        )
+        self.residents.activations += 1
+        cell.actor = actor
+        return actor
+
+    def _context(self, cell: Cell, envelope: Envelope) -> Context:
+        return Context(
+            self._domain,
+            cell.address,
+            cell.prefix,
+            cell.overlay,
+            envelope.principal,
+            envelope.answer,
+            self._clock.now(),
+        )
+
+    def _still_wanted(self, envelope: Envelope, context: Context) -> bool:
+        """Stage the end of a stored message's row, unless its timer was cancelled or set anew meanwhile."""
+        if envelope.timer is not None:
+            name, due = envelope.timer
+            if context.timer_due(name) != due:
+                return False
+            context.cancel_timer(name)
+        elif envelope.row is not None:
+            context.effects.ops.append((INDEXES, envelope.row, None))
+        return True
+
+    # -- how a message ends ------------------------------------------------
+
+    def _finish(self, cell: Cell, envelope: Envelope, context: Context, result: Result) -> None:
+        """Let ``result`` go when everything that it may have seen is on disk."""
+        self.counts["handled"] += 1
+        effects = context.effects
+        if envelope.idempotency is not None:
+            effects.ops += self._answers.rows(envelope, result, context.now)
+        if effects:
+            number = self.pipeline.next_number()
+            work = Effects(number, cell, effects.all_ops(), effects, reserve=effects.reserve)
+            work.envelope = envelope
+            work.settlements.append((envelope, result))
+            for key, payload in effects.own.items():
+                cell.overlay[key] = (number, payload)
+            cell.last_work = work
+            self.pipeline.add(work)
+        elif cell.last_work is not None:
+            cell.last_work.settlements.append((envelope, result))
+        else:
+            self._over(envelope, result)
+
+    def _refused(self, cell: Cell, envelope: Envelope, context: Context | None, refusal: Refusal) -> None:
+        self.counts["refused"] += 1
+        if context is None or context.effects.own or len(context.effects.ops) > (envelope.row is not None):
+            cell.actor = None  # it had begun to change: what it holds in memory is not to be trusted
+        if envelope.stored:
+            self.deliveries.bury(envelope, f"{refusal.code}: {refusal}")
+            self._over(envelope, outcome.Error(refusal))
+        else:
+            self._finish(cell, envelope, self._context(cell, envelope), outcome.Error(refusal))
+
+    def _failed(self, cell: Cell, envelope: Envelope, error: Exception) -> None:
+        self.counts["failed"] += 1
+        name = type(envelope.message).__name__
+        logger.error("%s failed while handling %s and is rolled back", cell.address, name, exc_info=error)
+        if envelope.stored:
+            self._retry(cell, envelope, error)
+        else:
+            if not isinstance(error, StoreError):
+                sentence = (
+                    f"{cell.address} failed while handling {name}; it was rolled back and may be asked again"
+                )
+                failure = ActorFailedError(sentence)
+                failure.__cause__ = error
+                error = failure
+            self._over(envelope, outcome.Error(error))
+        self._supervise(cell, name)
+
+    def _retry(self, cell: Cell, envelope: Envelope, error: Exception) -> None:
+        envelope.attempts += 1
+        if envelope.attempts >= self._options.delivery_attempts:
+            self.deliveries.bury(envelope, f"{type(error).__name__}: {error}")
+            self._over(envelope, outcome.Error(error))
+        else:
+            self._put_back(cell, envelope)
+
+    def _put_back(self, cell: Cell, envelope: Envelope) -> None:
+        envelope.begun = False
+        cell.mailbox = cell.mailbox if cell.mailbox is not None else deque()
+        cell.mailbox.appendleft(envelope)
+
+    def _over(self, envelope: Envelope, result: Result) -> None:
+        """End one message: answer its asker, and whoever repeated it meanwhile."""
+        self.waiting -= 1
+        if envelope.row is not None:
+            self.deliveries.finished(envelope.row)
+        elif envelope.told and isinstance(result, outcome.Error):
+            self.deliveries.dead_letters += 1
+        if envelope.idempotency is not None:
+            for repeat in self._answers.settled(envelope):
+                self.waiting -= 1
+                repeat.settle(_copy(result))
+        envelope.settle(result)
+        self._notice_idle()
+
+    # -- commits -----------------------------------------------------------
+
+    def settle(self, works: Sequence[Effects]) -> None:
+        """Take note of a finished group: on disk, or refused for lack of space."""
+        for work in works:
+            if work.error is not None:
+                self._not_committed(work, work.error)
+                continue
+            if work.cell is not None and work.staged is not None:
+                self._committed(work.cell, work, work.staged.own)
+            for envelope, result in work.settlements:
+                self._over(envelope, result)
+
+    def _committed(self, cell: Cell, work: Effects, own: Mapping[bytes, Any]) -> None:
+        overlay = cell.overlay
+        for key in own:
+            if overlay[key][0] == work.number:
+                del overlay[key]
+        if cell.last_work is work:
+            cell.last_work = None
+        assert work.staged is not None
+        for row, address, message in work.staged.tells:
+            self.deliveries.hand_over(row, address, message)
+        if work.staged.next_due is not None:
+            self.deliveries.expect(work.staged.next_due)
+
+    def _not_committed(self, work: Effects, error: StoreError) -> None:
+        """Fail the work and everything that ran on the state it left."""
+        self.counts["not_committed"] += 1
+        cell = work.cell
+        if cell is None:
+            return
+        tainted = [
+            envelope
+            for failed in [work, *self.pipeline.take_back(cell)]
+            for envelope, _ in failed.settlements
+        ]
+        if cell.running is not None:
+            tainted.append(cell.running.envelope)
+            self._close_running(cell, cell.running)
+        cell.overlay.clear()
+        cell.last_work = None
+        cell.actor = None
+        for envelope in reversed(tainted):  # so that stored messages return to the mailbox in their order
+            if envelope.stored:
+                self._put_back(cell, envelope)
+                self.dispatcher.pause(cell, FULL_STORE_PAUSE_SECONDS)
+            else:
+                self._over(envelope, outcome.Error(error))
+
+    def _after_pass(self) -> None:
+        self.pipeline.flush()
+        self._notice_idle()
+
+    def _notice_idle(self) -> None:
+        if self._idle is not None:
+            self._idle.set()
+
+    # -- supervision -------------------------------------------------------
+
+    def _supervise(self, cell: Cell, message_name: str) -> None:
+        address, group = cell.address, self._groups[cell.address.kind]
+        now = trio.current_time()
+        failures = self._failures[address] = [*recent(self._failures.get(address, ()), now, group), now]
+        decision = decide(failures, group, self._domain.random.random())
+        cell.actor = None
+        if isinstance(decision, SetAside):
+            self._put_aside(cell, decision.failures)
+            return
+        self.counts["restarts"] += 1
+        if decision.delay:
+            self.dispatcher.pause(cell, decision.delay)
+        elif cell.mailbox:
+            self.dispatcher.make_ready(cell)
+        for kind in restarted_kinds(address.kind, group):
+            sibling = self.residents.get(address._replace(kind=kind))
+            if sibling is not None and sibling is not cell:
+                sentence = (
+                    f"{sibling.address} was restarted because {address} failed while handling {message_name}"
+                )
+                sibling.restart = ActorFailedError(sentence)
+                self.dispatcher.make_ready(sibling)
+
+    def _restart(self, cell: Cell, reason: ActorFailedError) -> None:
+        cell.restart = None
+        cell.actor = None
+        self.counts["restarts"] += 1
+        if cell.running is not None:
+            envelope = cell.running.envelope
+            self._close_running(cell, cell.running)
+            if envelope.stored:
+                self._put_back(cell, envelope)
+            else:
+                self._over(envelope, outcome.Error(reason))
+
+    def _put_aside(self, cell: Cell, failures: int) -> None:
+        self.set_aside[cell.address] = failures
+        logger.error("%s failed %d times and is set aside", cell.address, failures)
+        mailbox, cell.mailbox = cell.mailbox, None
+        for envelope in mailbox or ():
+            self._over(envelope, outcome.Error(self._set_aside_error(cell.address)))
+
+    def _set_aside_error(self, address: Address) -> ActorSetAsideError:
+        return ActorSetAsideError(
+            f"{address} failed {self.set_aside[address]} times in a row and is set aside; "
+            "an operator can let it in again with Runtime.readmit"
+        )
+
+    def _close_running(self, cell: Cell, running: Running) -> None:
+        cell.running = None
+        running.slices.close()
+
+
+def _copy(result: Result) -> Result:
+    """Return an outcome for one more asker; each can be unwrapped once."""
+    return outcome.Value(result.value) if isinstance(result, outcome.Value) else outcome.Error(result.error)

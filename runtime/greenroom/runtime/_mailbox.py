@@ -1,0 +1,164 @@
+"""One actor while it is in memory: its mailbox and what is on its way to disk."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Generator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import outcome
+import trio
+
+if TYPE_CHECKING:
+    from greenroom.runtime._actor import Actor, Message
+    from greenroom.runtime._address import Address
+    from greenroom.runtime._context import Context, Overlay
+    from greenroom.runtime._errors import ActorFailedError
+    from greenroom.runtime._pipeline import Effects
+
+
+Result = outcome.Value[Any] | outcome.Error
+
+
+class Idempotency(NamedTuple):
+    """What makes a request answerable once only.
+
+    Attributes:
+        scope: Whose key it is: the principal and the operation.
+        key: The caller's key.
+        fingerprint: A digest of the arguments; the same key with another one is a conflict.
+    """
+
+    scope: str
+    key: str
+    fingerprint: bytes
+
+
+class Envelope:
+    """A message in a mailbox, and who waits for the reply.
+
+    Attributes:
+        asker: The waiting task; None for tells and timers, and once the asker gave up.
+        deadline: On trio's clock; a message not begun by then is not begun.
+        row: The stored row (an outbox number, a timer) that brought this message, deleted by the commit
+            that handles it.
+        timer: The name and due time of the timer that brought it.
+        told: Whether nobody ever waited for a reply.
+        attempts: How often handling it has failed.
+        begun: Whether a handler has seen it.
+    """
+
+    __slots__ = (
+        "answer",
+        "asker",
+        "attempts",
+        "begun",
+        "cell",
+        "deadline",
+        "idempotency",
+        "message",
+        "principal",
+        "row",
+        "timer",
+        "told",
+    )
+
+    def __init__(
+        self,
+        message: Message[Any],
+        *,
+        principal: Any = None,
+        answer: Any = None,
+        deadline: float = float("inf"),
+        idempotency: Idempotency | None = None,
+        row: bytes | None = None,
+        timer: tuple[str, int] | None = None,
+        told: bool = False,
+    ) -> None:
+        self.message = message
+        self.principal = principal
+        self.answer = answer
+        self.deadline = deadline
+        self.idempotency = idempotency
+        self.row = row
+        self.timer = timer
+        self.told = told or row is not None
+        self.asker: trio.lowlevel.Task | None = None
+        self.attempts = 0
+        self.begun = False
+        self.cell: Cell | None = None
+
+    @property
+    def stored(self) -> bool:
+        """Whether the message survives a crash and so must be retried rather than answered."""
+        return self.row is not None
+
+    def settle(self, result: Result) -> bool:
+        """Hand the result to the asker; return False when nobody waits for it any more."""
+        task, self.asker = self.asker, None
+        if task is None:
+            return False
+        trio.lowlevel.reschedule(task, result)
+        return True
+
+
+class Running(NamedTuple):
+    """A generator handler between two of its slices."""
+
+    envelope: Envelope
+    context: Context
+    slices: Generator[None, None, Any]
+
+
+class Cell:
+    """One resident actor.
+
+    Attributes:
+        actor: The instance, or None until the next message activates it.
+        mailbox: Messages that wait, oldest first.
+        restart: A pending system message "restart", which goes before every message of the mailbox.
+        overlay: Own records on their way to disk.
+        last_work: The newest work on its way to disk; replies that may have seen it wait for it.
+        ready: Whether the cell is in the queue of cells with something to do.
+        paused_until: On trio's clock; before that a failed actor is not restarted.
+    """
+
+    __slots__ = (
+        "actor",
+        "address",
+        "last_used",
+        "last_work",
+        "mailbox",
+        "overlay",
+        "paused_until",
+        "prefix",
+        "ready",
+        "resident_bytes",
+        "restart",
+        "running",
+    )
+
+    def __init__(self, address: Address) -> None:
+        self.address = address
+        self.prefix = address.prefix()
+        self.actor: Actor | None = None
+        self.mailbox: deque[Envelope] | None = None
+        self.running: Running | None = None
+        self.restart: ActorFailedError | None = None
+        self.overlay: Overlay = {}
+        self.last_work: Effects | None = None
+        self.ready = False
+        self.paused_until = 0.0
+        self.last_used = 0.0
+        self.resident_bytes = 0
+
+    def is_idle(self, now: float) -> bool:
+        """Return whether the actor can leave memory without losing anything."""
+        return (
+            not self.mailbox
+            and not self.ready
+            and self.running is None
+            and self.restart is None
+            and self.last_work is None
+            and self.paused_until <= now
+        )

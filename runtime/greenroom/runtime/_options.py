@@ -1,0 +1,44 @@
+"""What an embedder can tune about a runtime, with its limits."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+GIB = 1 << 30
+MIB = 1 << 20
+
+
+class RuntimeOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """Limits and intervals of one runtime.
+
+    Attributes:
+        durability: ``power``: a reply means fsynced. ``process``: safe against kill -9 only;
+            a power cut may destroy the store.
+        max_size: Address space and quota of the store, in bytes.
+        min_free: Writes stop when the disk has less than this free, in bytes.
+        mailbox_limit: Messages that wait in one mailbox before `OverloadedError`. It exceeds what one
+            connection may have in flight, so that no single connection fills a mailbox.
+        quantum: Messages that one actor handles before the next ready actor has its turn.
+        slice_seconds: How long one actor's turn may hold the event loop, in seconds.
+        resident_limit: Actors kept in memory at most, unless more are busy.
+        resident_bytes: Their estimated size at most, in bytes, unless more are busy.
+        idle_seconds: How long an unused actor stays in memory, in seconds.
+        drain_seconds: How long closing waits for messages already accepted, in seconds.
+        idempotency_seconds: How long the answer to an idempotent request is kept, in seconds.
+        delivery_attempts: How often a stored tell or timer may fail before it is a dead letter.
+    """
+
+    durability: Literal["power", "process"] = "power"
+    max_size: int = 256 * GIB
+    min_free: int = 64 * MIB
+    mailbox_limit: int = 4_096
+    quantum: int = 64
+    slice_seconds: float = 0.004
+    resident_limit: int = 20_000
+    resident_bytes: int = 96 * MIB
+    idle_seconds: float = 300.0
+    drain_seconds: float = 5.0
+    idempotency_seconds: int = 86_400
+    delivery_attempts: int = 3

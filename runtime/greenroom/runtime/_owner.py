@@ -1,0 +1,162 @@
+"""Who owns the folder: one process, and in it one `Owner`.
+
+The lock is `lockf` on a file of its own. Rules that keep it:
+1. Nothing else in the process ever opens that file, for any close of it would drop the lock. Hence
+   the table of folders owned by this process, which is asked first (`lockf` does not exclude its own process).
+2. The file is never unlinked, so that everybody locks the same one.
+3. A forked child has neither the lock nor any business with the file.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import secrets
+import threading
+from contextlib import suppress
+from typing import TYPE_CHECKING, ClassVar, Self
+
+from greenroom.runtime._errors import StoreError, StoreOwnedError
+from greenroom.runtime._folder import (
+    FILE_MODE,
+    OWNER_FILE,
+    UNCLEAN_FILE,
+    folder_error,
+    prepare_folder,
+    sync_descriptor,
+    sync_folder,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class Owner:
+    """Holds the owner lock of a folder while the context is open. Enter it before opening a `Store`.
+
+    Args:
+        folder: The folder of the store.
+        create: Whether a missing or empty folder is made into one; otherwise it is refused.
+
+    Attributes:
+        folder: Its real path, once entered.
+        was_unclean: Whether the last owner left without `mark_clean`; then the structure needs a check.
+
+    Raises:
+        StoreOwnedError: (on entering) another process, or another `Owner` of this one, has it.
+        StoreError: (on entering) the folder cannot hold a store, or its file system has no locks.
+    """
+
+    _held: ClassVar[dict[tuple[int, int], int]] = {}  # device and inode of a folder -> the process that holds it
+    _guard: ClassVar[threading.Lock] = threading.Lock()
+
+    def __init__(self, folder: Path, *, create: bool = True) -> None:
+        self.folder = folder
+        self.was_unclean = False
+        self._create = create
+        self._pid = 0
+        self._descriptor = -1
+        self._identity = (0, 0)
+        self._content = b""
+
+    def __enter__(self) -> Self:
+        self.folder = prepare_folder(self.folder, create=self._create)
+        status = self.folder.stat()
+        self._identity = (status.st_dev, status.st_ino)
+        self._pid = os.getpid()
+        with self._guard:
+            # An entry that a fork brought along is not ours, and then the lock itself will tell.
+            if self._held.get(self._identity) == self._pid:
+                raise StoreOwnedError(self.folder, self._pid)
+            try:
+                self._descriptor = _lock(self.folder)
+            except OSError as error:
+                raise folder_error(error, f"{self.folder} cannot be locked") from error
+            self._held[self._identity] = self._pid
+        try:
+            self._begin()
+        except BaseException as error:
+            self._release()
+            if isinstance(error, OSError):
+                raise folder_error(error, f"{self.folder} cannot be taken") from error
+            raise
+        return self
+
+    def _begin(self) -> None:
+        self._content = b"%d %s\n" % (self._pid, secrets.token_hex(16).encode())
+        os.ftruncate(self._descriptor, 0)
+        os.pwrite(self._descriptor, self._content, 0)
+        sync_descriptor(self._descriptor)
+        self.was_unclean = (self.folder / UNCLEAN_FILE).exists()
+        flag = os.open(self.folder / UNCLEAN_FILE, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
+        try:
+            os.fchmod(flag, FILE_MODE)
+            sync_descriptor(flag)
+        finally:
+            os.close(flag)
+        sync_folder(self.folder)
+
+    def __exit__(self, *exception: object) -> None:
+        if self._pid == os.getpid():
+            self._release()
+
+    def _release(self) -> None:
+        with suppress(OSError):  # a pid that stays is wrong in a sentence at worst
+            os.ftruncate(self._descriptor, 0)
+        with self._guard:
+            self._held.pop(self._identity, None)
+            os.close(self._descriptor)
+        self._descriptor = -1
+
+    def still_mine(self) -> bool:
+        """Say whether the lock file is the one that was locked and still names this owner.
+
+        If not, somebody has removed or rewritten it and may believe to be the owner: exit.
+        """
+        if self._pid != os.getpid() or self._descriptor < 0:
+            return False
+        try:
+            mine = os.fstat(self._descriptor)
+            there = (self.folder / OWNER_FILE).stat()
+            content = os.pread(self._descriptor, len(self._content) + 1, 0)
+        except OSError:
+            return False
+        return os.path.samestat(mine, there) and content == self._content
+
+    def mark_clean(self) -> None:
+        """Note that the store was closed in order, so that the next start need not check it.
+
+        Raises:
+            StoreError: the note could not be made; the next start checks, nothing else.
+        """
+        try:
+            (self.folder / UNCLEAN_FILE).unlink(missing_ok=True)
+            sync_folder(self.folder)
+        except OSError as error:
+            raise folder_error(error, f"{self.folder} cannot be marked as closed") from error
+
+
+def _lock(folder: Path) -> int:
+    """Return a descriptor of the owner file, locked."""
+    while True:
+        descriptor = os.open(folder / OWNER_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, FILE_MODE)
+        try:
+            os.fchmod(descriptor, FILE_MODE)
+            fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.path.samestat(os.fstat(descriptor), (folder / OWNER_FILE).stat()):
+                return descriptor
+        except FileNotFoundError:
+            pass  # removed by hand between the two lines above: lock the one that everybody will see
+        except OSError as error:
+            pid = os.pread(descriptor, 20, 0).split(b" ")[0]
+            os.close(descriptor)
+            if error.errno in {errno.EACCES, errno.EAGAIN}:
+                raise StoreOwnedError(folder, int(pid) if pid.isdigit() else 0) from None
+            if error.errno in {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP}:
+                raise StoreError(f"{folder} is on a file system without locks; choose another with --data") from error
+            raise
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)

@@ -1,0 +1,125 @@
+"""From staged effects to disk, in groups: what queued while the last commit ran is the next group."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import trio
+from greenroom.runtime._store import Op, Work
+
+if TYPE_CHECKING:
+    from greenroom.runtime._commit import Committer
+    from greenroom.runtime._context import Staged
+    from greenroom.runtime._errors import StoreFailedError
+    from greenroom.runtime._mailbox import Cell, Envelope, Result
+    from greenroom.runtime._store import Store
+
+Settlement = tuple["Envelope", "Result"]
+
+
+class Effects(Work):
+    """The effects of one message on their way to disk, and the replies that wait for them.
+
+    Attributes:
+        cell: The actor that staged them, or None for the runtime's own housekeeping.
+        number: Counts the works of this runtime, so that the overlay knows whose record it holds.
+        settlements: Whom to tell what once this is on disk: the sender itself, then those who read after it.
+    """
+
+    __slots__ = ("cell", "envelope", "number", "settlements", "staged")
+
+    def __init__(
+        self,
+        number: int,
+        cell: Cell | None,
+        ops: list[Op],
+        staged: Staged | None = None,
+        *,
+        reserve: bool = False,
+    ) -> None:
+        super().__init__(self if cell is None else cell, ops, reserve)
+        self.number = number
+        self.cell = cell
+        self.staged = staged
+        self.envelope: Envelope | None = None
+        self.settlements: list[Settlement] = []
+
+
+class Pipeline:
+    """Keeps at most one group at the committer and collects the next one meanwhile.
+
+    Args:
+        committer: Where groups go; it calls back in the trio thread.
+        store: What the committer commits to.
+        settle: Called with each finished group.
+        fail: Called when a commit failed for good.
+    """
+
+    def __init__(
+        self,
+        committer: Committer,
+        store: Store,
+        settle: Callable[[Sequence[Effects]], None],
+        fail: Callable[[StoreFailedError], None],
+    ) -> None:
+        self._committer = committer
+        self._settle = settle
+        self._fail = fail
+        self._collected: list[Effects] = []
+        self._in_flight: Sequence[Effects] = ()
+        self._landed: trio.Event | None = None
+        self._numbers = 0
+        committer.start(store, self._done)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is on its way to disk."""
+        return not self._collected and not self._in_flight
+
+    def next_number(self) -> int:
+        """Return the number of the next work."""
+        self._numbers += 1
+        return self._numbers
+
+    def add(self, work: Effects) -> None:
+        """Put a work into the group that is being collected."""
+        self._collected.append(work)
+
+    def flush(self) -> None:
+        """Hand the collected group to the committer unless it is busy."""
+        if self._collected and not self._in_flight:
+            self._in_flight, self._collected = self._collected, []
+            self._committer.submit(self._in_flight)
+
+    def take_back(self, cell: Cell) -> list[Effects]:
+        """Remove and return the collected works of ``cell``, in order; those at the committer stay there."""
+        taken = [work for work in self._collected if work.cell is cell]
+        if taken:
+            self._collected = [work for work in self._collected if work.cell is not cell]
+        return taken
+
+    async def landed(self) -> None:
+        """Wait until the group that is at the committer now is on disk.
+
+        A reader of committed rows may see them an instant before they are safe.
+        """
+        if self._in_flight:
+            if self._landed is None:
+                self._landed = trio.Event()
+            await self._landed.wait()
+
+    def statistics(self) -> tuple[int, int]:
+        """Return how many works are collected and how many are at the committer."""
+        return len(self._collected), len(self._in_flight)
+
+    def _done(self, works: Sequence[Any], failure: StoreFailedError | None) -> None:
+        if failure is not None:
+            self._fail(failure)
+            return
+        self._in_flight = ()
+        if self._landed is not None:
+            self._landed.set()
+            self._landed = None
+        self._settle(works)
+        self.flush()

@@ -1,0 +1,85 @@
+"""Reads over shared indexes, outside any actor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import msgspec
+from greenroom.runtime import _rows
+from greenroom.runtime._address import Address
+from greenroom.runtime._errors import UnknownKindError
+from greenroom.runtime._store import INDEXES
+
+if TYPE_CHECKING:
+    from greenroom.runtime._actor import Slices
+    from greenroom.runtime._context import Domain
+
+R = TypeVar("R")
+T = TypeVar("T")
+
+
+class IndexReader:
+    """What a query reads: committed rows of the shared indexes.
+
+    Attributes:
+        principal: Who asks.
+        now: The wall clock in microseconds since 1970 UTC.
+    """
+
+    def __init__(self, domain: Domain, principal: Any, now: int) -> None:
+        self._domain = domain
+        self.principal = principal
+        self.now = now
+
+    def slice_over(self) -> bool:
+        """Return whether a generator query should yield now, so that others get the event loop."""
+        return self._domain.slice_over()
+
+    def get(self, index: str, sort_key: bytes, address: Address, of: type[T]) -> T | None:
+        """Return the row that the actor at ``address`` wrote at ``sort_key``, or None."""
+        payload = self._domain.store.get(INDEXES, self._prefix(index) + sort_key + _rows.address_tag(address))
+        return None if payload is None else _rows.decode(_rows.decode(payload, _rows.RowRecord).value, of)
+
+    def rows(
+        self,
+        index: str,
+        of: type[T],
+        *,
+        prefix: bytes = b"",
+        start: bytes | None = None,
+        reverse: bool = False,
+    ) -> Iterator[_rows.Row[T]]:
+        """Yield the rows whose sort key begins with ``prefix``, in the order of sort keys.
+
+        Args:
+            index: The name of the index.
+            of: The type of the rows' values.
+            prefix: What the sort keys begin with.
+            start: The first sort key wanted, inclusive; with ``reverse`` the highest.
+            reverse: From the highest sort key down.
+        """
+        name = self._prefix(index)
+        bound = None
+        if start is not None:
+            bound = name + start + (b"\xff" * _rows.TAG_BYTES if reverse else b"")
+        for key, payload in self._domain.store.scan(INDEXES, name + prefix, start=bound, reverse=reverse):
+            record = _rows.decode(payload, _rows.RowRecord)
+            value = _rows.decode(record.value, of)
+            yield _rows.Row(key[len(name) : -_rows.TAG_BYTES], Address(record.kind, record.key), value)
+
+    def _prefix(self, index: str) -> bytes:
+        if index not in self._domain.indexes:
+            raise UnknownKindError(f"no index {index!r} was given to open_runtime")
+        return _rows.index_prefix(index)
+
+
+class Query(msgspec.Struct, Generic[R], frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A read over shared indexes whose answer is an ``R``: subclass ``Query[int]`` and define `run`.
+
+    It sees what is committed. Whose rows the asker may see is the query's own affair.
+    """
+
+    def run(self, reader: IndexReader) -> R | Slices[R]:
+        """Return the answer, or be a generator that yields whenever `IndexReader.slice_over` says so."""
+        raise NotImplementedError(f"{type(self).__name__} does not define run()")

@@ -1,0 +1,90 @@
+"""Which actors are in memory: activation on demand, passivation when idle or when memory is short."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import trio
+from greenroom.runtime._mailbox import Cell
+
+if TYPE_CHECKING:
+    from greenroom.runtime._address import Address
+    from greenroom.runtime._options import RuntimeOptions
+
+SCAN_LIMIT = 64
+"""How many cells one passivation looks at, so that busy actors at the old end cost no long walk."""
+
+
+class Residents:
+    """The cells in memory, least recently used first.
+
+    Passivation only forgets: an idle actor's state is in the store already.
+    """
+
+    def __init__(self, options: RuntimeOptions) -> None:
+        self._options = options
+        self._cells: OrderedDict[Address, Cell] = OrderedDict()
+        self.bytes = 0
+        self.activations = 0
+        self.passivations = 0
+
+    def __len__(self) -> int:
+        return len(self._cells)
+
+    def __iter__(self) -> Iterator[Cell]:
+        return iter(self._cells.values())
+
+    def get(self, address: Address) -> Cell | None:
+        """Return the resident cell of ``address``, or None."""
+        return self._cells.get(address)
+
+    def admit(self, address: Address) -> Cell:
+        """Return a new cell for ``address``, making room for it first."""
+        self.make_room()
+        cell = self._cells[address] = Cell(address)
+        return cell
+
+    def touch(self, cell: Cell, now: float) -> None:
+        """Note that ``cell`` had a turn at ``now`` (trio's clock), and its size since."""
+        cell.last_used = now
+        self._cells.move_to_end(cell.address)
+        size = 0 if cell.actor is None else cell.actor.resident_bytes()
+        self.bytes += size - cell.resident_bytes
+        cell.resident_bytes = size
+
+    def make_room(self) -> None:
+        """Passivate idle actors, oldest first, while the caps on number or bytes are passed."""
+        options = self._options
+        now = trio.current_time()
+        for _ in range(SCAN_LIMIT):
+            if len(self._cells) < options.resident_limit and self.bytes < options.resident_bytes:
+                return
+            if not self._passivate_oldest(now):
+                return
+
+    def passivate_idle(self) -> int:
+        """Passivate what nobody used for a while; return how many seconds remain until the next could be."""
+        now = trio.current_time()
+        patience = self._options.idle_seconds
+        while self._cells:
+            oldest = next(iter(self._cells.values()))
+            if now - oldest.last_used < patience:
+                return max(1, int(patience - (now - oldest.last_used)))
+            self._passivate_oldest(now)
+        return max(1, int(patience))
+
+    def _passivate_oldest(self, now: float) -> bool:
+        """Forget the least recently used actor; a busy one moves to the young end instead."""
+        if not self._cells:
+            return False
+        address, cell = next(iter(self._cells.items()))
+        if cell.is_idle(now):
+            del self._cells[address]
+            self.bytes -= cell.resident_bytes
+            self.passivations += 1
+        else:
+            cell.last_used = now
+            self._cells.move_to_end(address)
+        return True

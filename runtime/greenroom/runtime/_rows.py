@@ -1,0 +1,154 @@
+"""Where everything lies in the store: the keys and records of actors and shared indexes.
+
+    ACTORS   kind NUL key NUL "u" own key          an actor's own records
+             kind NUL key NUL "t" timer name       when that timer is due
+    INDEXES  index NUL sort key, actor tag         a row of a shared index
+             "!timer" NUL due, actor tag           a message to deliver at its time
+             "!outbox" NUL number                  a message to deliver after its sender's commit
+             "!dead" NUL number                    a message that could not be delivered
+             "!answer" NUL request tag             the answer to an idempotent request
+
+Index names that begin with "!" are the runtime's own.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Hashable, Iterable
+from typing import Any, Generic, NamedTuple, TypeVar, cast
+
+import msgspec
+from greenroom.runtime._address import Address
+from greenroom.runtime._errors import StoreDamagedError, UnknownKindError
+
+T = TypeVar("T")
+
+OWN = b"u"
+TIMER_BY_NAME = b"t"
+TIMERS = b"!timer\0"
+OUTBOX = b"!outbox\0"
+DEAD = b"!dead\0"
+ANSWERS = b"!answer\0"
+ANSWER_TIMES = "!answer-time"
+
+TAG_BYTES = 16
+MAX_OWN_KEY_BYTES = 200
+MAX_INDEX_NAME_BYTES = 32
+
+
+class Index(NamedTuple):
+    """A shared index: rows that actors write in their own commits and queries read.
+
+    Attributes:
+        name: 1-32 characters, not beginning with ``!``.
+        ttl: When given, sort keys begin with 8 bytes, a big-endian time in microseconds since 1970, and
+            a row is removed when it is older than ``ttl`` microseconds.
+    """
+
+    name: str
+    ttl: int | None = None
+
+
+class Row(NamedTuple, Generic[T]):
+    """A row of a shared index: where it sorts, which actor wrote it, and what it says."""
+
+    sort_key: bytes
+    address: Address
+    value: T
+
+
+class RowRecord(msgspec.Struct, frozen=True, array_like=True):
+    """A shared index's row as stored; ``value`` is msgpack."""
+
+    kind: str
+    key: str
+    value: msgspec.Raw
+
+
+class Parcel(msgspec.Struct, frozen=True, array_like=True):
+    """A stored message: a tell on its way, a timer, or a dead letter. ``body`` is JSON."""
+
+    kind: str
+    key: str
+    message: str
+    body: bytes
+    name: str = ""
+    due: int = 0
+    reason: str = ""
+
+
+class Answer(msgspec.Struct, frozen=True, array_like=True):
+    """The stored answer to an idempotent request: its JSON, or the refusal that it got."""
+
+    fingerprint: bytes
+    body: bytes
+    refusal: str = ""
+    sentence: str = ""
+
+
+def index_prefix(name: str) -> bytes:
+    """Return the bytes before each row of the index ``name``."""
+    return name.encode() + b"\0"
+
+
+def address_tag(address: Address) -> bytes:
+    """Return 16 bytes that stand for an address at the end of a shared row's key."""
+    return hashlib.blake2b(address.prefix(), digest_size=TAG_BYTES).digest()
+
+
+def timer_key(due: int, address: Address, name: str) -> bytes:
+    """Return the key of a timer's row: by due time, then by actor and name."""
+    tag = hashlib.blake2b(address.prefix() + name.encode(), digest_size=TAG_BYTES).digest()
+    return TIMERS + due.to_bytes(8) + tag
+
+
+def check_key(what: str, key: bytes) -> bytes:
+    """Return ``key`` when it fits beside an address in one LMDB key.
+
+    Raises:
+        ValueError: it is longer than 200 bytes.
+    """
+    if len(key) > MAX_OWN_KEY_BYTES:
+        limit = MAX_OWN_KEY_BYTES
+        raise ValueError(f"{what} of {len(key)} bytes is over the limit of {limit} bytes; hash its tail")
+    return key
+
+
+def index_table(indexes: Iterable[Index]) -> dict[str, Index]:
+    """Return the indexes by name.
+
+    Raises:
+        UnknownKindError: a name is empty, too long, reserved or used twice.
+    """
+    table: dict[str, Index] = {}
+    for index in indexes:
+        name = index.name.encode()
+        if not 0 < len(name) <= MAX_INDEX_NAME_BYTES or name[0:1] == b"!" or 0 in name or index.name in table:
+            raise UnknownKindError(f"{index.name!r} is no name for an index, or is used twice")
+        table[index.name] = index
+    return table
+
+
+encode = msgspec.msgpack.Encoder().encode
+encode_json = msgspec.json.Encoder().encode
+
+
+@functools.lru_cache(maxsize=1_024)
+def _decoder(of: Hashable) -> msgspec.msgpack.Decoder[Any]:
+    return msgspec.msgpack.Decoder(cast("Any", of))
+
+
+def decode(payload: bytes, of: type[T]) -> T:
+    """Return a stored record as the type that wrote it.
+
+    Raises:
+        StoreDamagedError: the record does not fit the type.
+    """
+    try:
+        value: T = _decoder(cast("Hashable", of)).decode(payload)
+    except msgspec.DecodeError as error:
+        raise StoreDamagedError(
+            f"a stored record does not fit {of}: {error}; run `greenroom verify`, then `greenroom restore`"
+        ) from error
+    return value

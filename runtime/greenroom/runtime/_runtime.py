@@ -1,0 +1,314 @@
+"""The door for programs: open a runtime on a folder, ask, tell, query, and close it in order."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator, Callable, Generator, Iterable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import trio
+from greenroom.runtime import _backup
+from greenroom.runtime._actor import Actor, Message, kinds_by_name
+from greenroom.runtime._check import check_structure
+from greenroom.runtime._clock import Clock, SystemClock
+from greenroom.runtime._codec import RecordCodec
+from greenroom.runtime._commit import Committer, ThreadCommitter
+from greenroom.runtime._context import Domain
+from greenroom.runtime._deliveries import Deliveries
+from greenroom.runtime._errors import StoreFailedError
+from greenroom.runtime._janitor import Janitor
+from greenroom.runtime._kernel import Kernel
+from greenroom.runtime._mailbox import Envelope, Idempotency
+from greenroom.runtime._options import RuntimeOptions
+from greenroom.runtime._owner import Owner
+from greenroom.runtime._pipeline import Pipeline
+from greenroom.runtime._query import IndexReader, Query
+from greenroom.runtime._rows import Index, index_table
+from greenroom.runtime._statistics import (
+    ActorStatistics,
+    CommitStatistics,
+    DispatcherStatistics,
+    MessageStatistics,
+    RuntimeStatistics,
+)
+from greenroom.runtime._store import Store
+from greenroom.runtime._supervision import Group, groups_by_kind
+
+if TYPE_CHECKING:
+    from greenroom.runtime._address import Address
+
+R = TypeVar("R")
+
+OWNERSHIP_CHECK_SECONDS = 2.0
+
+
+class Runtime:
+    """A running set of actors on one folder. `open_runtime` makes it."""
+
+    def __init__(
+        self,
+        kinds: dict[str, type[Actor]],
+        groups: dict[str, Group],
+        indexes: Mapping[str, Index],
+        store: Store,
+        committer: Committer,
+        clock: Clock,
+        options: RuntimeOptions,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._failure: StoreFailedError | None = None
+        self._stop = trio.CancelScope()
+        self._domain = Domain(store, indexes, random.SystemRandom(), self._slice_over)
+        self._kernel = Kernel(kinds, groups, self._domain, clock, options)
+        self._domain.last_outbox_number = clock.now()
+        self._pipeline = Pipeline(committer, store, self._kernel.settle, self._fail)
+        self._deliveries = Deliveries(store, kinds, self._kernel, self._pipeline, clock)
+        self._kernel.pipeline = self._pipeline
+        self._kernel.deliveries = self._deliveries
+        answers_ttl = options.idempotency_seconds * 1_000_000
+        self._janitor = Janitor(
+            store, indexes.values(), answers_ttl, self._pipeline, self._kernel.residents, clock
+        )
+
+    async def ask(
+        self,
+        address: Address,
+        message: Message[R],
+        *,
+        principal: Any = None,
+        idempotency: Idempotency | None = None,
+        on_accepted: Callable[[], None] | None = None,
+    ) -> R:
+        """Send a message and return its reply, once all that the reply could have seen is on disk.
+
+        The deadline is that of the caller's cancel scope. A cancelled ask that is not yet begun
+        leaves the mailbox; one that is begun commits whole or not at all.
+
+        Args:
+            address: The actor.
+            message: What to ask. If it has a `Message.question`, that is asked first.
+            principal: Who asks; the handler finds it in `Context.principal`.
+            idempotency: Given, a repeat within 24 hours gets the first answer.
+            on_accepted: Called once the message is in the mailbox, in the order of acceptance.
+
+        Raises:
+            Refusal: the handler's own "no".
+            ActorFailedError, ActorSetAsideError, OverloadedError, DeadlineExceededError, StorageFullError,
+            IdempotencyConflictError, UnknownKindError, RuntimeClosedError: see each.
+        """
+        question = message.question()
+        answer = None if question is None else await self.ask(*question, principal=principal)
+        envelope = Envelope(
+            message,
+            principal=principal,
+            answer=answer,
+            deadline=trio.current_effective_deadline(),
+            idempotency=idempotency,
+        )
+        self._check_failure()
+        self._kernel.deliver(address, envelope)
+        envelope.asker = trio.lowlevel.current_task()
+        if on_accepted is not None:
+            on_accepted()
+
+        def give_up(_: object) -> trio.lowlevel.Abort:
+            self._kernel.abandon(envelope)
+            return trio.lowlevel.Abort.SUCCEEDED
+
+        reply: R = await trio.lowlevel.wait_task_rescheduled(give_up)
+        return reply
+
+    def tell(self, address: Address, message: Message[Any], *, principal: Any = None) -> None:
+        """Put a message into an actor's mailbox and wait for nothing.
+
+        Unlike `Context.tell` it is gone if the process dies before it is handled.
+
+        Raises:
+            OverloadedError, ActorSetAsideError, UnknownKindError, RuntimeClosedError: it was not accepted.
+        """
+        self._check_failure()
+        self._kernel.deliver(address, Envelope(message, principal=principal, told=True))
+
+    async def query(self, query: Query[R], *, principal: Any = None) -> R:
+        """Run a query over the shared indexes and return its answer, once what it saw is on disk."""
+        self._check_failure()
+        await trio.lowlevel.checkpoint()
+        reader = IndexReader(self._domain, principal, self._clock.now())
+        started = self._kernel.dispatcher.start_slice()
+        answer = query.run(reader)
+        if isinstance(answer, Generator):
+            while True:
+                try:
+                    next(answer)
+                except StopIteration as done:
+                    answer = done.value
+                    break
+                self._kernel.dispatcher.end_slice(started)
+                await trio.lowlevel.checkpoint()
+                started = self._kernel.dispatcher.start_slice()
+        self._kernel.dispatcher.end_slice(started)
+        await self._pipeline.landed()
+        return answer
+
+    def readmit(self, address: Address) -> bool:
+        """Let an actor that was set aside in again; return whether it was."""
+        return self._kernel.readmit(address)
+
+    async def backup(self, destination: Path) -> _backup.BackupInfo:
+        """Write a copy of the store, as of now, to a new file while the runtime goes on.
+
+        Raises:
+            StoreError: the destination exists or cannot be written.
+        """
+        return await trio.to_thread.run_sync(_backup.backup, self._store, destination)
+
+    async def verify(self) -> _backup.VerifyReport:
+        """Check the structure and every record, on a copy, in a process of its own.
+
+        Raises:
+            StoreDamagedError: naming what is wrong and the remedy.
+        """
+        return await trio.to_thread.run_sync(_backup.verify, self._store)
+
+    def statistics(self) -> RuntimeStatistics:
+        """Return what every part says of itself."""
+        kernel, counts = self._kernel, self._kernel.counts
+        collected, in_flight = self._pipeline.statistics()
+        return RuntimeStatistics(
+            actors=ActorStatistics(
+                resident=len(kernel.residents),
+                resident_bytes=kernel.residents.bytes,
+                activations=kernel.residents.activations,
+                passivations=kernel.residents.passivations,
+                restarts=counts["restarts"],
+                set_aside=[str(address) for address in kernel.set_aside],
+            ),
+            messages=MessageStatistics(
+                waiting=kernel.waiting,
+                handled=counts["handled"],
+                refused=counts["refused"],
+                failed=counts["failed"],
+                repeated=counts["repeated"],
+                expired=counts["expired"],
+                abandoned=counts["abandoned"],
+                overloaded=counts["overloaded"],
+                not_committed=counts["not_committed"],
+                timers_fired=self._deliveries.fired,
+                dead_letters=self._deliveries.dead_letters,
+            ),
+            dispatcher=DispatcherStatistics(
+                ready=len(kernel.dispatcher), longest_slice_ms=round(kernel.dispatcher.longest_slice * 1e3, 3)
+            ),
+            commits=CommitStatistics(collected=collected, in_flight=in_flight),
+            store=self._store.statistics(),
+            rows_expired=self._janitor.removed,
+        )
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether every commit so far ended as a commit can: on disk, or refused for lack of space."""
+        return self._failure is None
+
+    def _slice_over(self) -> bool:
+        return self._kernel.dispatcher.slice_over()
+
+    def _check_failure(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+
+    def _fail(self, failure: StoreFailedError) -> None:
+        """End everything: what is on disk is no longer known, so nothing more may be answered."""
+        self._failure = failure
+        self._stop.cancel()
+
+    async def _watch_ownership(self, owner: Owner) -> None:
+        while owner.still_mine():  # noqa: ASYNC110  another process sets no event of ours
+            await trio.sleep(OWNERSHIP_CHECK_SECONDS)
+        self._fail(StoreFailedError(f"another process took {owner.folder} over; this one must not write"))
+
+    @asynccontextmanager
+    async def _running(self, owner: Owner, drain_seconds: float) -> AsyncIterator[None]:
+        """Run the parts while the block runs, then drain; an error of the block leaves in no group."""
+        error: BaseException | None = None
+        with self._stop:
+            async with trio.open_nursery() as nursery:
+                for part in (self._kernel.dispatcher, self._deliveries, self._janitor):
+                    nursery.start_soon(part.run)
+                nursery.start_soon(self._watch_ownership, owner)
+                try:
+                    yield
+                except BaseException as raised:  # noqa: BLE001  re-raised below, outside the nursery
+                    error = raised
+                if not isinstance(error, trio.Cancelled):
+                    with trio.move_on_after(drain_seconds):
+                        await self._kernel.drain()
+                nursery.cancel_scope.cancel()
+        if self._failure is not None:
+            raise self._failure from error
+        if error is not None:
+            raise error
+
+
+@asynccontextmanager
+async def open_runtime(
+    path: str | Path,
+    *,
+    actors: Iterable[type[Actor]],
+    indexes: Iterable[Index] = (),
+    groups: Iterable[Group] = (),
+    options: RuntimeOptions | None = None,
+    clock: Clock | None = None,
+    committer: Committer | None = None,
+    codec: RecordCodec | None = None,
+) -> AsyncIterator[Runtime]:
+    """Own a folder and run actors on it, inside an ``async with`` block.
+
+    Leaving the block takes no more messages, handles those accepted (for at most
+    ``options.drain_seconds``), and closes the store. A cancelled block only waits for the
+    commit in flight.
+
+    Args:
+        path: The folder of the data; made when missing, with mode 0700.
+        actors: The actor classes.
+        indexes: The shared indexes that they declare.
+        groups: Which kinds are supervised together; a kind in none is on its own.
+        options: Limits and intervals.
+        clock: Another clock than the system's.
+        committer: Another way to commit than the writer thread's.
+        codec: Another record codec than the plain one with checksums.
+
+    Raises:
+        StoreOwnedError: another process owns the folder.
+        StoreDamagedError: after an unclean end the structure is wrong.
+        StoreTooNewError: a newer program wrote the store.
+        StoreFailedError: a commit failed for good while the block ran.
+        StoreError: the folder cannot hold a store.
+    """
+    options = options if options is not None else RuntimeOptions()
+    clock = clock if clock is not None else SystemClock()
+    kinds = kinds_by_name(tuple(actors))
+    by_kind = groups_by_kind(kinds, groups)
+    declared = index_table(indexes)
+    with Owner(Path(path)) as owner:
+        if owner.was_unclean:
+            await trio.to_thread.run_sync(check_structure, owner.folder)
+        store = Store(
+            owner.folder,
+            codec=codec,
+            max_size=options.max_size,
+            min_free=options.min_free,
+            sync=options.durability == "power",
+        )
+        committer = committer if committer is not None else ThreadCommitter()
+        runtime = Runtime(kinds, by_kind, declared, store, committer, clock, options)
+        try:
+            async with runtime._running(owner, options.drain_seconds):  # noqa: SLF001  the two halves of one door
+                yield runtime
+        finally:
+            committer.close()
+            store.close()
+            if runtime.is_sound:
+                owner.mark_clean()

@@ -1,0 +1,92 @@
+"""What every part of a runtime says of itself, as frozen values."""
+
+from __future__ import annotations
+
+import msgspec
+from greenroom.runtime._store import StoreStatistics
+
+
+class ActorStatistics(msgspec.Struct, frozen=True, kw_only=True):
+    """The actors in memory. Counts are since the runtime was opened unless they say "now".
+
+    Attributes:
+        resident: In memory now.
+        resident_bytes: Their estimated size now.
+        activations: Loaded from the store.
+        passivations: Left memory because they were idle or memory was short.
+        restarts: Rebuilt after a failure, their own or a sibling's.
+        set_aside: Addresses that failed too often and answer with an error now.
+    """
+
+    resident: int
+    resident_bytes: int
+    activations: int
+    passivations: int
+    restarts: int
+    set_aside: list[str]
+
+
+class MessageStatistics(msgspec.Struct, frozen=True, kw_only=True):
+    """The messages. Counts are since the runtime was opened unless they say "now".
+
+    Attributes:
+        waiting: Accepted and not yet over, now.
+        handled: Ended with a reply or a refusal.
+        refused: Of those, the refusals.
+        failed: Ended with an exception of the handler.
+        repeated: Answered with the stored answer to the same idempotent request.
+        expired: Not begun before their deadline.
+        abandoned: Given up by their asker.
+        overloaded: Not accepted by a full mailbox.
+        not_committed: Handled, but the effects found no room in the store.
+        timers_fired: Timers delivered.
+        dead_letters: Tells and timers that could not be handled.
+    """
+
+    waiting: int
+    handled: int
+    refused: int
+    failed: int
+    repeated: int
+    expired: int
+    abandoned: int
+    overloaded: int
+    not_committed: int
+    timers_fired: int
+    dead_letters: int
+
+
+class DispatcherStatistics(msgspec.Struct, frozen=True, kw_only=True):
+    """The event loop's share of the actors.
+
+    Attributes:
+        ready: Actors that wait for their turn now.
+        longest_slice_ms: The longest time that actors or a query held the event loop, in milliseconds.
+    """
+
+    ready: int
+    longest_slice_ms: float
+
+
+class CommitStatistics(msgspec.Struct, frozen=True, kw_only=True):
+    """The way to disk now.
+
+    Attributes:
+        collected: Works in the group that is being collected.
+        in_flight: Works in the group that is being committed.
+    """
+
+    collected: int
+    in_flight: int
+
+
+class RuntimeStatistics(msgspec.Struct, frozen=True, kw_only=True):
+    """All parts of one runtime."""
+
+    actors: ActorStatistics
+    messages: MessageStatistics
+    dispatcher: DispatcherStatistics
+    commits: CommitStatistics
+    store: StoreStatistics
+    rows_expired: int
+    """Rows that the janitor removed since the runtime was opened."""

@@ -1,0 +1,333 @@
+"""The store: tables of rows in one LMDB file, read in any thread, written in groups by one.
+
+Promises: a work is committed whole or not at all; what `commit` did not mark with an error is on disk
+when it returns; after an error that is not about space nothing is committed any more.
+The store does *not* know what rows mean, who owns the folder (`Owner`), or whether the file is sound
+(`check_structure`; LMDB has no page checksums, and a damaged file can kill the process).
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import lmdb
+from greenroom.runtime._codec import PlainCodec, RecordCodec
+from greenroom.runtime._environment import (
+    ACTORS as ACTORS,
+)
+from greenroom.runtime._environment import (
+    INDEXES as INDEXES,
+)
+from greenroom.runtime._environment import (
+    META as META,
+)
+from greenroom.runtime._environment import (
+    MIN_SIZE,
+    TABLES,
+    is_want_of_room,
+    open_environment,
+    store_error,
+)
+from greenroom.runtime._errors import StoreError, StoreFailedError
+from greenroom.runtime._folder import DATA_FILE, prepare_folder
+from greenroom.runtime._work import Op as Op
+from greenroom.runtime._work import Space, admit, map_full
+from greenroom.runtime._work import Work as Work
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class StoreStatistics:
+    """What the store holds and has done. Sizes are bytes, durations seconds.
+
+    Attributes:
+        used_bytes: Pages in use by rows; freed pages are used again and do not count.
+        map_bytes: The quota (``max_size``).
+        file_bytes: The file's length; it never shrinks.
+        disk_free: Free space of the disk for this user.
+        rows: Rows of all tables.
+        commits: Transactions committed since opening.
+        works: Works committed since opening.
+        failures: Works refused or failed since opening.
+        last_commit_seconds: Duration of the newest group, fsync included.
+        max_commit_seconds: Duration of the slowest group.
+        scans: Scans open now; each keeps the pages that it sees from being used again.
+    """
+
+    used_bytes: int
+    map_bytes: int
+    file_bytes: int
+    disk_free: int
+    rows: int
+    commits: int
+    works: int
+    failures: int
+    last_commit_seconds: float
+    max_commit_seconds: float
+    scans: int
+
+
+class _NoRoomError(Exception):
+    """A transaction failed for want of space; nothing of it is on disk."""
+
+
+class Store:
+    """One open LMDB environment.
+
+    `get`, `scan`, `copy_to` and `statistics` are for any thread, `commit` for one thread at a time.
+
+    Args:
+        folder: Where ``greenroom.mdb`` lies; made when missing. Its owner lock is the caller's affair.
+        codec: Turns payloads into records and back.
+        max_size: Address space to reserve, in bytes; the quota.
+        min_free: Below this many free bytes on the disk only deletes and reserve works are committed.
+        sync: Whether a commit waits for the disk. Without, a crash of the process loses nothing, but a
+            power cut may destroy the store.
+
+    Raises:
+        StoreError: the folder cannot hold a store, or the map cannot be reserved.
+        StorageFullError: the disk has no room for a new store.
+        StoreDamagedError: the file is no LMDB file, or none of ours.
+        StoreTooNewError: a newer program wrote the store.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        codec: RecordCodec | None = None,
+        max_size: int = 256 << 30,
+        min_free: int = 64 << 20,
+        sync: bool = True,
+    ) -> None:
+        if max_size < MIN_SIZE:
+            raise StoreError(f"--max-size {max_size} is too small for a store; it takes {MIN_SIZE} bytes or more")
+        self.folder = prepare_folder(folder)
+        self._path = self.folder / DATA_FILE
+        self._codec = PlainCodec() if codec is None else codec
+        self._min_free = min_free
+        self._sync = sync
+        self._pid = os.getpid()
+        self._scans = 0
+        self._commits = self._works = self._failures = 0
+        self._last_seconds = self._max_seconds = 0.0
+        self._broken: StoreFailedError | None = None
+        self._closed = False
+        try:
+            self._environment = open_environment(self.folder, max_size=max_size, sync=sync)
+            self._tables = tuple(self._environment.open_db(name) for name in TABLES)
+            self._map_bytes = self._environment.info()["map_size"]
+        except (lmdb.Error, OSError) as error:
+            raise store_error(error, f"{self._path} cannot be opened") from error
+
+    def get(self, table: int, key: bytes) -> bytes | None:
+        """Return the committed payload under ``key``, or None.
+
+        Raises:
+            StoreDamagedError: the record's checksum is wrong.
+            StoreError: the store is closed, or this process was forked from the one that opened it.
+        """
+        self._check_usable()
+        try:
+            with self._environment.begin(self._tables[table]) as transaction:
+                record = transaction.get(key)
+        except lmdb.Error as error:
+            raise store_error(error, f"{self._path} cannot be read") from error
+        return None if record is None else self._codec.open(key, record)
+
+    def scan(
+        self, table: int, prefix: bytes, *, start: bytes | None = None, reverse: bool = False
+    ) -> Iterator[tuple[bytes, bytes]]:
+        """Yield the committed rows whose keys begin with ``prefix``, in key order.
+
+        What is yielded is the state at the first ``next``. Until the iterator is exhausted or closed the
+        file cannot use the pages that it sees again and may grow: do not keep one.
+
+        Args:
+            table: ACTORS, INDEXES or META.
+            prefix: What the keys begin with; empty for all.
+            start: The first key wanted, inclusive: the lowest, or in reverse the highest.
+            reverse: Highest key first.
+
+        Raises:
+            StoreDamagedError: a record's checksum is wrong.
+            StoreError: the store is closed, or this process was forked from the one that opened it.
+        """
+        self._check_usable()
+        try:
+            with self._reader(table) as cursor:
+                if not (_seek_back if reverse else _seek)(cursor, prefix, start):
+                    return
+                unseal = self._codec.open
+                for key, record in cursor.iterprev() if reverse else cursor.iternext():
+                    if not key.startswith(prefix):
+                        return
+                    yield key, unseal(key, record)
+        except lmdb.Error as error:
+            raise store_error(error, f"{self._path} cannot be read") from error
+
+    @contextmanager
+    def _reader(self, table: int) -> Iterator[lmdb.Cursor[bytes]]:
+        with self._environment.begin() as transaction, transaction.cursor(self._tables[table]) as cursor:
+            self._scans += 1
+            try:
+                yield cursor
+            finally:
+                self._scans -= 1
+
+    def _check_usable(self) -> None:
+        if os.getpid() != self._pid:
+            raise StoreError(f"{self._path} was opened before a fork; a forked process must open a store itself")
+        if self._closed:
+            raise StoreError(f"{self._path} is closed")
+
+    def commit(self, works: Sequence[Work]) -> None:
+        """Commit all works in one transaction, or mark those that found no room with an error.
+
+        When space runs out, each is tried again in a transaction of its own, in order. A work that
+        fails gets `StorageFullError` and so do its owner's later ones, untried.
+
+        Raises:
+            StoreFailedError: anything else went wrong. None of these works may be answered, and every
+                later call raises it again, because LMDB would go on as if nothing had happened.
+        """
+        self._check_usable()
+        if self._broken is not None:
+            raise self._broken
+        began = time.perf_counter()
+        failed: dict[object, StoreError] = {}
+        try:
+            admitted = admit(works, self._space(), failed)
+            try:
+                self._write(admitted)
+            except _NoRoomError:
+                self._write_singly(admitted, failed)
+        except Exception as error:
+            self._broken = StoreFailedError(
+                f"{self._path} could not be written ({error}), so nothing more is answered. "
+                "Check the disk and start again: all that was answered is there"
+            )
+            raise self._broken from error
+        self._failures += sum(work.error is not None for work in works)
+        self._last_seconds = time.perf_counter() - began
+        self._max_seconds = max(self._max_seconds, self._last_seconds)
+
+    def _write_singly(self, works: Sequence[Work], failed: dict[object, StoreError]) -> None:
+        for work in works:
+            work.error = failed.get(work.owner)
+            if work.error is None:
+                try:
+                    self._write([work])
+                except _NoRoomError:
+                    work.error = failed[work.owner] = map_full(self._map_bytes)
+
+    def _write(self, works: Sequence[Work]) -> None:
+        if not works:
+            return
+        seal = self._codec.seal
+        tables = self._tables
+        try:
+            with self._environment.begin(write=True) as transaction:
+                for work in works:
+                    for table, key, payload in work.ops:
+                        if payload is None:
+                            transaction.delete(key, db=tables[table])
+                        else:
+                            transaction.put(key, seal(key, payload), db=tables[table])
+        except lmdb.Error as error:
+            if is_want_of_room(error, self.folder, sum(work.growth() for work in works)):
+                raise _NoRoomError from error
+            raise
+        self._commits += 1
+        self._works += len(works)
+
+    def _space(self) -> Space:
+        disk = os.statvfs(self.folder)
+        return Space(self._map_bytes, self._used()[0], disk.f_bavail * disk.f_frsize, self._min_free)
+
+    def _used(self) -> tuple[int, int]:
+        """Return the bytes of the pages in use and the number of rows."""
+        used = rows = 0
+        with self._environment.begin() as transaction:
+            for table in self._tables:
+                stat = transaction.stat(table)
+                used += stat["psize"] * (stat["branch_pages"] + stat["leaf_pages"] + stat["overflow_pages"])
+                rows += stat["entries"]
+        return used, rows
+
+    def statistics(self) -> StoreStatistics:
+        """Return what the store holds and has done.
+
+        Raises:
+            StoreError: the store is closed, or this process was forked from the one that opened it.
+        """
+        self._check_usable()
+        try:
+            space = self._space()
+            return StoreStatistics(
+                used_bytes=space.used_bytes,
+                map_bytes=space.map_bytes,
+                file_bytes=self._path.stat().st_size,
+                disk_free=space.disk_free,
+                rows=self._used()[1],
+                commits=self._commits,
+                works=self._works,
+                failures=self._failures,
+                last_commit_seconds=self._last_seconds,
+                max_commit_seconds=self._max_seconds,
+                scans=self._scans,
+            )
+        except (lmdb.Error, OSError) as error:
+            raise store_error(error, f"{self._path} cannot be read") from error
+
+    def copy_to(self, descriptor: int) -> None:
+        """Write the file as of now, page by page, to an open file; commits go on meanwhile.
+
+        No tree is walked, so damage is copied and cannot hurt this process.
+
+        Raises:
+            StorageFullError: there is no room for the copy.
+            StoreError: the copy could not be written.
+        """
+        self._check_usable()
+        try:
+            self._environment.copyfd(descriptor)
+        except (lmdb.Error, OSError) as error:
+            raise store_error(error, f"{self._path} cannot be copied") from error
+
+    def close(self) -> None:
+        """Close the file. Idempotent; no commit may be running; in a forked child it does nothing."""
+        if self._closed or os.getpid() != self._pid:
+            return
+        self._closed = True
+        try:
+            if not self._sync and self._broken is None:
+                self._environment.sync(True)
+        finally:
+            self._environment.close()
+
+
+def _seek(cursor: lmdb.Cursor[bytes], prefix: bytes, start: bytes | None) -> bool:
+    return cursor.set_range(prefix if start is None else max(prefix, start))
+
+
+def _seek_back(cursor: lmdb.Cursor[bytes], prefix: bytes, start: bytes | None) -> bool:
+    """Go to the last key that is not above ``start``, nor above all keys that have the prefix."""
+    if start is not None and start.startswith(prefix):
+        found = cursor.set_range(start)
+        if found and cursor.key() == start:
+            return True
+    elif start is not None and start < prefix:
+        return False
+    else:
+        # The first key above all that have the prefix; nothing is above a prefix of nothing but 0xff.
+        stem = prefix.rstrip(b"\xff")
+        found = bool(stem) and cursor.set_range(stem[:-1] + bytes([stem[-1] + 1]))
+    return cursor.prev() if found else cursor.last()

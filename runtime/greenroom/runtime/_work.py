@@ -1,0 +1,97 @@
+"""What one message wants written, and the rule that decides whether there is room for it.
+
+Pure: no store, no disk, no clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from greenroom.runtime._errors import StorageFullError, StoreError
+
+Op = tuple[int, bytes, bytes | None]
+"""Table, full key (1-511 bytes), and the payload to put there, or None to delete."""
+
+RESERVE_PERCENT: Final = 5
+ROW_OVERHEAD: Final = 24  # node header, page pointer and record header of a row, in bytes
+
+
+class Work:
+    """The effects of one message.
+
+    Attributes:
+        owner: Whose they are (hashable): when a work fails, the owner's later ones in the group fail too.
+        ops: What is to be written, in order.
+        reserve: Whether the space reserve may be used. Works that only delete may always.
+        error: Why it was not committed, set by `Store.commit`. One that has an error before is not tried.
+    """
+
+    __slots__ = ("error", "ops", "owner", "reserve")
+
+    def __init__(self, owner: object, ops: list[Op], reserve: bool = False) -> None:  # noqa: FBT001, FBT002 - a hot path of the kernel
+        self.owner = owner
+        self.ops = ops
+        self.reserve = reserve
+        self.error: StoreError | None = None
+
+    def growth(self) -> int:
+        """Return the bytes by which the puts may grow the store; 0 when it only deletes."""
+        return sum(len(key) + len(payload) + ROW_OVERHEAD for _, key, payload in self.ops if payload is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """How much room there is, in bytes.
+
+    Attributes:
+        map_bytes: The quota.
+        used_bytes: Pages in use.
+        disk_free: Free space of the disk.
+        min_free: What is to stay free of it.
+    """
+
+    map_bytes: int
+    used_bytes: int
+    disk_free: int
+    min_free: int
+
+    def refusal(self, growth: int) -> StorageFullError | None:
+        """Return why puts of ``growth`` bytes are refused outside of the reserve, or None."""
+        if not growth:
+            return None
+        if self.disk_free < self.min_free:
+            return StorageFullError(
+                f"the disk has {self.disk_free} bytes left and --min-free keeps {self.min_free} of them; "
+                "delete something or make room on the disk"
+            )
+        if growth > self.map_bytes * (100 - RESERVE_PERCENT) // 100 - self.used_bytes:
+            return map_full(self.map_bytes)
+        return None
+
+
+def map_full(map_bytes: int) -> StorageFullError:
+    """Return the refusal of a write that a store of ``map_bytes`` has no room for."""
+    return StorageFullError(
+        f"the store has no room for this write (--max-size is {map_bytes} bytes); delete something, "
+        "make room on the disk or start with a larger --max-size"
+    )
+
+
+def admit(works: Sequence[Work], space: Space, failed: dict[object, StoreError]) -> list[Work]:
+    """Return the works that may be tried; give the others their error and note their owners in ``failed``."""
+    admitted = []
+    planned = 0
+    for work in works:
+        if work.error is None:
+            work.error = failed.get(work.owner)
+        if work.error is None and not work.reserve:
+            growth = work.growth()
+            work.error = space.refusal(growth and planned + growth)
+            planned += growth if work.error is None else 0
+        if work.error is None:
+            admitted.append(work)
+        else:
+            failed.setdefault(work.owner, work.error)
+    return admitted
