@@ -77,6 +77,10 @@ class Answers:
         del self._under_way[tag]
         return repeats
 
+    def repeats(self) -> list[Envelope]:
+        """Return all repeats that wait."""
+        return [repeat for _, repeats in self._under_way.values() for repeat in repeats]
+
 
 class Waiting:
     """Marks a repeat that waits for the first request's answer."""

@@ -66,6 +66,11 @@ class Dispatcher:
             parked, self._parked = self._parked, None
             trio.lowlevel.reschedule(parked)
 
+    def clear(self) -> None:
+        """Forget who is ready or paused, because nobody gets a turn any more."""
+        self._ready.clear()
+        self._paused.clear()
+
     def slice_over(self) -> bool:
         """Return whether the event loop was held for a whole slice."""
         return self._clock.perf() >= self._slice_end

@@ -32,7 +32,9 @@ FORMAT_KEY: Final = b"greenroom.format"  # in LMDB's unnamed table, unsealed: it
 
 MIN_SIZE: Final = 1 << 20
 MAX_READERS: Final = 4096
-REMEDY: Final = "see what is damaged with `greenroom verify`, then bring back a backup with `greenroom restore`"
+REMEDY: Final = (
+    "see what is damaged with `greenroom verify`, then bring back a backup with `greenroom restore`"
+)
 
 
 def open_environment(folder: Path, *, max_size: int, sync: bool) -> lmdb.Environment:

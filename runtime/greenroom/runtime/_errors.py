@@ -69,7 +69,11 @@ class DeadlineExceededError(GreenroomError):
 
 
 class RuntimeClosedError(GreenroomError):
-    """*You* (or a signal) closed the runtime; messages not yet begun were not begun."""
+    """*You* (or a signal) closed the runtime before the reply.
+
+    A message that the runtime did not accept was not begun. For one that it had accepted,
+    look after the next start: it took effect whole or not at all.
+    """
 
 
 class UnknownKindError(GreenroomError):

@@ -15,10 +15,13 @@ import fcntl
 import os
 import re
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import psutil  # type: ignore[import-untyped]  # psutil carries no types
 from greenroom.runtime._errors import StorageFullError, StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 DATA_FILE: Final = "greenroom.mdb"
 LMDB_LOCK_FILE: Final = "greenroom.mdb-lock"
@@ -87,17 +90,35 @@ def refuse_remote(folder: Path) -> None:
     Raises:
         StoreError: the folder, which need not exist yet, lies on one.
     """
-    best, kind = "", ""
-    for partition in psutil.disk_partitions(all=True):
-        mount = partition.mountpoint
-        # The later of two mounts on one place hides the earlier.
-        if len(mount) >= len(best) and folder.is_relative_to(mount):
-            best, kind = mount, partition.fstype
-    if _REMOTE.fullmatch(kind.lower().removeprefix("fuse.")):
+    import psutil  # type: ignore[import-untyped]  # noqa: PLC0415 - it has no types, and the check's child must not wait for it
+
+    mounts = [(partition.mountpoint, partition.fstype) for partition in psutil.disk_partitions(all=True)]
+    mount, kind = mount_of(folder, mounts)
+    if is_remote(kind):
         raise StoreError(
-            f"{folder} lies on {kind} (mounted at {best}), where neither locks nor shared memory are sure; "
+            f"{folder} lies on {kind} (mounted at {mount}), where neither locks nor shared memory are sure; "
             "choose a folder on a local disk with --data"
         )
+
+
+def mount_of(folder: Path, mounts: Iterable[tuple[str, str]]) -> tuple[str, str]:
+    """Return the mount point that ``folder`` lies on and the kind of its file system.
+
+    Args:
+        folder: A real path.
+        mounts: Mount points and kinds, in the order in which they were mounted.
+    """
+    best, kind = "", ""
+    for mount, fstype in mounts:
+        # The later of two mounts on one place hides the earlier.
+        if len(mount) >= len(best) and folder.is_relative_to(mount):
+            best, kind = mount, fstype
+    return best, kind
+
+
+def is_remote(kind: str) -> bool:
+    """Say whether a kind of file system, as the kernel names it, is shared with other machines."""
+    return _REMOTE.fullmatch(kind.lower().removeprefix("fuse.")) is not None
 
 
 def create_file(path: Path) -> None:

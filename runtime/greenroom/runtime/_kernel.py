@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter, deque
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import outcome
@@ -23,6 +23,7 @@ from greenroom.runtime._errors import (
     ActorFailedError,
     ActorSetAsideError,
     DeadlineExceededError,
+    GreenroomError,
     OverloadedError,
     Refusal,
     RuntimeClosedError,
@@ -131,6 +132,17 @@ class Kernel:
         while not (self.waiting == 0 and self.pipeline.is_empty):
             self._idle = trio.Event()
             await self._idle.wait()
+
+    def abort(self, error: Callable[[], GreenroomError]) -> None:
+        """Take no more messages and answer whoever still waits with an error of its own."""
+        self._closed = True
+        self.dispatcher.clear()
+        waiting = [envelope for cell in self.residents for envelope in cell.mailbox or ()]
+        waiting += [cell.running.envelope for cell in self.residents if cell.running is not None]
+        waiting += [envelope for work in self.pipeline.works() for envelope, _ in work.settlements]
+        waiting += self._answers.repeats()
+        for envelope in waiting:
+            envelope.settle(outcome.Error(error()))
 
     # -- a turn ------------------------------------------------------------
 

@@ -41,19 +41,21 @@ class Owner:
 
     Attributes:
         folder: Its real path, once entered.
-        was_unclean: Whether the last owner left without `mark_clean`; then the structure needs a check.
+        unclean: Whether the last owner left without `mark_clean`; then the structure needs a check.
 
     Raises:
         StoreOwnedError: (on entering) another process, or another `Owner` of this one, has it.
         StoreError: (on entering) the folder cannot hold a store, or its file system has no locks.
     """
 
-    _held: ClassVar[dict[tuple[int, int], int]] = {}  # device and inode of a folder -> the process that holds it
+    _held: ClassVar[
+        dict[tuple[int, int], int]
+    ] = {}  # device and inode of a folder -> the process that holds it
     _guard: ClassVar[threading.Lock] = threading.Lock()
 
     def __init__(self, folder: Path, *, create: bool = True) -> None:
         self.folder = folder
-        self.was_unclean = False
+        self.unclean = False
         self._create = create
         self._pid = 0
         self._descriptor = -1
@@ -88,7 +90,7 @@ class Owner:
         os.ftruncate(self._descriptor, 0)
         os.pwrite(self._descriptor, self._content, 0)
         sync_descriptor(self._descriptor)
-        self.was_unclean = (self.folder / UNCLEAN_FILE).exists()
+        self.unclean = (self.folder / UNCLEAN_FILE).exists()
         flag = os.open(self.folder / UNCLEAN_FILE, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
         try:
             os.fchmod(flag, FILE_MODE)
@@ -140,7 +142,9 @@ class Owner:
 def _lock(folder: Path) -> int:
     """Return a descriptor of the owner file, locked."""
     while True:
-        descriptor = os.open(folder / OWNER_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, FILE_MODE)
+        descriptor = os.open(
+            folder / OWNER_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, FILE_MODE
+        )
         try:
             os.fchmod(descriptor, FILE_MODE)
             fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -154,7 +158,9 @@ def _lock(folder: Path) -> int:
             if error.errno in {errno.EACCES, errno.EAGAIN}:
                 raise StoreOwnedError(folder, int(pid) if pid.isdigit() else 0) from None
             if error.errno in {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP}:
-                raise StoreError(f"{folder} is on a file system without locks; choose another with --data") from error
+                raise StoreError(
+                    f"{folder} is on a file system without locks; choose another with --data"
+                ) from error
             raise
         except BaseException:
             os.close(descriptor)

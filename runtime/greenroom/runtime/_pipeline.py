@@ -109,6 +109,10 @@ class Pipeline:
                 self._landed = trio.Event()
             await self._landed.wait()
 
+    def works(self) -> list[Effects]:
+        """Return every work that is not known to be on disk."""
+        return [*self._in_flight, *self._collected]
+
     def statistics(self) -> tuple[int, int]:
         """Return how many works are collected and how many are at the committer."""
         return len(self._collected), len(self._in_flight)

@@ -215,6 +215,12 @@ class Runtime:
     def _slice_over(self) -> bool:
         return self._kernel.dispatcher.slice_over()
 
+    def _last_word(self) -> GreenroomError:
+        """Return what those hear who still wait when the runtime ends."""
+        if self._failure is not None:
+            return StoreFailedError(str(self._failure))
+        return RuntimeClosedError("the runtime closed before the reply; look whether the request took effect")
+
     def _check_failure(self) -> None:
         if self._failure is not None:
             raise self._failure
@@ -233,19 +239,22 @@ class Runtime:
     async def _running(self, owner: Owner, drain_seconds: float) -> AsyncIterator[None]:
         """Run the parts while the block runs, then drain; an error of the block leaves in no group."""
         error: BaseException | None = None
-        with self._stop:
-            async with trio.open_nursery() as nursery:
-                for part in (self._kernel.dispatcher, self._deliveries, self._janitor):
-                    nursery.start_soon(part.run)
-                nursery.start_soon(self._watch_ownership, owner)
-                try:
-                    yield
-                except BaseException as raised:  # noqa: BLE001  re-raised below, outside the nursery
-                    error = raised
-                if not isinstance(error, trio.Cancelled):
-                    with trio.move_on_after(drain_seconds):
-                        await self._kernel.drain()
-                nursery.cancel_scope.cancel()
+        try:
+            with self._stop:
+                async with trio.open_nursery() as nursery:
+                    for part in (self._kernel.dispatcher, self._deliveries, self._janitor):
+                        nursery.start_soon(part.run)
+                    nursery.start_soon(self._watch_ownership, owner)
+                    try:
+                        yield
+                    except BaseException as raised:  # noqa: BLE001  re-raised below, outside the nursery
+                        error = raised
+                    if not isinstance(error, trio.Cancelled):
+                        with trio.move_on_after(drain_seconds):
+                            await self._kernel.drain()
+                    nursery.cancel_scope.cancel()
+        finally:
+            self._kernel.abort(self._last_word)
         if self._failure is not None:
             raise self._failure from error
         if error is not None:

@@ -108,11 +108,13 @@ class Store:
         sync: bool = True,
     ) -> None:
         if max_size < MIN_SIZE:
-            raise StoreError(f"--max-size {max_size} is too small for a store; it takes {MIN_SIZE} bytes or more")
+            raise StoreError(
+                f"--max-size {max_size} is too small for a store; it takes {MIN_SIZE} bytes or more"
+            )
         self.folder = prepare_folder(folder)
         self._path = self.folder / DATA_FILE
         self._codec = PlainCodec() if codec is None else codec
-        self._min_free = min_free
+        self.min_free = min_free
         self._sync = sync
         self._pid = os.getpid()
         self._scans = 0
@@ -184,7 +186,9 @@ class Store:
 
     def _check_usable(self) -> None:
         if os.getpid() != self._pid:
-            raise StoreError(f"{self._path} was opened before a fork; a forked process must open a store itself")
+            raise StoreError(
+                f"{self._path} was opened before a fork; a forked process must open a store itself"
+            )
         if self._closed:
             raise StoreError(f"{self._path} is closed")
 
@@ -250,7 +254,7 @@ class Store:
 
     def _space(self) -> Space:
         disk = os.statvfs(self.folder)
-        return Space(self._map_bytes, self._used()[0], disk.f_bavail * disk.f_frsize, self._min_free)
+        return Space(self._map_bytes, self._used()[0], disk.f_bavail * disk.f_frsize, self.min_free)
 
     def _used(self) -> tuple[int, int]:
         """Return the bytes of the pages in use and the number of rows."""

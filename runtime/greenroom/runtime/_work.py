@@ -38,7 +38,9 @@ class Work:
 
     def growth(self) -> int:
         """Return the bytes by which the puts may grow the store; 0 when it only deletes."""
-        return sum(len(key) + len(payload) + ROW_OVERHEAD for _, key, payload in self.ops if payload is not None)
+        return sum(
+            len(key) + len(payload) + ROW_OVERHEAD for _, key, payload in self.ops if payload is not None
+        )
 
 
 @dataclass(frozen=True, slots=True)

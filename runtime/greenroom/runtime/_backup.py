@@ -1,0 +1,236 @@
+"""Copies of a store: backup, verify and restore, for its owner or on a folder that nobody owns.
+
+No copy is trusted before a child has read it to the end, and no file appears under its
+final name before it is whole and on the disk. All of this blocks: call it from a thread.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Final
+
+from greenroom.runtime._check import TableReport as TableReport
+from greenroom.runtime._check import inspect_file
+from greenroom.runtime._errors import StorageFullError, StoreError
+from greenroom.runtime._folder import (
+    DATA_FILE,
+    FILE_MODE,
+    LMDB_LOCK_FILE,
+    folder_error,
+    sync_file,
+    sync_folder,
+)
+from greenroom.runtime._owner import Owner
+from greenroom.runtime._store import Store
+
+# Fixed names, so that what a crash leaves behind is overwritten by the next attempt instead of staying for good.
+_VERIFYING: Final = DATA_FILE + ".verifying"
+_RESTORING: Final = DATA_FILE + ".restoring"
+_KEPT: Final = DATA_FILE + ".before-restore"
+_one_verify: Final = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class BackupInfo:
+    """A finished backup.
+
+    Attributes:
+        path: The file.
+        file_bytes: Its length.
+        tables: What is in it.
+    """
+
+    path: Path
+    file_bytes: int
+    tables: tuple[TableReport, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyReport:
+    """A store that was found sound, records included.
+
+    Attributes:
+        folder: The folder of the store.
+        file_bytes: The length of its file.
+        tables: What is in it.
+    """
+
+    folder: Path
+    file_bytes: int
+    tables: tuple[TableReport, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreInfo:
+    """A store that was brought back.
+
+    Attributes:
+        folder: The folder of the store.
+        kept: Where the file that was there before is kept, None if there was none. `restore` takes it, too.
+        tables: What is in the store now.
+    """
+
+    folder: Path
+    kept: Path | None
+    tables: tuple[TableReport, ...]
+
+
+def backup(source: Store | Path, destination: Path) -> BackupInfo:
+    """Write the store as of now into a new file that `restore` takes; mode 0600.
+
+    Commits go on meanwhile. The copy is compact (nothing deleted is in it) and checked, records
+    included. While it is made, it needs room for two copies beside the destination.
+
+    Args:
+        source: The open store of this process, or the folder of one that nobody owns.
+        destination: A file that does not exist, in a folder that does.
+
+    Raises:
+        StoreError: the destination exists or cannot be written; there is no store in the folder.
+        StoreOwnedError: another process owns the folder.
+        StorageFullError: there is no room for the copy.
+        StoreDamagedError: the store is damaged; no backup was made.
+    """
+    destination = Path(os.path.abspath(destination))  # noqa: PTH100 - resolve() would follow a link
+    if os.path.lexists(destination):
+        raise StoreError(f"{destination} exists and is not overwritten; name a new file")
+    part = destination.with_name(f".{destination.name}.{secrets.token_hex(4)}")
+    with _written(f"the backup {destination} cannot be written"), _temporary(part):
+        with _sound_source(source, part.with_name(part.name + ".raw")) as (raw, name):
+            inspect_file(raw, name=name, compact=part)
+        tables = inspect_file(part, name=f"the backup of {name}", records=True)
+        sync_file(part)
+        _publish(part, destination)
+        return BackupInfo(path=destination, file_bytes=destination.stat().st_size, tables=tables)
+
+
+def verify(source: Store | Path) -> VerifyReport:
+    """Check the structure and every record of a store.
+
+    An open store is copied first, since a file that is being written looks damaged; the folder
+    must have room for the copy.
+
+    Args:
+        source: The open store of this process, or the folder of one that nobody owns.
+
+    Raises:
+        StoreDamagedError: naming what is wrong and the remedy.
+        StoreError: there is no store in the folder, or it could not be read.
+        StoreOwnedError: another process owns the folder.
+        StorageFullError: there is no room for the copy.
+    """
+    folder = source.folder if isinstance(source, Store) else source
+    if isinstance(source, Store):
+        statistics = source.statistics()
+        if statistics.disk_free - statistics.file_bytes < source.min_free:
+            raise StorageFullError(
+                f"{folder} has no room for the copy that is checked ({statistics.file_bytes} bytes, and --min-free "
+                f"keeps {source.min_free}); stop the server and verify then, which needs no copy"
+            )
+    with (
+        _one_verify,
+        _written(f"{folder} cannot be checked"),
+        _sound_source(source, folder / _VERIFYING) as (path, name),
+    ):
+        tables = inspect_file(path, name=name, records=True)
+        return VerifyReport(folder=folder, file_bytes=path.stat().st_size, tables=tables)
+
+
+def restore(source: Path, folder: Path) -> RestoreInfo:
+    """Put a backup in the place of a folder's store, in one step; the store that was there is kept beside it.
+
+    Args:
+        source: A file that `backup` made.
+        folder: The folder of the store; made when missing.
+
+    Raises:
+        StoreOwnedError: a process owns the folder; stop it first.
+        StoreDamagedError: the backup is damaged; nothing was changed.
+        StoreTooNewError: a newer program made the backup; nothing was changed.
+        StorageFullError: there is no room for the copy; nothing was changed.
+        StoreError: the backup cannot be read, or the folder cannot hold a store.
+    """
+    if not source.is_file():
+        raise StoreError(f"there is no backup file {source}")
+    with Owner(folder) as owner, _written(f"{source} cannot be restored to {folder}"):
+        data = owner.folder / DATA_FILE
+        new = owner.folder / _RESTORING
+        with _temporary(new):
+            inspect_file(source, name=f"the backup {source}", compact=new)
+            tables = inspect_file(new, name=f"the backup {source}", records=True)
+            sync_file(new)
+            kept = _keep(data)
+            # It describes readers of the old file; LMDB makes another.
+            (owner.folder / LMDB_LOCK_FILE).unlink(missing_ok=True)
+            new.replace(data)
+        sync_folder(owner.folder)
+        owner.mark_clean()
+        return RestoreInfo(folder=owner.folder, kept=kept, tables=tables)
+
+
+@contextmanager
+def _sound_source(source: Store | Path, copy: Path) -> Iterator[tuple[Path, str]]:
+    """Give a file that nobody writes meanwhile, and its name in sentences: a raw copy, or the file while we own it."""
+    if isinstance(source, Store):
+        with _temporary(copy) as descriptor:
+            source.copy_to(descriptor)
+            yield copy, os.fspath(source.folder / DATA_FILE)
+    else:
+        with Owner(source, create=False) as owner:
+            data = owner.folder / DATA_FILE
+            if not data.exists():
+                raise StoreError(f"there is no store in {source}")
+            yield data, os.fspath(data)
+            owner.mark_clean()
+
+
+@contextmanager
+def _temporary(path: Path) -> Iterator[int]:
+    """Create an empty file for us only, and remove it at the end unless it has got another name."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, FILE_MODE)
+    try:
+        os.fchmod(descriptor, FILE_MODE)
+        yield descriptor
+    finally:
+        os.close(descriptor)
+        path.unlink(missing_ok=True)
+
+
+def _publish(part: Path, destination: Path) -> None:
+    """Give the file its final name without ever replacing another."""
+    try:
+        destination.hardlink_to(part)
+    except FileExistsError:
+        raise StoreError(f"{destination} exists and is not overwritten; name a new file") from None
+    except OSError:  # a file system without hard links, such as that of a USB stick
+        part.rename(destination)
+    sync_folder(destination.parent)
+
+
+def _keep(data: Path) -> Path | None:
+    """Give the file a second name that no other has, so that it outlives its replacement."""
+    if not data.exists():
+        return None
+    for number in count(1):
+        kept = data.with_name(_KEPT if number == 1 else f"{_KEPT}-{number}")
+        try:
+            kept.hardlink_to(data)
+        except FileExistsError:
+            continue
+        break
+    return kept
+
+
+@contextmanager
+def _written(what: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise folder_error(error, what) from error

@@ -1,0 +1,113 @@
+"""The child's half of the check: reads one LMDB file that may be damaged, says what it found, and ends.
+
+Runs in a process of its own (see `_check`), because a damaged file can kill the process that
+reads it. It must start quickly: neither trio nor the runtime is imported here.
+
+First the file is read as bytes by `lmdb.verify`, which checks what LMDB's writer relies on: page
+headers, key order, counts, and that the free pages are those that nothing uses. Only then is it opened.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+import lmdb
+import lmdb.verify
+
+from greenroom.runtime._codec import PlainCodec
+from greenroom.runtime._environment import TABLES, check_format, store_error
+from greenroom.runtime._errors import StorageFullError, StoreDamagedError, StoreError, StoreTooNewError
+
+DAMAGED: Final = "damaged"
+TOO_NEW: Final = "too new"
+FULL: Final = "full"
+FAILED: Final = "failed"
+
+_NAMED = 5  # how many findings a sentence names
+
+
+def inspect(path: Path, *, records: bool, compact: Path | None) -> dict[str, Any]:
+    """Return the rows and their bytes by table; nothing if the records are not read.
+
+    Args:
+        path: The LMDB file; nobody else may write it meanwhile.
+        records: Whether every record is read and its checksum checked, too.
+        compact: An existing file into which a compact copy is written, without what was deleted.
+
+    Raises:
+        StoreDamagedError, StoreTooNewError, StorageFullError, StoreError: as each says.
+    """
+    _check_bytes(path)
+    environment = lmdb.open(os.fspath(path), subdir=False, readonly=True, lock=False, max_dbs=len(TABLES))
+    with environment, environment.begin() as transaction:
+        if check_format(transaction, path) is None:
+            return {}
+        tables = {name.decode(): _read(environment, transaction, name) for name in TABLES} if records else {}
+        if compact is not None:
+            with compact.open("wb") as target:
+                environment.copyfd(target.fileno(), compact=True, txn=transaction)
+    return tables
+
+
+def _check_bytes(path: Path) -> None:
+    try:
+        problems = lmdb.verify.verify(os.fspath(path), subdir=False)
+    except (OSError, MemoryError):
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever the bytes made it stumble over, they are not sound
+        problems = [str(error) or repr(error)]
+    if problems:
+        raise StoreDamagedError(_listed(problems))
+
+
+def _read(environment: lmdb.Environment, transaction: lmdb.Transaction[bytes], name: bytes) -> dict[str, int]:
+    table = environment.open_db(name, txn=transaction, create=False)
+    entries = transaction.stat(table)["entries"]
+    unseal = PlainCodec().open
+    rows = size = 0
+    last = b""
+    bad = []
+    for key, record in transaction.cursor(table):
+        rows += 1
+        size += len(key) + len(record)
+        if key <= last or rows > entries:
+            raise StoreDamagedError(f"the keys of the table {name.decode()} are out of order after {last!r}")
+        last = key
+        try:
+            unseal(key, record)
+        except StoreDamagedError as error:
+            bad.append(f"{name.decode()}: {error}")
+    if bad:
+        raise StoreDamagedError(_listed(bad))
+    if rows != entries:
+        raise StoreDamagedError(f"the table {name.decode()} has {rows} rows and counts {entries}")
+    return {"rows": rows, "bytes": size}
+
+
+def _listed(problems: list[str]) -> str:
+    more = f" (and {len(problems) - _NAMED} more)" if len(problems) > _NAMED else ""
+    return "; ".join(problems[:_NAMED]) + more
+
+
+def main(path: str, records: str, compact: str) -> None:
+    """Inspect and print the outcome as one line of JSON. The arguments come from `_check`."""
+    outcome: dict[str, Any]
+    try:
+        try:
+            tables = inspect(Path(path), records=bool(records), compact=Path(compact) if compact else None)
+        except (lmdb.Error, OSError) as error:
+            raise store_error(error, f"{path} cannot be read or copied") from error
+        outcome = {"tables": tables}
+    except StoreDamagedError as error:
+        outcome = {DAMAGED: str(error)}
+    except StoreTooNewError as error:
+        outcome = {TOO_NEW: str(error)}
+    except StorageFullError as error:
+        outcome = {FULL: str(error)}
+    except StoreError as error:
+        outcome = {FAILED: str(error)}
+    sys.stdout.write(json.dumps(outcome))
