@@ -30,7 +30,7 @@ from greenroom.runtime._folder import (
 from greenroom.runtime._owner import Owner
 from greenroom.runtime._store import Store
 
-# Fixed names, so that what a crash leaves behind is overwritten by the next attempt instead of staying for good.
+# Fixed names, so that the next attempt overwrites what a crash leaves behind.
 _VERIFYING: Final = DATA_FILE + ".verifying"
 _RESTORING: Final = DATA_FILE + ".restoring"
 _KEPT: Final = DATA_FILE + ".before-restore"
@@ -131,8 +131,8 @@ def verify(source: Store | Path) -> VerifyReport:
         statistics = source.statistics()
         if statistics.disk_free - statistics.file_bytes < source.min_free:
             raise StorageFullError(
-                f"{folder} has no room for the copy that is checked ({statistics.file_bytes} bytes, and --min-free "
-                f"keeps {source.min_free}); stop the server and verify then, which needs no copy"
+                f"{folder} has no room for the copy that is checked ({statistics.file_bytes} bytes, and "
+                f"--min-free keeps {source.min_free}); stop the server and verify then, which needs no copy"
             )
     with (
         _one_verify,
@@ -177,7 +177,7 @@ def restore(source: Path, folder: Path) -> RestoreInfo:
 
 @contextmanager
 def _sound_source(source: Store | Path, copy: Path) -> Iterator[tuple[Path, str]]:
-    """Give a file that nobody writes meanwhile, and its name in sentences: a raw copy, or the file while we own it."""
+    """Give a file that nobody writes meanwhile, and its name in sentences: a raw copy, or the file that we own."""
     if isinstance(source, Store):
         with _temporary(copy) as descriptor:
             source.copy_to(descriptor)

@@ -1,4 +1,4 @@
-"""The parent's half of the check: has a child read a file that may be damaged, and judges how the child ended.
+"""The parent's half of the check: has a child read a file that may be damaged, and judges how that went.
 
 LMDB trusts its file. Tried: most damaged files kill the process that reads them, so this one only
 ever opens a file that a child has read to the end.
@@ -16,7 +16,6 @@ from signal import Signals
 from typing import Final
 
 import lmdb
-
 from greenroom.runtime._environment import REMEDY
 from greenroom.runtime._errors import StorageFullError, StoreDamagedError, StoreError, StoreTooNewError
 from greenroom.runtime._folder import DATA_FILE

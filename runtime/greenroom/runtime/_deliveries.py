@@ -128,11 +128,12 @@ class Deliveries:
         """Deliver the timers that are due, and note when the next one is."""
         now = self._clock.now()
         self._next_due = None
-        for handled, (row, payload) in enumerate(self._store.scan(INDEXES, _rows.TIMERS)):
+        delivered = 0
+        for row, payload in self._store.scan(INDEXES, _rows.TIMERS):
             due = int.from_bytes(row[len(_rows.TIMERS) : len(_rows.TIMERS) + 8])
-            if due > now or handled >= BATCH:
+            if due > now or delivered >= BATCH:
                 self._next_due = due
-                return
+                break
             if row in self._handed_over:
                 continue
             parcel = _rows.decode(payload, _rows.Parcel)
@@ -140,7 +141,8 @@ class Deliveries:
             if message is not None:
                 self._handed_over.add(row)
                 envelope = Envelope(message, row=row, timer=(parcel.name, parcel.due))
-                self.fired += self._deliver(Address(parcel.kind, parcel.key), envelope)
+                delivered += self._deliver(Address(parcel.kind, parcel.key), envelope)
+        self.fired += delivered
 
     def _deliver(self, address: Address, envelope: Envelope) -> bool:
         try:
@@ -148,7 +150,7 @@ class Deliveries:
         except (OverloadedError, ActorSetAsideError, RuntimeClosedError) as error:
             assert envelope.row is not None
             self._handed_over.discard(envelope.row)
-            # An actor set aside gets its messages when it is let in again, a closing runtime at its next start.
+            # Its row stays: for when the actor is let in again, or for the next start.
             return not isinstance(error, OverloadedError)
         return True
 

@@ -17,7 +17,6 @@ from typing import Any, Final
 
 import lmdb
 import lmdb.verify
-
 from greenroom.runtime._codec import PlainCodec
 from greenroom.runtime._environment import TABLES, check_format, store_error
 from greenroom.runtime._errors import StorageFullError, StoreDamagedError, StoreError, StoreTooNewError
@@ -55,7 +54,7 @@ def inspect(path: Path, *, records: bool, compact: Path | None) -> dict[str, Any
 
 def _check_bytes(path: Path) -> None:
     try:
-        problems = lmdb.verify.verify(os.fspath(path), subdir=False)
+        problems = lmdb.verify.verify(os.fspath(path), subdir=False)  # type: ignore[no-untyped-call]  # has no types
     except (OSError, MemoryError):
         raise
     except Exception as error:  # noqa: BLE001 - whatever the bytes made it stumble over, they are not sound

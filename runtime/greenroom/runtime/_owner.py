@@ -1,8 +1,8 @@
 """Who owns the folder: one process, and in it one `Owner`.
 
 The lock is `lockf` on a file of its own. Rules that keep it:
-1. Nothing else in the process ever opens that file, for any close of it would drop the lock. Hence
-   the table of folders owned by this process, which is asked first (`lockf` does not exclude its own process).
+1. Nothing else in the process ever opens that file, for any close of it would drop the lock. Hence the
+   table of folders owned by this process, which is asked first (`lockf` does not exclude its own process).
 2. The file is never unlinked, so that everybody locks the same one.
 3. A forked child has neither the lock nor any business with the file.
 """

@@ -17,7 +17,7 @@ from greenroom.runtime._codec import RecordCodec
 from greenroom.runtime._commit import Committer, ThreadCommitter
 from greenroom.runtime._context import Domain
 from greenroom.runtime._deliveries import Deliveries
-from greenroom.runtime._errors import StoreFailedError
+from greenroom.runtime._errors import GreenroomError, RuntimeClosedError, StoreFailedError
 from greenroom.runtime._janitor import Janitor
 from greenroom.runtime._kernel import Kernel
 from greenroom.runtime._mailbox import Envelope, Idempotency
@@ -302,7 +302,7 @@ async def open_runtime(
     by_kind = groups_by_kind(kinds, groups)
     declared = index_table(indexes)
     with Owner(Path(path)) as owner:
-        if owner.was_unclean:
+        if owner.unclean:
             await trio.to_thread.run_sync(check_structure, owner.folder)
         store = Store(
             owner.folder,
