@@ -1,0 +1,140 @@
+"""The one door for requests: what MCP tools and programs alike ask through."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import string
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+
+from greenroom.actors import _policy
+from greenroom.actors._parse import check_request
+from greenroom.actors.directory._query import ListSessions
+from greenroom.actors.requests import _memory as memory
+from greenroom.actors.requests import _sessions as sessions
+from greenroom.runtime import Address, Idempotency, Message, Query, Runtime
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from greenroom.actors._principal import Principal
+
+R = TypeVar("R")
+
+_TO_SESSION: dict[str, type[Message[Any]]] = {
+    "create_session": sessions.CreateSession,
+    "get_session": sessions.GetSession,
+    "update_session": sessions.UpdateSession,
+    "add_message": sessions.AddMessage,
+    "get_messages": sessions.GetMessages,
+    "search_context": sessions.SearchContext,
+    "search_by_sender": sessions.SearchBySender,
+    "search_by_timerange": sessions.SearchByTimerange,
+}
+_TO_MEMORY: dict[str, type[Message[Any]]] = {
+    "set_memory": memory.SetMemory,
+    "get_memory": memory.GetMemory,
+    "list_memory": memory.ListMemory,
+    "delete_memory": memory.DeleteMemory,
+}
+
+REQUESTS: Mapping[str, type[Message[Any] | Query[Any]]] = {
+    **_TO_SESSION,
+    "list_sessions": ListSessions,
+    **_TO_MEMORY,
+}
+"""The request type of every tool, by the tool's name."""
+
+_TOOL_OF = {request_type: name for name, request_type in REQUESTS.items()}
+_ID_ALPHABET = string.ascii_letters + string.digits
+
+
+def is_write(request_type: type[Message[Any] | Query[Any]]) -> bool:
+    """Return whether requests of this type change something; those take an ``idempotency_key``."""
+    return "idempotency_key" in request_type.__struct_fields__
+
+
+class Agent:
+    """An agent at work in a runtime: asks in the name of one principal.
+
+    Args:
+        runtime: What `open_greenroom` opened.
+        principal: Who the agent is.
+    """
+
+    def __init__(self, runtime: Runtime, principal: Principal) -> None:
+        self._runtime = runtime
+        self.principal = principal
+
+    async def ask(
+        self,
+        request: Message[R] | Query[R],
+        *,
+        checked: bool = False,
+        on_accepted: Callable[[], None] | None = None,
+    ) -> R:
+        """Check a request, send it to the actor that it is for, and return the reply.
+
+        Args:
+            request: One of the types in `REQUESTS`.
+            checked: Whether it comes from `parse_request`, which has checked it already.
+            on_accepted: Called once the request has its place in the actor's order.
+
+        Raises:
+            Refusal: an argument breaks a limit, or the actor says no.
+            TypeError: the request is none of `REQUESTS`.
+            GreenroomError: as `Runtime.ask`.
+        """
+        tool = _TOOL_OF.get(type(request))
+        if tool is None:
+            raise TypeError(f"{type(request).__name__} is not a request that agents ask")
+        if not checked:
+            request = check_request(request)
+        if isinstance(request, Query):
+            if on_accepted is not None:
+                on_accepted()
+            return await self._runtime.query(request, principal=self.principal)
+        # The caller's arguments count, not the id that is made up for a nameless session.
+        idempotency = self._idempotency(tool, request)
+        named: Message[R] = _named(request)
+        return await self._runtime.ask(
+            self._address(tool, named),
+            named,
+            principal=self.principal,
+            idempotency=idempotency,
+            on_accepted=on_accepted,
+        )
+
+    def _address(self, tool: str, request: Any) -> Address:
+        if tool in _TO_SESSION:
+            return Address("session", request.session_id)
+        return Address("memory", _policy.memory_owner(self.principal))
+
+    def _idempotency(self, tool: str, request: Any) -> Idempotency | None:
+        key = request.idempotency_key if is_write(type(request)) else None
+        if key is None:
+            return None
+        arguments = msgspec.structs.replace(request, idempotency_key=None)
+        return Idempotency(f"{self.principal.agent_id} {tool}", key, _fingerprint(arguments))
+
+
+def _named(request: Any) -> Any:
+    """Return the request, with an id made up for a session that has none."""
+    if isinstance(request, sessions.CreateSession) and request.session_id is None:
+        session_id = "session_" + "".join(secrets.choice(_ID_ALPHABET) for _ in range(16))
+        return msgspec.structs.replace(request, session_id=session_id)
+    return request
+
+
+def _fingerprint(arguments: msgspec.Struct) -> bytes:
+    """Return a digest of the arguments that blanks and the order of keys do not change."""
+    parsed = json.loads(msgspec.json.encode(arguments), parse_int=_number, parse_float=_number)
+    canonical = json.dumps(parsed, sort_keys=True, separators=(",", ":"))
+    return blake2b(canonical.encode(), digest_size=16).digest()
+
+
+def _number(digits: str) -> dict[str, str]:
+    return {"number": digits}

@@ -1,0 +1,75 @@
+"""Opening a runtime with everything that sessions and memory need."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from greenroom.actors import _audit
+from greenroom.actors._refusals import MAX_VALUE_BYTES
+from greenroom.actors._times import DAY
+from greenroom.actors.directory import _rows as directory
+from greenroom.actors.memory._actor import MemoryActor
+from greenroom.actors.session._actor import SessionActor
+from greenroom.runtime import Index, RuntimeOptions, open_runtime
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterable
+    from pathlib import Path
+
+    from greenroom.runtime import Actor, Clock, Committer, Group, RecordCodec, Runtime
+
+CONTENT_LIMIT = 10_000
+AUDIT_DAYS = 90
+
+
+@asynccontextmanager
+async def open_greenroom(
+    path: str | Path,
+    *,
+    content_limit: int = CONTENT_LIMIT,
+    audit_days: int = AUDIT_DAYS,
+    actors: Iterable[type[Actor]] = (),
+    indexes: Iterable[Index] = (),
+    groups: Iterable[Group] = (),
+    options: RuntimeOptions | None = None,
+    clock: Clock | None = None,
+    committer: Committer | None = None,
+    codec: RecordCodec | None = None,
+) -> AsyncIterator[Runtime]:
+    """Open a runtime with shared sessions and agent memory, inside an ``async with`` block.
+
+    Ask it through an `Agent`.
+
+    Args:
+        path: The folder of the data.
+        content_limit: The most characters that a message may have, up to 1,048,576.
+        audit_days: How long audit records are kept, in days.
+        actors: Actor classes of one's own besides.
+        indexes: Shared indexes of one's own besides.
+        groups: As in `open_runtime`.
+        options: As in `open_runtime`.
+        clock: As in `open_runtime`.
+        committer: As in `open_runtime`.
+        codec: As in `open_runtime`.
+
+    Raises:
+        ValueError: a limit is out of range.
+        StoreError: as `open_runtime`.
+    """
+    if not 1 <= content_limit <= MAX_VALUE_BYTES:
+        raise ValueError(f"content_limit is {content_limit} and must be between 1 and {MAX_VALUE_BYTES}")
+    if audit_days < 1:
+        raise ValueError(f"audit_days is {audit_days} and must be at least 1")
+    configured = type("SessionActor", (SessionActor,), {"content_limit": content_limit})
+    async with open_runtime(
+        path,
+        actors=[configured, MemoryActor, *actors],
+        indexes=[Index(directory.INDEX), Index(_audit.INDEX, ttl=audit_days * DAY), *indexes],
+        groups=groups,
+        options=options,
+        clock=clock,
+        committer=committer,
+        codec=codec,
+    ) as runtime:
+        yield runtime

@@ -1,0 +1,111 @@
+"""From the bytes of a tool call's arguments to a checked request, or to a refusal that names what is wrong.
+
+The limits themselves are written once, in the request types; here they are
+applied and a violation is worded with the field, the limit and the value's size.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_type_hints
+
+import msgspec
+
+from greenroom.actors._json import check_json
+from greenroom.actors._refusals import MAX_VALUE_BYTES, invalid, not_serializable, too_large
+
+if TYPE_CHECKING:
+    from greenroom.runtime import Refusal
+
+Q = TypeVar("Q", bound=msgspec.Struct)
+
+_SHOWN_BYTES = 40
+_PATH = re.compile(r" - at `\$\.(\w+)[^`]*`$")
+_NAMED = re.compile(r"^Object (contains unknown|missing required) field `(.*)`$", re.DOTALL)
+
+
+def parse_request(request_type: type[Q], raw: bytes) -> Q:
+    """Return the request whose arguments are the JSON object ``raw``.
+
+    Raises:
+        Refusal: ``VALIDATION_ERROR`` names the field, the limit and the value's size;
+            ``SERIALIZATION_ERROR`` says which value cannot be kept unharmed.
+    """
+    arguments = check_json(raw)
+    decoder, raw_fields = _plan(request_type)
+    try:
+        request: Q = decoder.decode(raw)
+    except msgspec.ValidationError as error:
+        raise _worded(str(error), request_type, arguments, raw) from None
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise not_serializable(f"this is not JSON: {error}") from None
+    for name, is_object in raw_fields:
+        if name in arguments:
+            request = _checked_value(request, name, is_object=is_object)
+    return request
+
+
+def check_request(request: Q) -> Q:
+    """Return a request made in Python after the same checks as one that came as JSON.
+
+    Raises:
+        Refusal: as `parse_request`.
+    """
+    try:
+        raw = msgspec.json.encode(request)
+    except UnicodeEncodeError as error:
+        raise not_serializable(f"a text holds a lone surrogate at character {error.start}") from None
+    except (OverflowError, TypeError, ValueError) as error:
+        raise not_serializable(f"this is no value for JSON: {error}") from None
+    return parse_request(type(request), raw)
+
+
+def _checked_value(request: Q, name: str, *, is_object: bool) -> Q:
+    value = bytes(getattr(request, name))
+    if len(value) > MAX_VALUE_BYTES:
+        raise too_large(name, len(value))
+    if is_object and value == b"null":  # how many clients leave an optional object out
+        return msgspec.structs.replace(request, **{name: msgspec.Raw(b"{}")})
+    if is_object and not value.startswith(b"{"):
+        raise invalid(name, f"{name}: expected an object, got {value[:_SHOWN_BYTES].decode(errors='ignore')}")
+    # A copy, so that one small value does not keep its whole frame in memory.
+    return msgspec.structs.replace(request, **{name: msgspec.Raw(value)})
+
+
+@functools.cache
+def _plan(request_type: type[Any]) -> tuple[msgspec.json.Decoder[Any], tuple[tuple[str, bool], ...]]:
+    """Return the type's decoder and its fields of kept JSON, each with whether it must be an object."""
+    hints = get_type_hints(request_type, include_extras=True)
+    raw_fields = [
+        (field.name, get_args(hints[field.encode_name]) != ())
+        for field in msgspec.structs.fields(request_type)
+        if (get_args(hints[field.name]) or (hints[field.name],))[0] is msgspec.Raw
+    ]
+    return msgspec.json.Decoder(request_type), tuple(raw_fields)
+
+
+def _worded(problem: str, request_type: type[Any], arguments: Any, raw: bytes) -> Refusal:
+    """Return msgspec's finding with the value's size, which it does not tell."""
+    known = [field.name for field in msgspec.structs.fields(request_type)]
+    if named := _NAMED.match(problem):
+        kind, field = named.groups()
+        if kind.startswith("missing"):
+            return invalid(field, f"{field}: it is required")
+        return invalid(
+            field[:100], f"{field[:100]}: unknown; the arguments are {', '.join(known)}", known=known
+        )
+    path = _PATH.search(problem)
+    if path is None or not isinstance(arguments, dict):
+        return invalid("arguments", f"the arguments: {problem}")
+    field, rule = path[1], problem[: path.start()]
+    size = _size(arguments.get(field), field, raw)
+    return invalid(field, f"{field}: {rule[0].lower()}{rule[1:]}; {size[0]}", limit=rule, **size[1])
+
+
+def _size(value: Any, field: str, raw: bytes) -> tuple[str, dict[str, Any]]:
+    if isinstance(value, str):
+        return f"the given one has {len(value):,} characters", {"size": len(value), "unit": "characters"}
+    kept = bytes(msgspec.json.decode(raw, type=dict[str, msgspec.Raw])[field])
+    shown = kept[:_SHOWN_BYTES].decode(errors="ignore") + ("…" if len(kept) > _SHOWN_BYTES else "")
+    return f"the given one is {shown}", {"value": shown}

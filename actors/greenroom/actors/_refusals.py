@@ -1,0 +1,93 @@
+"""The domain's refusals, each worded once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from greenroom.runtime import Refusal
+
+MAX_VALUE_BYTES = 1_048_576
+"""The most that one value (a content, a metadata object, a memory value) may take as UTF-8."""
+
+
+def session_not_found(session_id: str) -> Refusal:
+    """Unknown and forbidden sessions are refused with this same answer."""
+    return Refusal(
+        "SESSION_NOT_FOUND",
+        f"there is no session {session_id!r} that you may see; list_sessions shows those",
+        session_id=session_id,
+    )
+
+
+def session_closed(session_id: str, status: str) -> Refusal:
+    """The session has ended and takes no more writes."""
+    return Refusal(
+        "SESSION_CLOSED",
+        f"the session {session_id!r} is {status} and takes no more writes; create a new session",
+        session_id=session_id,
+        status=status,
+    )
+
+
+def parent_not_found(message_id: int) -> Refusal:
+    """Unknown and hidden parents are refused with this same answer."""
+    return Refusal(
+        "PARENT_MESSAGE_NOT_FOUND",
+        f"there is no message {message_id} here that you may see; use a message_id from get_messages",
+        parent_message_id=message_id,
+    )
+
+
+def memory_not_found(key: str, scope: str) -> Refusal:
+    """No live entry, or no such version of it."""
+    return Refusal(
+        "MEMORY_NOT_FOUND",
+        f"you have no {scope} memory {key!r}, or not that version; list_memory shows what there is",
+        key=key,
+        scope=scope,
+    )
+
+
+def key_exists(key: str, scope: str) -> Refusal:
+    """A live entry is there and the caller did not want it overwritten."""
+    return Refusal(
+        "KEY_EXISTS",
+        f"you already have a {scope} memory {key!r}; choose another key or set overwrite to true",
+        key=key,
+        scope=scope,
+    )
+
+
+def session_exists(session_id: str) -> Refusal:
+    """The id that the caller chose is taken."""
+    return Refusal(
+        "KEY_EXISTS",
+        f"the session id {session_id!r} is taken; choose another one or leave session_id out",
+        session_id=session_id,
+    )
+
+
+def permission_denied(field: str, sentence: str) -> Refusal:
+    """The argument claims more than the caller's identity allows."""
+    return Refusal("PERMISSION_DENIED", sentence, field=field)
+
+
+def invalid(field: str, sentence: str, **details: Any) -> Refusal:
+    """An argument breaks a rule; ``sentence`` says which, beginning with the field's name."""
+    return Refusal("VALIDATION_ERROR", sentence, field=field, **details)
+
+
+def too_large(field: str, size: int, limit: int = MAX_VALUE_BYTES) -> Refusal:
+    """A value takes more bytes than allowed."""
+    return invalid(
+        field,
+        f"{field} has {size:,} bytes of UTF-8 and the limit is {limit:,} bytes",
+        limit=limit,
+        size=size,
+        unit="bytes",
+    )
+
+
+def not_serializable(sentence: str, **details: Any) -> Refusal:
+    """The JSON cannot be kept or given back unharmed."""
+    return Refusal("SERIALIZATION_ERROR", sentence, **details)

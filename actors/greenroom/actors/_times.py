@@ -1,0 +1,27 @@
+"""Microseconds since 1970 inside, aware UTC datetimes in replies."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+_LAST = (dt.datetime.max.replace(tzinfo=dt.UTC) - _EPOCH) // dt.timedelta(microseconds=1)
+
+SECOND = 1_000_000
+HOUR = 3_600 * SECOND
+DAY = 24 * HOUR
+
+
+def to_datetime(microseconds: int) -> dt.datetime:
+    """Return the aware UTC time; a clock beyond the year 9999 reads as its end."""
+    return _EPOCH + dt.timedelta(microseconds=min(microseconds, _LAST))
+
+
+def to_microseconds(time: dt.datetime) -> int:
+    """Return microseconds since 1970, exactly."""
+    return (time - _EPOCH) // dt.timedelta(microseconds=1)
+
+
+def optional_datetime(microseconds: int | None) -> dt.datetime | None:
+    """Return the aware UTC time, or None for None."""
+    return None if microseconds is None else to_datetime(microseconds)

@@ -1,0 +1,1 @@
+"""The directory of sessions: what a session writes of itself, and the listing that reads it."""

@@ -1,0 +1,90 @@
+"""The session directory: rows in a shared index that sessions write and listings read.
+
+What a reader gets must come in the order of what it may see, so a session has rows
+per audience that has something to see in it:
+
+    b                       the session: what a listing shows of it
+    s audience NUL time tie in order of activity, newest first (the time is inverted)
+    p audience              the same activity as a point: when, and how many messages
+
+The public audience's rows are there from the start and also move when the session itself changes.
+"""
+
+from hashlib import blake2b
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from greenroom.actors.requests import _types as types
+
+if TYPE_CHECKING:
+    from greenroom.actors.session._records import Header
+    from greenroom.runtime import Context
+
+INDEX = "sessions"
+BASE = b"b"
+
+_INVERTED = (1 << 64) - 1
+POSITION_BYTES = 16
+
+
+class BaseRow(msgspec.Struct, frozen=True, array_like=True):
+    """What a listing shows of a session; see `Header`."""
+
+    purpose: str
+    status: types.SessionStatus
+    created_at: int
+    created_by: str
+    app_name: str | None
+    user_id: str | None
+    project_id: str | None
+
+
+class ActivityRow(msgspec.Struct, frozen=True, array_like=True):
+    """The newest thing that an audience can see in a session, and how many messages it can see."""
+
+    at: int
+    messages: int
+
+
+def put_base(context: "Context", header: "Header") -> None:
+    """Stage what listings show of the session."""
+    row = BaseRow(
+        header.purpose,
+        header.status,
+        header.created_at,
+        header.created_by,
+        header.app_name,
+        header.user_id,
+        header.project_id,
+    )
+    context.put_row(INDEX, BASE, row)
+
+
+def move(context: "Context", audience: str, old: ActivityRow | None, new: ActivityRow) -> None:
+    """Stage the session's new place in the order of one audience."""
+    if old is None or old.at != new.at:
+        if old is not None:
+            context.delete_row(INDEX, sort_prefix(audience) + position(context.address.key, old.at))
+        context.put_row(INDEX, sort_prefix(audience) + position(context.address.key, new.at), None)
+    context.put_row(INDEX, point_key(audience), new)
+
+
+def sort_prefix(audience: str) -> bytes:
+    """Return the bytes before the positions of one audience's order."""
+    return b"s" + audience.encode() + b"\0"
+
+
+def point_key(audience: str) -> bytes:
+    """Return the sort key of a session's activity for one audience."""
+    return b"p" + audience.encode()
+
+
+def position(session_id: str, at: int) -> bytes:
+    """Return where a session with its newest activity ``at`` stands: 8 bytes of time, 8 that break ties."""
+    return (_INVERTED - at).to_bytes(8) + blake2b(session_id.encode(), digest_size=8).digest()
+
+
+def time_of(place: bytes) -> int:
+    """Return the time in a position."""
+    return _INVERTED - int.from_bytes(place[:8])

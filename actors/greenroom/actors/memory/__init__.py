@@ -1,0 +1,1 @@
+"""The memory actor: one per agent, with everything that the agent keeps for itself."""

@@ -1,0 +1,1 @@
+"""The tools of sessions and memory as request and reply types, without any transport."""

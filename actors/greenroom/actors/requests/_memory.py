@@ -1,0 +1,55 @@
+"""What can be asked of an agent's memory. A field is a tool's parameter: name, type, limit and default."""
+
+from typing import Any
+
+import msgspec
+
+from greenroom.actors.requests import _replies as replies
+from greenroom.actors.requests import _types as types
+from greenroom.actors.requests._sessions import MaySeeSession
+from greenroom.runtime import Address, Message
+
+
+class SetMemory(Message[replies.MemoryStored], frozen=True, kw_only=True):
+    """Store a value under a key, globally or for one session that the caller may see."""
+
+    key: types.MemoryKey
+    value: types.Json
+    session_id: types.SessionId | None = None
+    expires_in: types.Lifetime | None = None
+    metadata: types.JsonObject = msgspec.field(default_factory=types.no_fields)
+    overwrite: bool = True
+    idempotency_key: types.IdempotencyKey | None = None
+
+    def question(self) -> tuple[Address, Message[Any]] | None:
+        """Ask the session first whether the caller may see it."""
+        return None if self.session_id is None else (Address("session", self.session_id), MaySeeSession())
+
+
+class GetMemory(Message[replies.MemoryRead], frozen=True, kw_only=True):
+    """Read a value, or an older version of it."""
+
+    key: types.MemoryKey
+    session_id: types.SessionId | None = None
+    version: types.Version | None = None
+
+
+class ListMemory(Message[replies.MemoryList], frozen=True, kw_only=True):
+    """List entries without their values, newest update first."""
+
+    session_id: types.MemoryScope | None = None
+    prefix: types.Prefix | None = None
+    limit: types.Limit200 = 50
+    cursor: types.Cursor | None = None
+
+
+class DeleteMemory(Message[replies.MemoryDeleted], frozen=True, kw_only=True):
+    """Delete an entry with all its versions."""
+
+    key: types.MemoryKey
+    session_id: types.SessionId | None = None
+    idempotency_key: types.IdempotencyKey | None = None
+
+
+class SweepMemory(Message[None], frozen=True, kw_only=True):
+    """The memory's own timer: remove from disk what has expired or was deleted."""

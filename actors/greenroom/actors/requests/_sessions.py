@@ -1,0 +1,96 @@
+"""What can be asked of a session. A field is a tool's parameter: its name, type, limit and default."""
+
+from typing import Literal
+
+import msgspec
+
+from greenroom.actors._policy import Visibility, VisibilityFilter
+from greenroom.actors.requests import _replies as replies
+from greenroom.actors.requests import _types as types
+from greenroom.runtime import Message
+
+
+class CreateSession(Message[replies.SessionCreated], frozen=True, kw_only=True):
+    """Make a session; the caller becomes ``created_by``."""
+
+    purpose: types.Purpose
+    metadata: types.JsonObject = msgspec.field(default_factory=types.no_fields)
+    session_id: types.SessionId | None = None
+    app_name: types.Name | None = None
+    user_id: types.Name | None = None
+    project_id: types.Name | None = None
+    initial_state: types.JsonObject = msgspec.field(default_factory=types.no_fields)
+    idempotency_key: types.IdempotencyKey | None = None
+
+
+class GetSession(Message[replies.SessionRead], frozen=True, kw_only=True):
+    """Read a session with its newest visible messages."""
+
+    session_id: types.SessionId
+
+
+class UpdateSession(Message[replies.SessionUpdated], frozen=True, kw_only=True):
+    """Change the status; merge top-level keys into metadata and state."""
+
+    session_id: types.SessionId
+    status: types.SessionStatus | None = None
+    metadata: types.JsonObject = msgspec.field(default_factory=types.no_fields)
+    state: types.JsonObject = msgspec.field(default_factory=types.no_fields)
+    idempotency_key: types.IdempotencyKey | None = None
+
+
+class AddMessage(Message[replies.MessageAdded], frozen=True, kw_only=True):
+    """Append a message."""
+
+    session_id: types.SessionId
+    content: types.Content
+    visibility: Visibility = "public"
+    message_type: types.MessageType = "agent_response"
+    metadata: types.JsonObject = msgspec.field(default_factory=types.no_fields)
+    parent_message_id: types.MessageId | None = None
+    idempotency_key: types.IdempotencyKey | None = None
+
+
+class GetMessages(Message[replies.MessagePage], frozen=True, kw_only=True):
+    """Read visible messages, oldest first, in pages."""
+
+    session_id: types.SessionId
+    limit: types.Limit1000 = 50
+    cursor: types.Cursor | None = None
+    offset: types.Offset | None = None
+    visibility_filter: VisibilityFilter = "all"
+    since_id: types.MessageId | None = None
+
+
+class SearchContext(Message[replies.SearchResults], frozen=True, kw_only=True):
+    """Find messages by words, typing errors forgiven."""
+
+    session_id: types.SessionId
+    query: types.SearchText
+    fuzzy_threshold: types.Score = 60
+    limit: types.Limit100 = 10
+    search_metadata: bool = True
+    search_scope: Literal["all", "public", "private"] = "all"
+    recent_hours: types.Hours | None = 24
+    max_rows_scanned: types.Rows | None = 1000
+
+
+class SearchBySender(Message[replies.SenderMessages], frozen=True, kw_only=True):
+    """Read one sender's visible messages, newest first."""
+
+    session_id: types.SessionId
+    sender: types.Sender
+    limit: types.Limit100 = 20
+
+
+class SearchByTimerange(Message[replies.TimeRangeMessages], frozen=True, kw_only=True):
+    """Read the visible messages between two times, both included, oldest first."""
+
+    session_id: types.SessionId
+    start_time: types.Instant
+    end_time: types.Instant
+    limit: types.Limit200 = 50
+
+
+class MaySeeSession(Message[bool], frozen=True, kw_only=True):
+    """Ask a session whether the sender may see it; other actors' requests depend on this."""

@@ -1,0 +1,53 @@
+"""The types of the tools' parameters, with their limits and, where a name says too little, a word on it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+MAX_MESSAGE_ID = (1 << 53) - 1
+
+# `$` also matches before a last newline in Python; the lookahead means the same in every dialect.
+SessionId = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.-]{1,128}(?!\n)$")]
+Purpose = Annotated[str, Meta(min_length=1, max_length=500)]
+Name = Annotated[str, Meta(min_length=1, max_length=128)]
+Content = Annotated[str, Meta(min_length=1, max_length=1_048_576)]
+MessageType = Annotated[str, Meta(min_length=1, max_length=50)]
+MessageId = Annotated[int, Meta(ge=0, le=MAX_MESSAGE_ID)]
+Sender = Annotated[str, Meta(min_length=1, max_length=100)]
+SearchText = Annotated[str, Meta(min_length=1, max_length=500)]
+Score = Annotated[float, Meta(ge=0, le=100)]
+Instant = Annotated[datetime, Meta(tz=True)]
+Offset = Annotated[int, Meta(ge=0)]
+Cursor = Annotated[str, Meta(description="next_cursor of the page before")]
+IdempotencyKey = Annotated[str, Meta(min_length=1, max_length=255, description="same key = done once")]
+
+Limit100 = Annotated[int, Meta(ge=1, le=100)]
+Limit200 = Annotated[int, Meta(ge=1, le=200)]
+Limit1000 = Annotated[int, Meta(ge=1, le=1000)]
+Hours = Annotated[float, Meta(gt=0, description="null = all")]
+Rows = Annotated[int, Meta(ge=1, description="newest only; null = all")]
+
+MemoryKey = Annotated[str, Meta(max_length=255, pattern='^[^/\\\\:*?"<>|\\x00-\\x1f\\x7f-\\x9f]+(?!\\n)$')]
+Prefix = Annotated[str, Meta(max_length=255)]
+Lifetime = Annotated[int, Meta(ge=1, le=31_536_000, description="seconds")]
+MemoryScope = Annotated[
+    str, Meta(pattern=r"^[A-Za-z0-9_.-]{1,128}(?!\n)$", description="null = global, all = both")
+]
+Version = Annotated[int, Meta(ge=1)]
+
+Json = msgspec.Raw
+"""Any JSON value, kept as the bytes received."""
+
+JsonObject = Annotated[msgspec.Raw, Meta(extra_json_schema={"type": "object"})]
+"""A JSON object kept as the bytes received."""
+
+SessionStatus = Literal["created", "active", "paused", "terminated", "archived"]
+
+
+def no_fields() -> msgspec.Raw:
+    """Return the empty JSON object, the default of every `JsonObject`."""
+    return msgspec.Raw(b"{}")

@@ -1,0 +1,314 @@
+"""A session: what each request does to it and what it answers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import msgspec
+
+from greenroom.actors import _audit, _policy, _refusals
+from greenroom.actors._policy import PUBLIC
+from greenroom.actors._refusals import MAX_VALUE_BYTES
+from greenroom.actors._times import optional_datetime, to_datetime
+from greenroom.actors.directory import _rows as directory
+from greenroom.actors.directory._rows import ActivityRow
+from greenroom.actors.requests import _replies as replies
+from greenroom.actors.requests import _sessions as requests
+from greenroom.actors.session import _fields, _ids, _log, _reads
+from greenroom.actors.session._finder import Finder
+from greenroom.actors.session._lifecycle import CLOSED, check_step, seen_status
+from greenroom.actors.session._records import (
+    HEADER,
+    METADATA,
+    STATE,
+    Header,
+    StoredMessage,
+    message_key,
+)
+from greenroom.actors.session._tallies import Tallies
+from greenroom.runtime import Actor, Context, Slices, handles
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from greenroom.actors._policy import Shelf
+    from greenroom.actors._principal import Principal
+
+AHEAD_AT_LEAST = 1 << 16  # about a second: what the header's bound starts from when ids run ahead
+BASE_BYTES = 4_000  # of memory, for an instance without messages
+
+
+class SessionActor(Actor):
+    """One session. An address that was never created answers as a forbidden one does.
+
+    Class attributes:
+        content_limit: The most characters that a message may have.
+    """
+
+    kind = "session"
+    content_limit: ClassVar[int] = 10_000
+
+    def activate(self, context: Context) -> None:
+        """Load the header and the tallies; messages stay on disk."""
+        self._header = context.get(HEADER, Header)
+        self._tallies = Tallies()
+        self._tallies.load(context)
+        self._finder = Finder()
+        self._ahead = 0
+        self._activity = {
+            audience: ActivityRow(*activity) for audience, activity in self._tallies.audiences().items()
+        }
+        if self._header is not None:
+            public = self._activity.get(PUBLIC, ActivityRow(0, 0))
+            self._activity[PUBLIC] = ActivityRow(max(public.at, self._header.updated_at), public.messages)
+
+    def resident_bytes(self) -> int:
+        """Return an estimate that grows with senders and with what is prepared for searching."""
+        return BASE_BYTES + self._tallies.resident_bytes() + self._finder.resident_bytes()
+
+    # -- the session itself ------------------------------------------------
+
+    @handles(requests.CreateSession)
+    def create(self, request: requests.CreateSession, context: Context) -> Slices[replies.SessionCreated]:
+        """Make the session, unless its id is taken."""
+        principal: Principal = context.principal
+        session_id = context.address.key
+        _policy.check_new_session(principal, session_id, request.user_id, request.project_id)
+        if self._header is not None:
+            raise _refusals.session_exists(session_id)
+        metadata = _fields.merged("metadata", {}, request.metadata)
+        state = _fields.merged("initial_state", {}, request.initial_state)
+        now = context.now
+        header = Header(
+            purpose=request.purpose,
+            status="created",
+            created_at=now,
+            created_by=principal.agent_id,
+            updated_at=now,
+            terminated_at=None,
+            app_name=request.app_name,
+            user_id=request.user_id if request.user_id is not None else principal.user,
+            project_id=request.project_id,
+            ahead=0,
+        )
+        yield from _fields.put(context, METADATA, metadata)
+        yield from _fields.put(context, STATE, state)
+        _audit.record(context, "create_session", session_id, project_id=request.project_id)
+        self._change(context, header)
+        return replies.SessionCreated(
+            session_id=session_id, created_at=to_datetime(now), created_by=principal.agent_id
+        )
+
+    @handles(requests.GetSession)
+    def read(self, request: requests.GetSession, context: Context) -> Slices[replies.SessionRead]:
+        """Answer the session with the newest messages that the caller may see."""
+        header = self._visible(context)
+        shelves = _policy.shelves(context.principal)
+        messages, cursor = yield from _reads.newest(context, request.session_id, shelves)
+        statistics = self._statistics(context.principal, shelves)
+        return replies.SessionRead(
+            session=self._view(context, header, shelves),
+            messages=messages,
+            message_count=statistics.message_count,
+            statistics=statistics,
+            has_more=cursor is not None,
+            cursor=cursor,
+        )
+
+    @handles(requests.UpdateSession)
+    def update(self, request: requests.UpdateSession, context: Context) -> Slices[replies.SessionUpdated]:
+        """Change the status, merge metadata and state; ``temp:`` keys go when the session ends."""
+        header = self._visible(context)
+        stored_metadata, stored_state = _fields.load(context, METADATA), _fields.load(context, STATE)
+        metadata = _fields.merged("metadata", stored_metadata, request.metadata)
+        state = _fields.merged("state", stored_state, request.state)
+        if not metadata and not state and request.status is None:
+            raise _refusals.invalid(
+                "status", "status: give a status, metadata or state; there is nothing to change"
+            )
+        if request.status is not None:
+            check_step(header.status, request.status)
+        if header.status in CLOSED and (metadata or state):
+            raise _refusals.session_closed(request.session_id, header.status)
+        now = context.now
+        status = header.status if request.status is None else request.status
+        ends = status in CLOSED and header.status not in CLOSED
+        changed = msgspec.structs.replace(
+            header, status=status, updated_at=now, terminated_at=now if ends else header.terminated_at
+        )
+        yield from _fields.put(context, METADATA, metadata)
+        yield from _fields.put(context, STATE, state)
+        if ends:
+            yield from _fields.drop(context, STATE, lambda key: key.startswith("temp:"))
+        _audit.record(
+            context,
+            "update_session",
+            request.session_id,
+            old_status=header.status,
+            status=status,
+            metadata_keys=len(metadata),
+            state_keys=len(state),
+        )
+        self._change(context, changed)
+        return replies.SessionUpdated(
+            session=self._view(context, changed, _policy.shelves(context.principal))
+        )
+
+    @handles(requests.MaySeeSession)
+    def may_see(self, _: requests.MaySeeSession, context: Context) -> bool:
+        """Answer whether the sender may see this session."""
+        return self._header is not None and _policy.may_see_session(
+            context.principal, self._header.project_id
+        )
+
+    # -- messages ----------------------------------------------------------
+
+    @handles(requests.AddMessage)
+    def add_message(self, request: requests.AddMessage, context: Context) -> replies.MessageAdded:
+        """Append a message."""
+        header = self._visible(context)
+        principal: Principal = context.principal
+        if header.status in CLOSED:
+            raise _refusals.session_closed(request.session_id, header.status)
+        self._check_content(request.content)
+        parent = request.parent_message_id
+        if parent is not None and _log.find(context, _policy.shelves(principal), parent) is None:
+            raise _refusals.parent_not_found(parent)
+        now = context.now
+        message_id, self._ahead = _ids.next_stamp(self._tallies.last_id, self._ahead, now, context.random)
+        shelf = _policy.shelf_of(principal, request.visibility)
+        message = StoredMessage(
+            sender=principal.agent_id,
+            timestamp=now,
+            message_type=request.message_type,
+            parent=parent,
+            metadata=bytes(request.metadata),
+            content=request.content,
+        )
+        context.put(message_key(shelf, message_id), message)
+        self._tallies.record(context, shelf, message_id, message)
+        self._move(context, shelf.audience, messages=1)
+        if self._ahead > header.ahead:
+            self._header = msgspec.structs.replace(header, ahead=max(2 * self._ahead, AHEAD_AT_LEAST))
+            context.put(HEADER, self._header)
+        _audit.record(
+            context,
+            "add_message",
+            request.session_id,
+            message_id=message_id,
+            visibility=request.visibility,
+            message_type=request.message_type,
+            characters=len(request.content),
+        )
+        return replies.MessageAdded(message_id=message_id, timestamp=to_datetime(now))
+
+    @handles(requests.GetMessages)
+    def get_messages(self, request: requests.GetMessages, context: Context) -> Slices[replies.MessagePage]:
+        """Answer a page of the messages that the caller may see."""
+        self._visible(context)
+        return _reads.page(request, context, self._tallies)
+
+    @handles(requests.SearchContext)
+    def search(self, request: requests.SearchContext, context: Context) -> Slices[replies.SearchResults]:
+        """Answer the messages that match the query best, and leave an audit record."""
+        self._visible(context)
+        answer = yield from self._finder.search(request, context, self._tallies)
+        _record_search(context, "search_context", answer.message_count, query_characters=len(request.query))
+        return answer
+
+    @handles(requests.SearchBySender)
+    def by_sender(self, request: requests.SearchBySender, context: Context) -> Slices[replies.SenderMessages]:
+        """Answer one sender's newest messages, and leave an audit record."""
+        self._visible(context)
+        answer = yield from _reads.by_sender(request, context, self._tallies)
+        _record_search(context, "search_by_sender", answer.count, sender=request.sender)
+        return answer
+
+    @handles(requests.SearchByTimerange)
+    def by_timerange(
+        self, request: requests.SearchByTimerange, context: Context
+    ) -> Slices[replies.TimeRangeMessages]:
+        """Answer the messages between two times, and leave an audit record."""
+        header = self._visible(context)
+        answer = yield from _reads.by_timerange(request, context, header.ahead)
+        _record_search(context, "search_by_timerange", answer.count, timerange=answer.timerange)
+        return answer
+
+    # -- parts -------------------------------------------------------------
+
+    def _visible(self, context: Context) -> Header:
+        """Return the header.
+
+        Raises:
+            Refusal: ``SESSION_NOT_FOUND``, whether it does not exist or is not for the caller.
+        """
+        header = self._header
+        if header is None or not _policy.may_see_session(context.principal, header.project_id):
+            raise _refusals.session_not_found(context.address.key)
+        return header
+
+    def _check_content(self, content: str) -> None:
+        if len(content) > self.content_limit:
+            raise _refusals.invalid(
+                "content",
+                f"content has {len(content):,} characters and the limit is {self.content_limit:,}; split it",
+                limit=self.content_limit,
+                size=len(content),
+                unit="characters",
+            )
+        size = len(content.encode())
+        if size > MAX_VALUE_BYTES:
+            raise _refusals.too_large("content", size)
+
+    def _change(self, context: Context, header: Header) -> None:
+        """Stage a changed header and what listings show of it; every reader sees this activity."""
+        context.put(HEADER, header)
+        directory.put_base(context, header)
+        self._header = header
+        self._move(context, PUBLIC, messages=0)
+
+    def _move(self, context: Context, audience: str, *, messages: int) -> None:
+        """Note an activity that ``audience`` can see. A clock that jumped back does not make it older."""
+        old = self._activity.get(audience)
+        at, count = (0, 0) if old is None else (old.at, old.messages)
+        new = ActivityRow(max(at, context.now), count + messages)
+        directory.move(context, audience, old, new)
+        self._activity[audience] = new
+
+    def _statistics(self, principal: Principal, shelves: Sequence[Shelf]) -> replies.SessionStatistics:
+        count = self._tallies.count(shelves)
+        seen = [
+            self._activity[audience].at
+            for audience in _policy.audiences(principal)
+            if audience in self._activity
+        ]
+        return replies.SessionStatistics(
+            message_count=count,
+            visible_message_count=count,
+            unique_agents=self._tallies.senders(shelves),
+            last_activity=to_datetime(max(seen)),
+        )
+
+    def _view(self, context: Context, header: Header, shelves: Sequence[Shelf]) -> replies.SessionView:
+        session_id = context.address.key
+        return replies.SessionView(
+            session_id=session_id,
+            id=session_id,
+            purpose=header.purpose,
+            status=seen_status(header.status, self._tallies.count(shelves)),
+            created_at=to_datetime(header.created_at),
+            created_by=header.created_by,
+            updated_at=to_datetime(header.updated_at),
+            terminated_at=optional_datetime(header.terminated_at),
+            app_name=header.app_name,
+            user_id=header.user_id,
+            project_id=header.project_id,
+            metadata=msgspec.Raw(_fields.render(_fields.load(context, METADATA).values())),
+            state=msgspec.Raw(_fields.render(_fields.load(context, STATE).values())),
+        )
+
+
+def _record_search(context: Context, action: str, found: int, **details: Any) -> None:
+    """Leave the audit record of a search; a full store does not forbid searching."""
+    context.use_reserve()
+    _audit.record(context, action, context.address.key, found=found, **details)

@@ -1,0 +1,100 @@
+"""Fuzzy search in a session: the window that a request looks at, the ranking, the answer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from greenroom.actors import _policy
+from greenroom.actors._times import HOUR
+from greenroom.actors.requests import _replies as replies
+from greenroom.actors.search import SearchIndex, SearchRequest, preview
+from greenroom.actors.session import _ids, _log
+from greenroom.actors.session._records import view
+from greenroom.actors.session._window import Lanes
+
+if TYPE_CHECKING:
+    from greenroom.actors.requests._sessions import SearchContext
+    from greenroom.actors.session._tallies import Tallies
+    from greenroom.runtime import Context, Slices
+
+HIGH, MEDIUM = 80, 60
+
+
+class Finder:
+    """What a session keeps for searching, from its first search until its actor leaves memory."""
+
+    def __init__(self) -> None:
+        self._index: SearchIndex | None = None
+        self._lanes: Lanes
+
+    def resident_bytes(self) -> int:
+        """Return an estimate of the memory in use."""
+        return 0 if self._index is None else self._index.resident_bytes()
+
+    def search(
+        self, request: SearchContext, context: Context, tallies: Tallies
+    ) -> Slices[replies.SearchResults]:
+        """Answer the best matches among the newest messages that the caller may see."""
+        if self._index is None:
+            self._index = SearchIndex()
+            self._lanes = Lanes(self._index)
+        shelves = _policy.shelves(context.principal, request.search_scope)
+        since = 0 if request.recent_hours is None else max(0, context.now - int(request.recent_hours * HOUR))
+        window = yield from self._lanes.window(
+            context,
+            shelves,
+            newest_id=tallies.newest(shelves),
+            lowest_id=_ids.lowest_id(since),
+            rows=request.max_rows_scanned,
+        )
+        matches = yield from self._index.search(
+            SearchRequest(
+                text=request.query,
+                shelves=shelves,
+                oldest_id=window.oldest_id,
+                threshold=request.fuzzy_threshold,
+                limit=request.limit,
+                metadata=request.search_metadata,
+            ),
+            context.slice_over,
+        )
+        hits: list[replies.SearchHit] = []
+        size = 0
+        for match in matches:
+            entry = _log.find(context, shelves, match.id)
+            assert entry is not None, "what is in the index is in the store"
+            size += len(entry.message.content.encode()) + len(entry.message.metadata)
+            if hits and size > _log.PAGE_BYTES:
+                break
+            # After a jump of the clock an older message can lie within the window of ids.
+            if entry.message.timestamp >= since:
+                shown = preview(entry.message.content, request.query)
+                hits.append(
+                    replies.SearchHit(
+                        message=view(entry),
+                        score=round(match.score, 2),
+                        match_preview=shown.text,
+                        match_start=shown.start,
+                        match_end=shown.end,
+                        relevance=relevance(match.score),
+                    )
+                )
+            if context.slice_over():
+                yield
+        return replies.SearchResults(
+            results=hits,
+            query=request.query,
+            threshold=request.fuzzy_threshold,
+            search_scope=request.search_scope,
+            message_count=len(hits),
+            scanned=window.scanned,
+            truncated=window.scanned < tallies.count(shelves) or len(hits) < len(matches),
+            performance_note=f"RapidFuzz enabled: {window.scanned} messages scanned on prepared text",
+        )
+
+
+def relevance(score: float) -> replies.Relevance:
+    """Return a score in a word."""
+    if score >= HIGH:
+        return "high"
+    return "medium" if score >= MEDIUM else "low"

@@ -1,0 +1,67 @@
+"""Message ids: 53 bits that grow, of time and random bits, so that gaps tell nothing.
+
+An id is 47 bits of time, in units of 16 microseconds since 2020, and 6 random bits.
+A hidden message between two visible ones leaves no trace in them: each id comes from
+the clock, not from the id before it. Only when the clock has not moved on since the last id
+(it stands still, or jumped back) must the next one be built on the last. Then the ids run
+ahead of the clock from there on, by a constant that one heavy-tailed random step adds to:
+a gap of any size can be a single step, so it proves nothing.
+
+When a clock jumps decades ahead the ids leave time behind at `LAST_UNIT` and go on by such
+steps through the remaining eighth of the 53 bits.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    import random
+
+EPOCH = 1_577_836_800_000_000  # 2020-01-01 UTC in microseconds since 1970
+UNIT_SHIFT = 4
+RANDOM_BITS = 6
+LAST_UNIT = (1 << 47) - (1 << 44)  # the year 2082
+LONGEST_STEP = 1 << 20
+
+
+class Stamp(NamedTuple):
+    """An id, and by how many units the ids run ahead of the clock now."""
+
+    message_id: int
+    ahead: int
+
+
+def next_stamp(last_id: int, ahead: int, now: int, random: random.Random) -> Stamp:
+    """Return an id above ``last_id`` for a message at ``now`` (microseconds since 1970)."""
+    clock = _units(now)
+    unit, last_unit = clock + ahead, last_id >> RANDOM_BITS
+    if unit <= last_unit:
+        unit = last_unit + _step(random)
+        ahead = unit - clock
+    if unit >= LAST_UNIT:
+        return Stamp(max(last_id, LAST_UNIT << RANDOM_BITS) + _step(random), ahead)
+    return Stamp(unit << RANDOM_BITS | random.getrandbits(RANDOM_BITS), ahead)
+
+
+def lowest_id(time: int) -> int:
+    """Return a bound that no id of a message at or after ``time`` (microseconds since 1970) lies below."""
+    return min(_units(time), LAST_UNIT) << RANDOM_BITS
+
+
+def highest_id(time: int, ahead: int) -> int:
+    """Return a bound that no id of a message at or before ``time`` (microseconds since 1970) lies above.
+
+    ``ahead`` bounds by how many units ids ever ran ahead of the clock.
+    """
+    unit = _units(time) + ahead
+    return (1 << 53) - 1 if unit >= LAST_UNIT else (unit + 1 << RANDOM_BITS) - 1
+
+
+def _units(time: int) -> int:
+    return max(0, time - EPOCH) >> UNIT_SHIFT
+
+
+def _step(random: random.Random) -> int:
+    """Return a random number of at least 1 whose tail is so heavy that a sum of two looks like one."""
+    return min(int(max(random.random(), 1e-9) ** -2), LONGEST_STEP)

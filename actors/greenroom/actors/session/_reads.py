@@ -1,0 +1,146 @@
+"""Reading messages in pages, by sender and by time. What a reader gets is chosen by its shelves alone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from greenroom.actors import _cursor, _policy, _refusals
+from greenroom.actors._times import to_microseconds
+from greenroom.actors.requests import _replies as replies
+from greenroom.actors.session import _ids, _log
+from greenroom.actors.session._records import view
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from greenroom.actors._policy import Shelf
+    from greenroom.actors.requests import _sessions as requests
+    from greenroom.actors.session._records import Entry
+    from greenroom.actors.session._tallies import Tallies
+    from greenroom.runtime import Context, Slices
+
+NEWEST_MESSAGES = 100
+
+_BACKWARD, _FORWARD = b"<", b">"
+
+
+class Newest(NamedTuple):
+    """The newest messages, oldest of them first, and a cursor that leads further back."""
+
+    messages: list[replies.MessageView]
+    cursor: str | None
+
+
+class Span(NamedTuple):
+    """Which ids a page is taken from, and from which end."""
+
+    lowest: int
+    highest: int
+    backward: bool
+
+
+def newest(context: Context, session_id: str, shelves: Sequence[Shelf]) -> Slices[Newest]:
+    """Return the newest messages on ``shelves``."""
+    entries = _log.walk(context, shelves, reverse=True)
+    page, has_more = yield from _log.take(context, entries, NEWEST_MESSAGES)
+    cursor = _next_cursor(page[-1], _BACKWARD, _binding(session_id, "all")) if has_more else None
+    return Newest([view(entry) for entry in reversed(page)], cursor)
+
+
+def page(request: requests.GetMessages, context: Context, tallies: Tallies) -> Slices[replies.MessagePage]:
+    """Answer a page, oldest first; a cursor from `newest` leads from page to page backwards.
+
+    Raises:
+        Refusal: ``VALIDATION_ERROR`` for a cursor of another listing, or with an offset.
+    """
+    if request.cursor is not None and request.offset is not None:
+        raise _refusals.invalid("offset", "offset: give a cursor or an offset, not both")
+    shelves = _policy.shelves(context.principal, request.visibility_filter)
+    binding = _binding(request.session_id, request.visibility_filter)
+    first = 0 if request.since_id is None else request.since_id + 1
+    span = Span(first, _log.HIGHEST_ID, backward=False)
+    if request.cursor is not None:
+        span = _continued(_cursor.decode(request.cursor, binding), first)
+    elif request.offset:
+        past_all = request.offset >= tallies.count(shelves)
+        start = (
+            _log.HIGHEST_ID + 1
+            if past_all
+            else (yield from _log.skip(context, shelves, first, request.offset))
+        )
+        span = span._replace(lowest=start)
+    entries = _log.walk(context, shelves, lowest=span.lowest, highest=span.highest, reverse=span.backward)
+    found, has_more = yield from _log.take(context, entries, request.limit)
+    direction = _BACKWARD if span.backward else _FORWARD
+    next_cursor = _next_cursor(found[-1], direction, binding) if has_more else None
+    if span.backward:
+        found.reverse()
+    total = tallies.count(shelves)
+    if request.since_id is not None:
+        total = (yield from _log.count(context, shelves, first)) if first <= tallies.newest(shelves) else 0
+    return replies.MessagePage(
+        messages=[view(entry) for entry in found], count=len(found), total=total, next_cursor=next_cursor
+    )
+
+
+def by_sender(
+    request: requests.SearchBySender, context: Context, tallies: Tallies
+) -> Slices[replies.SenderMessages]:
+    """Answer the newest messages of one sender."""
+    shelves = _policy.shelves(context.principal)
+    there = tallies.count(shelves, request.sender)
+    found: list[Entry] = []
+    if there:
+        entries = _log.walk(context, shelves, reverse=True)
+        found, _ = yield from _log.take(
+            context, entries, request.limit, lambda entry: entry.message.sender == request.sender, there
+        )
+    return replies.SenderMessages(
+        messages=[view(entry) for entry in found],
+        sender=request.sender,
+        count=len(found),
+        truncated=len(found) < there,
+    )
+
+
+def by_timerange(
+    request: requests.SearchByTimerange, context: Context, ahead: int
+) -> Slices[replies.TimeRangeMessages]:
+    """Answer the messages between two times; ``ahead`` bounds how far ids ran ahead of the clock.
+
+    Raises:
+        Refusal: ``VALIDATION_ERROR`` when the end lies before the start.
+    """
+    start, end = to_microseconds(request.start_time), to_microseconds(request.end_time)
+    if end < start:
+        raise _refusals.invalid("end_time", "end_time: it lies before start_time")
+    entries = _log.walk(
+        context,
+        _policy.shelves(context.principal),
+        lowest=_ids.lowest_id(start),
+        highest=_ids.highest_id(end, ahead),
+    )
+    found, has_more = yield from _log.take(
+        context, entries, request.limit, lambda entry: start <= entry.message.timestamp <= end
+    )
+    return replies.TimeRangeMessages(
+        messages=[view(entry) for entry in found],
+        timerange=replies.TimeRange(start=request.start_time, end=request.end_time),
+        count=len(found),
+        truncated=has_more,
+    )
+
+
+def _binding(session_id: str, visibility_filter: str) -> str:
+    return f"messages {session_id} {visibility_filter}"
+
+
+def _next_cursor(last: Entry, direction: bytes, binding: str) -> str:
+    return _cursor.encode(direction + last.message_id.to_bytes(8), binding)
+
+
+def _continued(position: bytes, first: int) -> Span:
+    place = int.from_bytes(position[1:])
+    if position[:1] == _BACKWARD:
+        return Span(first, place - 1, backward=True)
+    return Span(max(first, place + 1), _log.HIGHEST_ID, backward=False)

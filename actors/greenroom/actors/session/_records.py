@@ -1,0 +1,115 @@
+"""A session's records and keys. No record grows with the session, so a write costs what the first one cost.
+
+    h                       the header
+    d ordinal, s ordinal    one top-level key of the metadata, of the state
+    m shelf NUL id          one message
+    t shelf NUL sender      how much one sender has written on one shelf
+
+The kernel's keys take 200 bytes: a shelf has at most 107, a sender is hashed.
+"""
+
+from __future__ import annotations
+
+import functools
+from hashlib import blake2b
+from typing import NamedTuple
+
+import msgspec
+
+from greenroom.actors._policy import Shelf, Visibility
+from greenroom.actors._times import to_datetime
+from greenroom.actors.requests import _replies as replies
+from greenroom.actors.requests import _types as types
+
+HEADER = b"h"
+METADATA = b"d"
+STATE = b"s"
+TALLIES = b"t"
+
+_LETTERS: dict[str, bytes] = {"public": b"p", "private": b"v", "agent_only": b"o"}
+
+
+class Header(msgspec.Struct, frozen=True, array_like=True):
+    """What a session is, apart from its messages.
+
+    ``status`` does not know of messages: a session that nobody changed stays ``created`` here, and is
+    ``active`` for those who see a message in it. Otherwise a hidden first message would show.
+    ``ahead`` is an upper bound of how far message ids ran ahead of the clock.
+    """
+
+    purpose: str
+    status: types.SessionStatus
+    created_at: int
+    created_by: str
+    updated_at: int
+    terminated_at: int | None
+    app_name: str | None
+    user_id: str | None
+    project_id: str | None
+    ahead: int
+
+
+class StoredMessage(msgspec.Struct, frozen=True, array_like=True):
+    """A message; its id, audience and visibility are its key's. ``metadata`` is JSON as received."""
+
+    sender: str
+    timestamp: int
+    message_type: str
+    parent: int | None
+    metadata: bytes
+    content: str
+
+
+class Passed(msgspec.Struct, frozen=True, array_like=True):
+    """A message that is only counted: nothing of it is decoded."""
+
+
+class Tally(msgspec.Struct, frozen=True, array_like=True):
+    """What one sender has put on one shelf; ``last_at`` (microseconds since 1970) is the latest time."""
+
+    audience: str
+    visibility: Visibility
+    sender: str
+    count: int
+    last_id: int
+    last_at: int
+
+
+class Entry(NamedTuple):
+    """A stored message with what its key says."""
+
+    message_id: int
+    shelf: Shelf
+    message: StoredMessage
+
+
+@functools.lru_cache(maxsize=1_024)
+def shelf_prefix(shelf: Shelf) -> bytes:
+    """Return the bytes before the ids of a shelf's messages."""
+    return b"m" + _LETTERS[shelf.visibility] + shelf.audience.encode() + b"\0"
+
+
+def message_key(shelf: Shelf, message_id: int) -> bytes:
+    """Return where a message lies."""
+    return shelf_prefix(shelf) + message_id.to_bytes(8)
+
+
+def tally_key(shelf: Shelf, sender: str) -> bytes:
+    """Return where the tally of a sender on a shelf lies."""
+    return TALLIES + shelf_prefix(shelf) + blake2b(sender.encode(), digest_size=16).digest()
+
+
+def view(entry: Entry) -> replies.MessageView:
+    """Return a message as its readers get it."""
+    message_id, shelf, message = entry
+    return replies.MessageView(
+        message_id=message_id,
+        id=message_id,
+        sender=message.sender,
+        content=message.content,
+        timestamp=to_datetime(message.timestamp),
+        visibility=shelf.visibility,
+        message_type=message.message_type,
+        metadata=msgspec.Raw(message.metadata),
+        parent_message_id=message.parent,
+    )

@@ -1,0 +1,121 @@
+"""`greenroom serve`: the store opened, one MCP client on standard input and output, clean ends.
+
+The order of an end: input is over or a signal came; requests in flight are answered;
+the control socket goes; the runtime drains and closes the store; the lock is released.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import sys
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import trio
+
+from greenroom.actors import Agent, Principal, open_greenroom
+from greenroom.transports import _exits
+from greenroom.transports._commands._options import runtime_options
+from greenroom.transports._commands._reporting import reported, start_logging
+from greenroom.transports._control import serve_control
+from greenroom.transports._settings import flag, near, table, variable
+from greenroom.transports._stdio import serve_stdio
+from greenroom.transports._tools import TOOLS
+
+if TYPE_CHECKING:
+    from greenroom.transports._settings import Resolved, Settings
+
+logger = logging.getLogger(__name__)
+
+
+def serve(resolved: Resolved) -> int:
+    """Serves until the end of input or a signal; returns the exit code."""
+    start_logging(resolved.settings.log_level)
+    for name, stream in (("input", sys.stdin), ("output", sys.stdout)):
+        if stream is None:  # started with the descriptor closed; the next file opened would be taken for it
+            return _exits.complain(
+                "serve", f"standard {name} is closed, and MCP is spoken over it", _exits.FAILED
+            )
+    for stranger in resolved.strangers:
+        logger.warning("%s is not a setting%s", stranger, near(stranger, map(variable, table())))
+    if resolved.settings.durability == "process":
+        logger.warning("with durability `process` a power cut or a system crash may destroy the store")
+    return reported("serve", partial(trio.run, _serve, resolved, strict_exception_groups=True))
+
+
+async def _serve(resolved: Resolved) -> int:
+    settings = resolved.settings
+    stop = trio.Event()
+    async with (
+        open_greenroom(settings.data, options=runtime_options(settings)) as runtime,
+        trio.open_nursery() as nursery,
+    ):
+
+        def agent_for(client_name: str) -> Agent:
+            return Agent(runtime, _principal(settings, client_name))
+
+        await nursery.start(_stop_on_signal, stop)
+        await nursery.start(serve_control, settings.data, runtime)
+        if sys.stdin.isatty():
+            _explain(resolved)
+        await serve_stdio(TOOLS, agent_for, request_timeout=settings.request_timeout, stop=stop)
+        nursery.cancel_scope.cancel()
+    return _exits.OK
+
+
+def _principal(settings: Settings, client_name: str) -> Principal:
+    return Principal(
+        agent_id=settings.agent or client_name,
+        agent_type=settings.agent_type,
+        user=settings.user,
+        projects=frozenset(settings.project) or None,
+    )
+
+
+async def _stop_on_signal(
+    stop: trio.Event, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+) -> None:
+    """Sets `stop` at the first signal, and leaves the second one to the system, which ends us at once."""
+    signals = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # `nohup` wants us to outlive the terminal
+        signals.append(signal.SIGHUP)
+    with trio.open_signal_receiver(*signals) as received:
+        task_status.started()
+        number = await anext(received)
+    for each in signals:
+        signal.signal(each, signal.SIG_DFL)
+    logger.info("%s: answering what was asked, then ending", signal.Signals(number).name)
+    stop.set()
+
+
+def _explain(resolved: Resolved) -> None:
+    """Says what a server without a client waits for: somebody typed the command to see what happens."""
+    configuration = json.dumps(_client_configuration(resolved), indent=2)
+    sys.stderr.write(
+        f"Greenroom keeps its data in {resolved.settings.data}\n"
+        "and waits for an MCP client on standard input. A client starts the server itself; its\n"
+        f"configuration for a server like this one, which Ctrl-C ends:\n\n{configuration}\n\n"
+    )
+
+
+def _client_configuration(resolved: Resolved) -> object:
+    """A client's configuration for a server with the same data and the same flags as this one."""
+    arguments = ["serve", "--data", str(resolved.settings.data)]
+    for key, setting in table().items():
+        if key != "data" and resolved.sources[key].kind == "flag":
+            value = getattr(resolved.settings, key)
+            for each in value if setting.repeatable else [setting.show(value)]:
+                arguments += [flag(key), each]
+    if resolved.config is not None:
+        arguments += ["--config", str(resolved.config)]
+    # The installed script stands beside the interpreter; a client's PATH may know neither.
+    script = Path(sys.executable).with_name("greenroom")
+    if os.access(script, os.X_OK):
+        command, before = str(script), []
+    else:
+        command, before = sys.executable, ["-m", "greenroom.transports.cli"]
+    return {"mcpServers": {"greenroom": {"command": command, "args": [*before, *arguments]}}}

@@ -1,0 +1,73 @@
+"""`greenroom backup`, `restore`, `verify`, `stats` and `readmit`: what an operator does with a store.
+
+A running store is asked through its control socket, which needs neither trio nor the
+runtime here; a stopped one is opened by `_stopped`, which takes the owner's lock.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import TYPE_CHECKING, Any, Final
+
+from greenroom.transports import _exits
+from greenroom.transports._commands._texts import TEXTS
+from greenroom.transports._door import (
+    Backup,
+    DoorError,
+    NobodyHomeError,
+    Readmit,
+    Request,
+    Stats,
+    Verify,
+    call,
+)
+
+if TYPE_CHECKING:
+    import argparse
+
+    from greenroom.transports._settings import Resolved
+
+_PATIENCE: Final = 10.0  # seconds for an answer that takes the owner no work
+
+
+def run(chosen: argparse.Namespace, resolved: Resolved) -> int:
+    """Carries the chosen command out, by the owner or as the owner; returns the exit code."""
+    request = _request(chosen)
+    if request is not None:
+        patience = _PATIENCE if isinstance(request, Stats | Readmit) else None
+        try:
+            return _show(chosen, json.loads(call(resolved.settings.data, request, patience=patience)))
+        except DoorError as error:
+            return _exits.complain(chosen.command, str(error), error.code)
+        except NobodyHomeError:
+            pass
+    # Imports trio, which takes longer than all that was done so far.
+    from greenroom.transports._commands._reporting import reported, start_logging  # noqa: PLC0415
+    from greenroom.transports._commands._stopped import on_stopped_store  # noqa: PLC0415
+
+    start_logging(resolved.settings.log_level)
+    return reported(chosen.command, lambda: _show(chosen, on_stopped_store(chosen, resolved.settings)))
+
+
+def _request(chosen: argparse.Namespace) -> Request | None:
+    """What the owner is asked; nothing for a restore, which only a stopped store can have."""
+    match chosen.command:
+        case "backup":
+            return Backup(destination=os.path.abspath(chosen.destination))  # noqa: PTH100 - follows no link
+        case "verify":
+            return Verify()
+        case "stats":
+            return Stats()
+        case "readmit":
+            return Readmit(kind=chosen.kind, key=chosen.key)
+    return None
+
+
+def _show(chosen: argparse.Namespace, result: dict[str, Any]) -> int:
+    if result.get("readmitted") is False:
+        return _exits.complain(chosen.command, f"{chosen.kind} {chosen.key} was not set aside", _exits.FAILED)
+    text = json.dumps(result, indent=2) if chosen.json else TEXTS[chosen.command](result)
+    sys.stdout.write(text + "\n")
+    return _exits.OK

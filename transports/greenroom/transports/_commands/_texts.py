@@ -1,0 +1,75 @@
+"""The results of the store commands as texts for people; programs take `--json`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+Result = dict[str, Any]
+
+
+def _backup(result: Result) -> str:
+    return f"{result['path']} holds a backup of {_size(result['file_bytes'])}\n{_tables(result)}"
+
+
+def _verify(result: Result) -> str:
+    return f"{result['folder']} is sound: {_size(result['file_bytes'])}\n{_tables(result)}"
+
+
+def _restore(result: Result) -> str:
+    kept = f"\nthe store that was there is kept as {result['kept']}" if result["kept"] else ""
+    return f"{result['folder']} holds the backup's store\n{_tables(result)}{kept}"
+
+
+def _stats(result: Result) -> str:
+    lines = ["a server is running" if result["running"] else "no server is running"]
+    for part, figures in result.items():
+        if isinstance(figures, dict):
+            lines += ["", part]
+            lines += [f"  {_named(name):<24} {_figure(name, value):>16}" for name, value in figures.items()]
+        elif part != "running":
+            lines += ["", f"{_named(part):<26} {_figure(part, figures):>16}"]
+    return "\n".join(lines)
+
+
+def _tables(result: Result) -> str:
+    rows = [
+        f"  {each['name']:<10} {each['rows']:>14,} rows {_size(each['bytes']):>12}"
+        for each in result["tables"]
+    ]
+    return "\n".join(rows)
+
+
+def _named(name: str) -> str:
+    return name.removesuffix("_bytes").removesuffix("_seconds").removesuffix("_ms").replace("_", " ")
+
+
+def _figure(name: str, value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(str, value)) or "none"
+    if name.endswith("_bytes") or name == "disk_free":
+        return _size(value)
+    if name.endswith("_seconds"):
+        return f"{value * 1000:,.1f} ms"
+    if name.endswith("_ms"):
+        return f"{value:,.1f} ms"
+    return f"{value:,}"
+
+
+def _size(count: float) -> str:
+    for unit in ("bytes", "KiB", "MiB", "GiB"):
+        if count < 1024:  # noqa: PLR2004 - the step from each unit to the next
+            return f"{count:,.0f} {unit}" if unit == "bytes" else f"{count:,.1f} {unit}"
+        count /= 1024
+    return f"{count:,.1f} TiB"
+
+
+TEXTS: Final[Mapping[str, Callable[[Result], str]]] = {
+    "backup": _backup,
+    "restore": _restore,
+    "verify": _verify,
+    "stats": _stats,
+    "readmit": lambda _result: "the actor is let in again",
+}

@@ -1,0 +1,249 @@
+"""The owner's end of the control socket: backup, verify and stats of a running store.
+
+Invariants:
+
+* Only the holder of the folder's lock is here, so whatever lies at the socket's place
+  when it comes is a dead process's and is removed.
+* A request runs only as long as its caller's end stays open.
+* A caller can cost the owner one of `CONNECTIONS` places for `LINE_SECONDS`, and one
+  line of memory; nothing it sends can end more than its own connection.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import logging
+import os
+import socket
+import stat
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+import trio
+
+from greenroom.runtime import Address, GreenroomError
+from greenroom.transports import _exits
+from greenroom.transports._door import (
+    NAME,
+    PATH_LIMIT,
+    REQUEST_LIMIT,
+    Backup,
+    Done,
+    Failed,
+    Readmit,
+    Request,
+    Stats,
+    Verify,
+    as_json,
+    peer_is_ours,
+)
+from greenroom.transports._verdicts import judge
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from greenroom.runtime import Runtime
+
+CONNECTIONS: Final = 16  # callers at the same time; further ones wait to be let in
+LINE_SECONDS: Final = 5.0  # for a caller to say its line, and again to take its answer
+_RETRY_SECONDS: Final = 0.1  # when the process is out of descriptors
+
+_NO_DESCRIPTORS: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+logger = logging.getLogger(__name__)
+
+
+async def serve_control(
+    folder: Path, runtime: Runtime, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+) -> None:
+    """Answers at the folder's control socket until it is cancelled.
+
+    Without a socket the server does its main job all the same, so a socket that cannot be
+    bound is a logged warning and not an error. The caller holds the folder's lock.
+    """
+    with contextlib.ExitStack() as stack:
+        try:
+            listener = stack.enter_context(_listening(folder))
+        except OSError as error:
+            logger.warning(
+                "no control socket, so backup, verify and stats need this process to stop: %s", error
+            )
+            task_status.started()
+            return
+        task_status.started()
+        places = trio.Semaphore(CONNECTIONS)
+        async with trio.open_nursery() as nursery:
+            while True:
+                await places.acquire()
+                nursery.start_soon(_attend, await _accept(listener), runtime, places)
+
+
+async def perform(runtime: Runtime, request: Request) -> bytes:
+    """Carries a request out on an open runtime and returns the result as JSON."""
+    result: object
+    match request:
+        case Backup():
+            destination = Path(request.destination)
+            if not destination.is_absolute():
+                raise GreenroomError(f"the destination {request.destination!r} is not an absolute path")
+            result = await runtime.backup(destination)
+        case Verify():
+            result = await runtime.verify()
+        case Stats():
+            result = {"running": True} | msgspec.to_builtins(runtime.statistics())
+        case Readmit():
+            result = {"readmitted": runtime.readmit(Address(request.kind, request.key))}
+    return as_json(result)
+
+
+async def _attend(connection: trio.socket.SocketType, runtime: Runtime, places: trio.Semaphore) -> None:
+    try:
+        # An OSError here is a caller that went away, which is the caller's affair.
+        with connection, contextlib.suppress(OSError):
+            if peer_is_ours(connection):
+                await _converse(connection, runtime)
+    finally:
+        places.release()
+
+
+async def _converse(connection: trio.socket.SocketType, runtime: Runtime) -> None:
+    line = b""
+    with trio.move_on_after(LINE_SECONDS):
+        line = await _receive_line(connection)
+    if not line:
+        return
+    answer: Done | Failed | None
+    try:
+        request = msgspec.json.decode(line, type=Request)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        answer = Failed(sentence=f"the request cannot be understood: {error}")
+    else:
+        answer = await _answer_while_awaited(connection, runtime, request)
+    if answer is not None:
+        with trio.move_on_after(LINE_SECONDS):
+            await _send_all(connection, msgspec.json.encode(answer) + b"\n")
+
+
+async def _answer_while_awaited(
+    connection: trio.socket.SocketType, runtime: Runtime, request: Request
+) -> Done | Failed | None:
+    """Carries the request out unless its caller goes away meanwhile; then there is no answer."""
+    answer: Done | Failed | None = None
+    async with trio.open_nursery() as nursery:
+
+        async def watch() -> None:
+            with contextlib.suppress(OSError):
+                await connection.recv(1)
+            nursery.cancel_scope.cancel()
+
+        nursery.start_soon(watch)
+        answer = await _answer(runtime, request)
+        nursery.cancel_scope.cancel()
+    return answer
+
+
+async def _answer(runtime: Runtime, request: Request) -> Done | Failed:
+    try:
+        return Done(result=msgspec.Raw(await perform(runtime, request)))
+    except Exception as error:
+        verdict = judge([error])
+        if verdict is None:
+            logger.exception("the control request %s failed", type(request).__name__)
+            verdict = _exits.INTERNAL, "the server failed to carry the request out; its log says why"
+        return Failed(code=verdict[0], sentence=verdict[1])
+
+
+async def _receive_line(connection: trio.socket.SocketType) -> bytes:
+    """What came up to the end of a line, or up to the limit; nothing when the caller ended before that."""
+    received = bytearray()
+    while b"\n" not in received and len(received) <= REQUEST_LIMIT:
+        part = await connection.recv(REQUEST_LIMIT)
+        if not part:
+            return b""
+        received += part
+    return bytes(received)
+
+
+async def _send_all(connection: trio.socket.SocketType, data: bytes) -> None:
+    with memoryview(data) as rest:
+        sent = 0
+        while sent < len(rest):
+            sent += await connection.send(rest[sent:])
+
+
+async def _accept(listener: trio.socket.SocketType) -> trio.socket.SocketType:
+    while True:
+        try:
+            connection, _name = await listener.accept()
+        except OSError as error:
+            if error.errno in _NO_DESCRIPTORS:
+                logger.warning("the control socket cannot take a caller: %s", error)
+                await trio.sleep(_RETRY_SECONDS)
+            elif error.errno != errno.ECONNABORTED:  # the caller went away before it was taken
+                raise
+        else:
+            return connection
+
+
+@contextlib.contextmanager
+def _listening(folder: Path) -> Iterator[trio.socket.SocketType]:
+    """Binds the socket, and leaves no trace of it unless somebody else's has taken its place."""
+    entry = folder / NAME
+    place = entry if len(os.fsencode(entry)) <= PATH_LIMIT else _short_place(folder)
+    with contextlib.ExitStack() as stack:
+        listener = stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
+        place.unlink(missing_ok=True)
+        listener.bind(str(place))
+        stack.callback(_remove_own, place, _identity(place))
+        # Before `listen` nobody can connect, so there is no moment with wider permissions.
+        place.chmod(0o600)
+        if place != entry:
+            entry.unlink(missing_ok=True)
+            entry.symlink_to(place)
+            stack.callback(_remove_own, entry, _identity(entry))
+        listener.listen(CONNECTIONS)
+        listener.setblocking(False)
+        yield trio.socket.from_stdlib_socket(listener)
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    status = path.lstat()
+    return status.st_dev, status.st_ino
+
+
+def _remove_own(path: Path, identity: tuple[int, int]) -> None:
+    with contextlib.suppress(OSError):
+        if _identity(path) == identity:
+            path.unlink()
+
+
+def _short_place(folder: Path) -> Path:
+    """A name for the socket that fits, in a folder that only this user can enter.
+
+    Raises:
+        OSError: There is no such folder and none can be made.
+    """
+    name = hashlib.sha256(os.fsencode(folder.resolve())).hexdigest()[:16] + ".sock"
+    refused = "no place is short enough"
+    for base in (os.environ.get("XDG_RUNTIME_DIR", ""), tempfile.gettempdir(), "/tmp"):  # noqa: S108 - see _make_private
+        home = Path(base) / f"greenroom-{os.geteuid()}"
+        if home.is_absolute() and len(os.fsencode(home / name)) <= PATH_LIMIT:
+            try:
+                _make_private(home)
+            except OSError as error:
+                refused = str(error)
+            else:
+                return home / name
+    raise OSError(f"the path of {folder} is too long for a socket, and {refused}")
+
+
+def _make_private(home: Path) -> None:
+    """Makes the folder, or makes sure that the one there is nobody else's: anyone may write to /tmp."""
+    with contextlib.suppress(FileExistsError):
+        home.mkdir(mode=0o700)
+    status = home.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o077:
+        raise OSError(f"{home} is not a folder that only this user can enter")

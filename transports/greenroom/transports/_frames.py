@@ -1,0 +1,397 @@
+"""Lines of bytes to frames, and answers back to lines: JSON-RPC without I/O.
+
+Rules that everything here keeps:
+
+1. A frame is one line. A line over the limit is counted and skipped, never held.
+2. Bytes that are not UTF-8 are an error; nothing is replaced.
+3. The ``arguments`` of a tool call stay the bytes that came. They are judged where the
+   parameters are known, so a value deep inside is never re-encoded on its way to the store.
+4. An error answers with the request's id whenever that can be told from the line.
+5. A reply's JSON is written into the answer as the bytes it is (`result_line`).
+
+It knows nothing of MCP's methods except that ``tools/call`` carries arguments, and
+nothing of connections: which ids are in flight is its caller's affair.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import msgspec
+
+PARSE_ERROR = -32700
+INVALID_REQUEST = -32600
+METHOD_NOT_FOUND = -32601
+INVALID_PARAMS = -32602
+INTERNAL_ERROR = -32603
+
+FRAME_LIMIT = 8 * 1024 * 1024
+"""The longest frame read unless the caller says otherwise, in bytes."""
+
+MAX_ID_BYTES = 1_000
+MAX_METHOD_LENGTH = 200
+# Splitting a line that msgspec refuses costs about 0.3 µs a token; beyond this it is answered without its id.
+MAX_SCANNED_TOKENS = 50_000
+
+NO_ID = b"null"
+RequestKey = int | str
+"""A request id as its value: 7 and "7" are two ids."""
+
+
+class Frame(NamedTuple):
+    """One request or notification.
+
+    Attributes:
+        method: The JSON-RPC method.
+        params: The decoded parameters; those of ``tools/call`` without ``arguments``.
+        id: The id as the bytes received; None for a notification.
+        key: The id's value, for finding the request again.
+        name: The tool's name when the method is ``tools/call`` and the name is a string.
+        arguments: The tool's arguments, an object's JSON as received.
+        size: The length of the line, in bytes.
+    """
+
+    method: str
+    params: dict[str, Any] | None
+    id: bytes | None
+    key: RequestKey | None
+    name: str | None
+    arguments: bytes
+    size: int
+
+
+class FrameError(Exception):
+    """A line that is no frame; the connection goes on.
+
+    Attributes:
+        code: The JSON-RPC error code.
+        id: The id to answer with, as JSON.
+    """
+
+    def __init__(self, code: int, sentence: str, id: bytes = NO_ID) -> None:
+        super().__init__(sentence)
+        self.code = code
+        self.id = id
+
+
+class Oversized(NamedTuple):
+    """A line that was skipped because it was longer than the limit; sizes in bytes."""
+
+    size: int
+    limit: int
+
+
+class LineSplitter:
+    """Cuts a byte stream into lines, holding at most one line of the limit's length.
+
+    Args:
+        limit: The longest line that is handed on, in bytes, without its line end.
+    """
+
+    def __init__(self, limit: int = FRAME_LIMIT) -> None:
+        self._limit = limit
+        self._held = bytearray()
+        self._skipped = 0
+
+    def feed(self, chunk: bytes) -> Iterator[bytes | Oversized]:
+        """Yield the lines that this chunk completes, without their line ends; blank ones are left out."""
+        start = 0
+        while (end := chunk.find(b"\n", start)) >= 0:
+            yield from self._complete(chunk[start:end])
+            start = end + 1
+        self._hold(chunk[start:])
+
+    def finish(self) -> Iterator[bytes | Oversized]:
+        """Yield what follows the last line end: a client may leave the last one out."""
+        yield from self._complete(b"")
+
+    def _hold(self, part: bytes) -> None:
+        if self._skipped or len(self._held) + len(part) > self._limit + 1:  # one more for a CR
+            self._skipped += len(self._held) + len(part)
+            self._held.clear()
+        else:
+            self._held += part
+
+    def _complete(self, part: bytes) -> Iterator[bytes | Oversized]:
+        self._hold(part)
+        size, self._skipped = self._skipped, 0
+        line = bytes(self._held)
+        self._held.clear()
+        if size == 0:
+            line = line.removesuffix(b"\r")
+            size = len(line)
+        if size > self._limit:
+            yield Oversized(size, self._limit)
+        elif line.strip():
+            yield line
+
+
+_MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_KEY = re.compile(rb'[ \t\r\n]*"((?:[^"\\]++|\\.)*+)"[ \t\r\n]*:[ \t\r\n]*')
+_AFTER = re.compile(rb"[ \t\r\n]*(.?)")
+_TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[\[\]{}]')
+_SCALAR = re.compile(rb"[^\[\]{},\s]++")
+_INTEGER = re.compile(rb"-?(?:0|[1-9][0-9]*)")
+_KINDS = {
+    b'"': "a string",
+    b"{": "an object",
+    b"[": "an array",
+    b"t": "a boolean",
+    b"f": "a boolean",
+    b"n": "null",
+}
+
+
+class _RepeatedKeyError(Exception):
+    """An object names a key twice."""
+
+
+class _NotSplitError(Exception):
+    """The shallow scanner found no object whose members it can tell apart."""
+
+
+def parse_frame(line: bytes) -> Frame | None:
+    """Return the frame on a line, or None when nothing is to be done for it.
+
+    Nothing is done for a response (this side asks nothing) and for a notification
+    whose parameters are wrong (a notification is never answered).
+
+    Raises:
+        FrameError: the line is no frame; it says what to answer.
+    """
+    members = _envelope(line)
+    raw_id, key = _id_of(members)
+    reply_id = NO_ID if raw_id is None else raw_id
+    if _decoded(members.get("jsonrpc")) != "2.0":
+        raise FrameError(INVALID_REQUEST, 'jsonrpc must be the string "2.0"', reply_id)
+    if "method" not in members:
+        if "result" in members or "error" in members:
+            return None
+        raise FrameError(INVALID_REQUEST, "the message has neither a method nor a result", reply_id)
+    method = _decoded(members["method"])
+    if not isinstance(method, str):
+        raise FrameError(INVALID_REQUEST, "method must be a string of valid Unicode", reply_id)
+    if len(method) > MAX_METHOD_LENGTH:
+        sentence = f"no method has a name of {len(method)} characters; the limit is {MAX_METHOD_LENGTH}"
+        raise FrameError(METHOD_NOT_FOUND, sentence, reply_id)
+    try:
+        params, name, arguments = _params_of(members.get("params"), is_call=method == "tools/call")
+    except ValueError as error:
+        if raw_id is None:
+            return None
+        raise FrameError(INVALID_PARAMS, str(error), raw_id) from None
+    return Frame(method, params, raw_id, key, name, arguments, len(line))
+
+
+def _envelope(line: bytes) -> dict[str, bytes]:
+    """Return the raw members of the line's object."""
+    try:
+        return _members_of(line)
+    except UnicodeDecodeError as error:
+        sentence = f"the frame is not UTF-8: byte {error.start} cannot be read"
+        raise FrameError(PARSE_ERROR, sentence) from None
+    except _RepeatedKeyError as error:
+        raise FrameError(INVALID_REQUEST, f"the message {error}") from None
+    except msgspec.ValidationError:
+        kind = "a batch, which this protocol does not have" if line.lstrip()[:1] == b"[" else "no object"
+        raise FrameError(INVALID_REQUEST, f"a message must be an object; this one is {kind}") from None
+    except msgspec.DecodeError as error:
+        raise FrameError(PARSE_ERROR, f"the frame is not JSON: {error}") from None
+    except _NotSplitError as error:
+        raise FrameError(PARSE_ERROR, f"the frame cannot be read: {error}") from None
+
+
+def _members_of(raw: bytes) -> dict[str, bytes]:
+    """Return an object's members as they stand in its JSON, whose syntax is checked on the way.
+
+    What msgspec cannot read although it is JSON's grammar (an escaped lone surrogate, nesting
+    beyond the interpreter's recursion) is cut into members without a look inside them, so
+    that the request can be refused under its id by whoever reads that member.
+
+    Raises:
+        UnicodeDecodeError: the bytes are not UTF-8.
+        msgspec.DecodeError: they are not JSON, or (`msgspec.ValidationError`) no object.
+        _RepeatedKeyError: a key stands there twice.
+        _NotSplitError: they are too nested even to be cut.
+    """
+    if not raw.isascii():
+        raw.decode()
+    try:
+        found = _MEMBERS.decode(raw)
+    except RecursionError:
+        return _cut(raw)
+    except msgspec.ValidationError:
+        raise
+    except msgspec.DecodeError:
+        if b"\\ud" not in raw.lower():
+            raise
+        try:
+            return _cut(raw)
+        except _NotSplitError:
+            pass
+        raise
+    members = {key: bytes(value) for key, value in found.items()}
+    _refuse_repeated_keys(raw, members)
+    return members
+
+
+def _refuse_repeated_keys(raw: bytes, members: dict[str, bytes]) -> None:
+    """Walk the object's own keys; msgspec keeps the last of two in silence."""
+    seen: set[str] = set()
+    position = raw.index(b"{") + 1
+    while len(seen) < len(members):
+        match = _KEY.match(raw, position)
+        assert match is not None, "msgspec read an object here"
+        key = _key_text(match[1])
+        if key in seen or not raw.startswith(members[key], match.end()):
+            raise _RepeatedKeyError(f"names {key[:50]!r} twice")
+        seen.add(key)
+        position, mark = _next_mark(raw, match.end() + len(members[key]))
+        if mark not in b",}":  # the last value of a repeated key is a prefix of its first
+            raise _RepeatedKeyError(f"names {key[:50]!r} twice")
+    if members and raw[position - 1 : position] != b"}":
+        raise _RepeatedKeyError("names a key twice")
+
+
+def _next_mark(raw: bytes, position: int) -> tuple[int, bytes]:
+    """Return the next character that is no blank, and the position after it."""
+    match = _AFTER.match(raw, position)
+    assert match is not None, "the pattern matches the empty string"
+    return match.end(), match[1]
+
+
+def _key_text(quoted: bytes) -> str:
+    return str(msgspec.json.decode(b'"%b"' % quoted)) if b"\\" in quoted else quoted.decode()
+
+
+def _cut(raw: bytes) -> dict[str, bytes]:
+    """Split an object at its own commas, by brackets and strings only."""
+    position, mark = _next_mark(raw, 0)
+    if mark != b"{":
+        raise _NotSplitError("it is nested too deeply")
+    members: dict[str, bytes] = {}
+    while mark != b"}":
+        match = _KEY.match(raw, position)
+        if match is None:
+            raise _NotSplitError("it is nested too deeply, or not JSON")
+        try:
+            key = _key_text(match[1])
+        except msgspec.DecodeError:
+            raise _NotSplitError("a key is not valid Unicode") from None
+        if key in members:
+            raise _RepeatedKeyError(f"names {key[:50]!r} twice")
+        end = _end_of_value(raw, match.end())
+        members[key] = raw[match.end() : end]
+        position, mark = _next_mark(raw, end)
+        if mark not in (b",", b"}"):
+            raise _NotSplitError("it is nested too deeply, or not JSON")
+    if raw[position:].strip():
+        raise _NotSplitError("something follows the object")
+    return members
+
+
+def _end_of_value(raw: bytes, start: int) -> int:
+    """Return where the value that begins at `start` ends, without recursion."""
+    if raw[start : start + 1] not in (b"{", b"[", b'"'):
+        scalar = _SCALAR.match(raw, start)
+        if scalar is None:
+            raise _NotSplitError("a value is missing")
+        return scalar.end()
+    depth = 0
+    for count, token in enumerate(_TOKEN.finditer(raw, start)):
+        if token[0] in (b"{", b"["):
+            depth += 1
+        elif token[0] in (b"}", b"]"):
+            depth -= 1
+        if depth == 0:
+            return token.end()
+        if count > MAX_SCANNED_TOKENS:
+            break
+    raise _NotSplitError("it is nested too deeply, or a bracket is not closed")
+
+
+def _decoded(raw: bytes | None) -> Any:
+    """Return a small member's value; None for one that is missing or cannot be represented."""
+    if raw is None:
+        return None
+    try:
+        return msgspec.json.decode(raw)
+    except (ValueError, RecursionError):  # msgspec's errors and UnicodeDecodeError are ValueErrors
+        return None
+
+
+def _id_of(members: dict[str, bytes]) -> tuple[bytes | None, RequestKey | None]:
+    raw = members.get("id")
+    if raw is None:
+        return None, None
+    if len(raw) > MAX_ID_BYTES:
+        raise FrameError(INVALID_REQUEST, f"the id has {len(raw)} bytes; the limit is {MAX_ID_BYTES}")
+    if _INTEGER.fullmatch(raw):
+        return raw, int(raw)
+    if raw[:1] == b'"':
+        key = _decoded(raw)
+        if not isinstance(key, str):
+            raise FrameError(INVALID_REQUEST, "the id is not valid Unicode")
+        return raw, key
+    kind = _KINDS.get(raw[:1], "a number with a fraction or an exponent")
+    if kind == "null" and "method" not in members:
+        return None, None  # an error response to a message whose id could not be told
+    raise FrameError(INVALID_REQUEST, f"the id must be a string or an integer, not {kind}")
+
+
+def _params_of(raw: bytes | None, *, is_call: bool) -> tuple[dict[str, Any] | None, str | None, bytes]:
+    """Return the parameters decoded, and a call's tool and raw arguments beside them.
+
+    Raises:
+        ValueError: its text says what is wrong with the parameters.
+    """
+    if raw is None:
+        return None, None, b"{}"
+    if raw[:1] != b"{":
+        raise ValueError(f"params must be an object, not {_KINDS.get(raw[:1], 'a number')}")
+    try:
+        members = _members_of(raw)
+    except (_RepeatedKeyError, _NotSplitError) as error:
+        raise ValueError(f"params: {error}") from None
+    arguments = b"{}"
+    if is_call and (given := members.pop("arguments", b"null")) != b"null":
+        if given[:1] != b"{":
+            raise ValueError(f"arguments must be an object, not {_KINDS.get(given[:1], 'a number')}")
+        arguments = given
+    params: dict[str, Any] = {}
+    for key, value in members.items():
+        try:
+            params[key] = msgspec.json.decode(value)
+        except RecursionError:
+            raise ValueError(f"params.{key[:50]} is nested too deeply") from None
+        except ValueError:
+            reason = "it holds a lone surrogate, or a number out of range"
+            raise ValueError(f"params.{key[:50]} cannot be represented: {reason}") from None
+    name = params.get("name") if is_call else None
+    return params, name if isinstance(name, str) else None, arguments
+
+
+def result_line(id: bytes, result: dict[str, Any], reply: bytes | None = None) -> bytes:
+    """Return the line that answers `id`.
+
+    Args:
+        id: The request's id as it was received.
+        result: The result as the protocol layer shaped it.
+        reply: The JSON that belongs into a tool result: as text into the first content
+            block, and as it is into ``structuredContent`` where the result has one.
+    """
+    if reply is not None:
+        result["content"][0]["text"] = reply.decode()
+        if "structuredContent" in result:
+            result["structuredContent"] = msgspec.Raw(reply)
+    return b'{"jsonrpc":"2.0","id":%b,"result":%b}\n' % (id, msgspec.json.encode(result))
+
+
+def error_line(id: bytes, code: int, sentence: str, data: Any = None) -> bytes:
+    """Return the line that answers `id` with a JSON-RPC error."""
+    error: dict[str, Any] = {"code": code, "message": sentence}
+    if data is not None:
+        error["data"] = data
+    return b'{"jsonrpc":"2.0","id":%b,"error":%b}\n' % (id, msgspec.json.encode(error))

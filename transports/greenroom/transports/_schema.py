@@ -1,0 +1,96 @@
+"""JSON schemas of requests and replies, made small: a model pays for each character.
+
+msgspec's own schemas name every struct and refer to it; here each is written where it
+is used, and what a reader can tell without (titles, null defaults) is left out.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar, get_args
+
+import msgspec
+
+_REFERENCE = "#/$defs/"
+_NOISE = frozenset({"title", "examples"})
+_OUTPUT_NOISE = _NOISE | {"description", "default"}
+# In JSON schema's dialect `$` ends the text; in Python a newline may follow it. Few decoders know lookahead.
+_PYTHONS_END = r"(?!\n)"
+_SAYS_NOTHING: tuple[tuple[str, Any], ...] = (
+    ("default", None),
+    ("default", {}),
+    ("default", []),
+    ("required", []),
+    ("additionalProperties", {}),
+)
+
+
+def input_schema(request: type[msgspec.Struct]) -> dict[str, Any]:
+    """Return the schema of a tool's parameters."""
+    return _schema(request, _NOISE)
+
+
+def output_schema(reply: Any) -> dict[str, Any]:
+    """Return the schema of a tool's answer: names and types, without prose."""
+    return _schema(reply, _OUTPUT_NOISE)
+
+
+def reply_type(request: type[Any]) -> Any:
+    """Return the ``R`` of a request declared as ``Something[R]``.
+
+    Raises:
+        TypeError: the request's class does not say what it is answered with.
+    """
+    for base in request.__mro__:
+        for generic in getattr(base, "__orig_bases__", ()):
+            match get_args(generic):
+                case (answer,) if not isinstance(answer, TypeVar):
+                    return answer
+    raise TypeError(f"{request.__name__} does not say what it is answered with")
+
+
+def _schema(type: Any, noise: frozenset[str]) -> dict[str, Any]:
+    (root,), definitions = msgspec.json.schema_components([type], ref_template=_REFERENCE + "{name}")
+    schema = _inlined(root, definitions, noise)
+    assert isinstance(schema, dict), "a struct's schema is an object"
+    schema.pop("description", None)  # the struct's docstring speaks to programmers
+    return schema
+
+
+def _inlined(node: Any, definitions: dict[str, Any], noise: frozenset[str]) -> Any:
+    if isinstance(node, list):
+        return [_inlined(item, definitions, noise) for item in node]
+    if not isinstance(node, dict):
+        return node
+    if "$ref" in node:
+        target = definitions[node["$ref"].removeprefix(_REFERENCE)]
+        # The description of a struct is its docstring; that of the field stands beside the reference.
+        return _inlined({**target, **_without(node, {"$ref"})}, definitions, noise)
+    slim: dict[str, Any] = {}
+    for key, value in node.items():
+        if key == "properties":
+            slim[key] = {name: _inlined(field, definitions, noise) for name, field in value.items()}
+        elif key == "pattern":
+            slim[key] = value.replace("$" + _PYTHONS_END, "$")
+        elif key not in noise and (key, value) not in _SAYS_NOTHING:
+            slim[key] = _inlined(value, definitions, noise)
+    return _with_null_folded(slim)
+
+
+def _with_null_folded(schema: dict[str, Any]) -> dict[str, Any]:
+    """Write ``anyOf: [X, null]`` as X whose type admits null too."""
+    choices = schema.get("anyOf")
+    if not isinstance(choices, list) or len(choices) != 2 or {"type": "null"} not in choices:  # noqa: PLR2004
+        return schema
+    other = next(choice for choice in choices if choice != {"type": "null"})
+    folded = dict(other)
+    if isinstance(other.get("type"), str):
+        folded["type"] = [other["type"], "null"]
+    elif "enum" not in other:
+        return schema
+    if "enum" in other:
+        folded["enum"] = [*other["enum"], None]
+    return {**folded, **_without(schema, {"anyOf"})}
+
+
+def _without(mapping: dict[str, Any], keys: set[str]) -> dict[str, Any]:
+    return {key: value for key, value in mapping.items() if key not in keys}

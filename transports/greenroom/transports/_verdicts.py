@@ -1,0 +1,41 @@
+"""Which exit code an error on purpose stands for, in this process or told over the control socket."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from greenroom.runtime import (
+    GreenroomError,
+    StoreDamagedError,
+    StoreError,
+    StoreFailedError,
+    StoreOwnedError,
+    StoreTooNewError,
+)
+from greenroom.transports import _exits
+
+# Leaves stand before their base, and the gravest before the others, for the first match counts.
+_CODES: Final[tuple[tuple[type[GreenroomError], int], ...]] = (
+    (StoreOwnedError, _exits.OWNED),
+    (StoreTooNewError, _exits.TOO_NEW),
+    (StoreDamagedError, _exits.DAMAGED),
+    (StoreFailedError, _exits.STORE_FAILED),
+    (StoreError, _exits.NO_ACCESS),
+    (GreenroomError, _exits.FAILED),
+)
+
+
+def judge(errors: list[BaseException]) -> tuple[int, str] | None:
+    """The exit code and the sentence for errors that came together.
+
+    Returns:
+        Those of the gravest one, or None when any of them was not on purpose.
+    """
+    verdicts = []
+    for error in errors:
+        rank = next((n for n, (kind, _) in enumerate(_CODES) if isinstance(error, kind)), None)
+        if rank is None:
+            return None
+        verdicts.append((rank, str(error)))
+    rank, sentence = min(verdicts)
+    return _CODES[rank][1], sentence
