@@ -15,8 +15,11 @@ from greenroom.runtime._actor import Slices as Slices
 from greenroom.runtime._actor import handles as handles
 from greenroom.runtime._address import Address as Address
 from greenroom.runtime._backup import BackupInfo as BackupInfo
+from greenroom.runtime._backup import RestoreInfo as RestoreInfo
 from greenroom.runtime._backup import VerifyReport as VerifyReport
+from greenroom.runtime._backup import backup as backup
 from greenroom.runtime._backup import restore as restore
+from greenroom.runtime._backup import verify as verify
 from greenroom.runtime._clock import Clock as Clock
 from greenroom.runtime._clock import SystemClock as SystemClock
 from greenroom.runtime._codec import PlainCodec as PlainCodec
@@ -53,5 +56,6 @@ from greenroom.runtime._statistics import CommitStatistics as CommitStatistics
 from greenroom.runtime._statistics import DispatcherStatistics as DispatcherStatistics
 from greenroom.runtime._statistics import MessageStatistics as MessageStatistics
 from greenroom.runtime._statistics import RuntimeStatistics as RuntimeStatistics
+from greenroom.runtime._stopped import stopped_statistics as stopped_statistics
 from greenroom.runtime._supervision import Group as Group
 from greenroom.runtime._supervision import Strategy as Strategy

@@ -13,12 +13,13 @@ if TYPE_CHECKING:
     from greenroom.runtime._context import Context
 
 R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
 
 Slices = Generator[None, None, R]
 """What a handler of long work returns: it yields whenever `Context.slice_over` says so."""
 
 
-class Message(msgspec.Struct, Generic[R], frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Message(msgspec.Struct, Generic[R_co], frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A request to one actor whose reply is an ``R``: subclass ``Message[int]`` and declare the fields.
 
     It must survive msgpack, because tells, timers and idempotent answers are stored.

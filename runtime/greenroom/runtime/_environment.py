@@ -18,6 +18,7 @@ from greenroom.runtime._folder import (
     sync_file,
     sync_folder,
 )
+from greenroom.runtime._work import PAGE
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,7 +31,7 @@ META: Final = 2
 FORMAT_VERSION: Final = 1
 FORMAT_KEY: Final = b"greenroom.format"  # in LMDB's unnamed table, unsealed: it is read before any codec is
 
-MIN_SIZE: Final = 1 << 20
+MIN_SIZE: Final = 256 * PAGE
 MAX_READERS: Final = 4096
 REMEDY: Final = (
     "see what is damaged with `greenroom verify`, then bring back a backup with `greenroom restore`"
@@ -51,7 +52,7 @@ def open_environment(folder: Path, *, max_size: int, sync: bool) -> lmdb.Environ
     environment = lmdb.open(
         os.fspath(path),
         subdir=False,
-        map_size=max_size - max_size % os.sysconf("SC_PAGE_SIZE"),
+        map_size=max_size - max_size % PAGE,
         mode=FILE_MODE,
         sync=sync,
         metasync=sync,
@@ -66,7 +67,7 @@ def open_environment(folder: Path, *, max_size: int, sync: bool) -> lmdb.Environ
         with environment.begin(write=True) as transaction:
             version = check_format(transaction, path)
             if version is None:
-                transaction.put(FORMAT_KEY, b"%d" % FORMAT_VERSION)
+                write_format(transaction)
         for name in TABLES:
             environment.open_db(name)
         if new:
@@ -77,6 +78,11 @@ def open_environment(folder: Path, *, max_size: int, sync: bool) -> lmdb.Environ
         environment.close()
         raise
     return environment
+
+
+def write_format(transaction: lmdb.Transaction[bytes]) -> None:
+    """Write this program's format version."""
+    transaction.put(FORMAT_KEY, b"%d" % FORMAT_VERSION)
 
 
 def check_format(transaction: lmdb.Transaction[bytes], path: Path) -> int | None:
@@ -107,6 +113,8 @@ def store_error(error: lmdb.Error | OSError, what: str) -> StoreError:
     else:
         no_room = error.code in NO_ROOM or isinstance(error, lmdb.MapFullError)
         sentence = f"{what}: {error}"
+        if error.code == errno.ENOMEM:
+            sentence += "; a smaller --max-size reserves less address space"
     if no_room:
         return StorageFullError(sentence)
     if isinstance(error, (lmdb.CorruptedError, lmdb.InvalidError, lmdb.PageNotFoundError)):

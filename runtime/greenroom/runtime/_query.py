@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from greenroom.runtime._actor import Slices
     from greenroom.runtime._context import Domain
 
-R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
 T = TypeVar("T")
 
 
@@ -74,12 +74,12 @@ class IndexReader:
         return _rows.index_prefix(index)
 
 
-class Query(msgspec.Struct, Generic[R], frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Query(msgspec.Struct, Generic[R_co], frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A read over shared indexes whose answer is an ``R``: subclass ``Query[int]`` and define `run`.
 
     It sees what is committed. Whose rows the asker may see is the query's own affair.
     """
 
-    def run(self, reader: IndexReader) -> R | Slices[R]:
+    def run(self, reader: IndexReader) -> R_co | Slices[R_co]:
         """Return the answer, or be a generator that yields whenever `IndexReader.slice_over` says so."""
         raise NotImplementedError(f"{type(self).__name__} does not define run()")

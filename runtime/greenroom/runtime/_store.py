@@ -31,6 +31,7 @@ from greenroom.runtime._environment import (
     is_want_of_room,
     open_environment,
     store_error,
+    write_format,
 )
 from greenroom.runtime._errors import StoreError, StoreFailedError
 from greenroom.runtime._folder import DATA_FILE, prepare_folder
@@ -209,9 +210,7 @@ class Store:
         failed: dict[object, StoreError] = {}
         try:
             admitted = admit(works, self._space(), failed)
-            try:
-                self._write(admitted)
-            except _NoRoomError:
+            if admitted and not self._has_room(admitted):
                 self._write_singly(admitted, failed)
         except Exception as error:
             self._broken = StoreFailedError(
@@ -226,19 +225,29 @@ class Store:
     def _write_singly(self, works: Sequence[Work], failed: dict[object, StoreError]) -> None:
         for work in works:
             work.error = failed.get(work.owner)
-            if work.error is None:
-                try:
-                    self._write([work])
-                except _NoRoomError:
-                    work.error = failed[work.owner] = map_full(self._map_bytes)
+            if work.error is None and not self._has_room([work]) and not self._has_room_after_turnover(work):
+                work.error = failed[work.owner] = map_full(self._map_bytes)
+
+    def _has_room(self, works: Sequence[Work]) -> bool:
+        try:
+            self._write(works)
+        except _NoRoomError:
+            return False
+        return True
+
+    def _has_room_after_turnover(self, work: Work) -> bool:
+        """Try a delete or reserve work once more: the pages that one commit frees can be used in the next but one."""
+        if work.growth() and not work.reserve:
+            return False
+        return self._has_room([]) and self._has_room([work])
 
     def _write(self, works: Sequence[Work]) -> None:
-        if not works:
-            return
         seal = self._codec.seal
         tables = self._tables
         try:
             with self._environment.begin(write=True) as transaction:
+                if not works:
+                    write_format(transaction)  # LMDB counts a transaction only if it changes something
                 for work in works:
                     for table, key, payload in work.ops:
                         if payload is None:

@@ -5,6 +5,7 @@ Pure: no store, no disk, no clock.
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -14,8 +15,10 @@ from greenroom.runtime._errors import StorageFullError, StoreError
 Op = tuple[int, bytes, bytes | None]
 """Table, full key (1-511 bytes), and the payload to put there, or None to delete."""
 
+PAGE: Final = min(mmap.PAGESIZE, 1 << 15)  # LMDB's choice
 RESERVE_PERCENT: Final = 5
-ROW_OVERHEAD: Final = 24  # node header, page pointer and record header of a row, in bytes
+RESERVE_PAGES: Final = 32  # at least; a delete of one row rewrites about eight pages before it frees one
+_ROW_OVERHEAD: Final = 24  # node header, page pointer and record header, in bytes
 
 
 class Work:
@@ -38,9 +41,13 @@ class Work:
 
     def growth(self) -> int:
         """Return the bytes by which the puts may grow the store; 0 when it only deletes."""
-        return sum(
-            len(key) + len(payload) + ROW_OVERHEAD for _, key, payload in self.ops if payload is not None
-        )
+        total = 0
+        for _, key, payload in self.ops:
+            if payload is not None:
+                size = len(key) + len(payload) + _ROW_OVERHEAD
+                # Half a page and more gets pages of its own; less may split a page that was full.
+                total += 2 * size if 2 * size < PAGE else PAGE * (2 + size // PAGE)
+        return total
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +75,8 @@ class Space:
                 f"the disk has {self.disk_free} bytes left and --min-free keeps {self.min_free} of them; "
                 "delete something or make room on the disk"
             )
-        if growth > self.map_bytes * (100 - RESERVE_PERCENT) // 100 - self.used_bytes:
+        reserve = max(self.map_bytes * RESERVE_PERCENT // 100, RESERVE_PAGES * PAGE)
+        if growth > self.map_bytes - reserve - self.used_bytes:
             return map_full(self.map_bytes)
         return None
 

@@ -1,0 +1,39 @@
+"""What a store that nobody owns holds, without running its actors."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+
+from greenroom.runtime._check import check_structure
+from greenroom.runtime._errors import StoreError
+from greenroom.runtime._folder import DATA_FILE
+from greenroom.runtime._options import RuntimeOptions
+from greenroom.runtime._owner import Owner
+from greenroom.runtime._store import Store, StoreStatistics
+
+
+def stopped_statistics(folder: Path, options: RuntimeOptions | None = None) -> StoreStatistics:
+    """Return what a store that nobody owns holds; no actor is activated and no timer fires.
+
+    Blocks, after an unclean end as long as the check of the structure takes.
+
+    Args:
+        folder: The folder of the store; it is not made.
+        options: Limits that the figures are told against.
+
+    Raises:
+        StoreOwnedError: a process owns the folder; ask its `Runtime.statistics`.
+        StoreDamagedError, StoreTooNewError: it cannot be opened.
+        StoreError: there is no store in the folder.
+    """
+    options = options if options is not None else RuntimeOptions()
+    with Owner(folder, create=False) as owner:
+        if not (owner.folder / DATA_FILE).exists():
+            raise StoreError(f"there is no store in {owner.folder}")
+        if owner.unclean:
+            check_structure(owner.folder)
+        with closing(Store(owner.folder, max_size=options.max_size, min_free=options.min_free)) as store:
+            statistics = store.statistics()
+        owner.mark_clean()
+    return statistics
