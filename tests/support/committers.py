@@ -1,0 +1,120 @@
+"""Committers that stand still or fail when a test says so."""
+
+from __future__ import annotations
+
+from collections import deque
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import trio
+from greenroom.runtime import InlineCommitter, StorageFullError, StoreFailedError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from greenroom.runtime._commit import Done
+    from greenroom.runtime._store import Store, Work
+
+
+class CrashError(Exception):
+    """The process dies here, as far as the runtime can tell."""
+
+
+class GatedCommitter:
+    """Holds each group until the test lets it through.
+
+    Attributes:
+        held: The groups at the gate (the kernel sees to it that there is one at most).
+        group_sizes: How many works each group had.
+    """
+
+    def __init__(self) -> None:
+        self.held: deque[Sequence[Work]] = deque()
+        self.group_sizes: list[int] = []
+        self.open = False
+        self._arrived = trio.Event()
+
+    def start(self, store: Store, done: Done) -> None:
+        self._store, self._done = store, done
+
+    def submit(self, works: Sequence[Work]) -> None:
+        self.group_sizes.append(len(works))
+        self.held.append(works)
+        self._arrived.set()
+        if self.open:
+            self.let_through()
+
+    def close(self) -> None:
+        pass
+
+    async def arrived(self) -> Sequence[Work]:
+        """Wait until a group is at the gate."""
+        while not self.held:
+            self._arrived = trio.Event()
+            await self._arrived.wait()
+        return self.held[0]
+
+    def let_through(self) -> None:
+        """Commit the group at the gate."""
+        works = self.held.popleft()
+        self._store.commit(works)
+        self._done(works, None)
+
+    def reach_the_disk(self) -> Sequence[Work]:
+        """Commit the group at the gate, but let nobody know."""
+        works = self.held.popleft()
+        self._store.commit(works)
+        return works
+
+    def report(self, works: Sequence[Work]) -> None:
+        """Tell the runtime of a group that reached the disk."""
+        self._done(works, None)
+
+    def refuse(self, *which: int) -> None:
+        """Commit the group at the gate except for the works at these places, for which there is no room."""
+        for number in which:
+            self.held[0][number].error = full()
+        self.let_through()
+
+    def break_for_good(self) -> None:
+        """Fail the group at the gate as a dead disk would."""
+        self._done(self.held.popleft(), StoreFailedError("the disk is gone"))
+
+    def let_all_through(self) -> None:
+        """Open the gate for good."""
+        self.open = True
+        while self.held:
+            self.let_through()
+
+
+def full() -> StorageFullError:
+    return StorageFullError("no room, says the test")
+
+
+@contextmanager
+def crashing() -> Iterator[None]:
+    """Expect the block to die of `CrashError`."""
+    try:
+        yield
+    except BaseExceptionGroup as group:
+        others = group.split(CrashError)[1]
+        if others is not None:
+            raise
+    else:
+        raise AssertionError("the block was to crash")
+
+
+def crash_at(commit: int, *, after: bool) -> InlineCommitter:
+    """Return a committer that crashes at the given commit (1 is the first), before or after it reached the disk."""
+    commits = 0
+
+    def commit_or_crash(store: Store, works: Sequence[Work]) -> None:
+        nonlocal commits
+        commits += 1
+        if commits >= commit and not after:
+            raise CrashError
+        store.commit(works)
+        if commits >= commit:
+            raise CrashError
+
+    return InlineCommitter(commit_or_crash)

@@ -1,0 +1,561 @@
+"""The program `greenroom` as its users start it: commands, signals, exit codes, faults."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pty
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+import lmdb
+import pytest
+
+PROGRAM = [sys.executable, "-m", "greenroom.transports.cli"]
+INITIALIZE = {
+    "protocolVersion": "2025-06-18",
+    "capabilities": {},
+    "clientInfo": {"name": "tester", "version": "1"},
+}
+
+
+def environment(home: Path, **more: str) -> dict[str, str]:
+    """The environment without anybody's settings; no file of this user is read."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("GREENROOM_", "XDG_"))}
+    return kept | {"HOME": str(home)} | more
+
+
+class Server:
+    """A `greenroom serve` with pipes, spoken to in lines."""
+
+    def __init__(self, home: Path, *arguments: str, **more: str) -> None:
+        self.errors = home / f"stderr-{len(list(home.glob('stderr-*')))}"
+        with self.errors.open("wb") as errors:
+            self.process = subprocess.Popen(
+                [*PROGRAM, "serve", "--data", str(home / "store"), *arguments],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                env=environment(home, **more),
+            )
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.input: IO[bytes] = self.process.stdin
+        self.output: IO[bytes] = self.process.stdout
+        self.number = 0
+
+    def send(self, method: str, params: dict[str, Any]) -> int:
+        self.number += 1
+        message = {"jsonrpc": "2.0", "id": self.number, "method": method, "params": params}
+        self.input.write(json.dumps(message).encode() + b"\n")
+        self.input.flush()
+        return self.number
+
+    def send_call(self, tool: str, **arguments: Any) -> int:
+        return self.send("tools/call", {"name": tool, "arguments": arguments})
+
+    def receive(self) -> dict[str, Any]:
+        line = self.output.readline()
+        assert line, self.errors.read_text()
+        message: dict[str, Any] = json.loads(line)
+        return message
+
+    def initialize(self) -> None:
+        self.send("initialize", INITIALIZE)
+        assert "result" in self.receive()
+        self.input.write(b'{"jsonrpc": "2.0", "method": "notifications/initialized"}\n')
+        self.input.flush()
+
+    def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
+        self.send_call(tool, **arguments)
+        answer: dict[str, Any] = self.receive()["result"]["structuredContent"]
+        return answer
+
+    def end(self) -> int:
+        self.input.close()
+        return self.process.wait()
+
+
+@contextlib.contextmanager
+def serving(home: Path, *arguments: str, **more: str) -> Iterator[Server]:
+    server = Server(home, *arguments, **more)
+    try:
+        server.initialize()
+        yield server
+    finally:
+        server.process.kill()
+        server.process.wait()
+        for stream in (server.input, server.output):
+            with contextlib.suppress(OSError):
+                stream.close()
+
+
+def run(home: Path, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*PROGRAM, *arguments],
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        env=environment(home, **more),
+        check=False,
+    )
+
+
+def run_on_store(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return run(home, *arguments, "--data", str(home / "store"))
+
+
+def sentence(done: subprocess.CompletedProcess[str]) -> str:
+    """The one line that a failed command said; nothing else, no traceback."""
+    assert done.returncode != 0
+    assert done.stdout == ""
+    assert done.stderr.count("\n") == 1, done.stderr
+    return done.stderr
+
+
+# -- the command line -----------------------------------------------------------
+
+
+def test_the_installed_program_and_the_module_are_one(tmp_path: Path) -> None:
+    script = Path(sys.executable).with_name("greenroom")
+    printed = subprocess.run([str(script), "--version"], capture_output=True, text=True, check=True).stdout
+    assert re.fullmatch(r"greenroom \d+\.\d+\.\d+\S*\n", printed)
+    assert run(tmp_path, "--version").stdout == printed
+
+
+@pytest.mark.parametrize("command", ["serve", "config", "backup", "restore", "verify", "stats", "readmit"])
+def test_every_command_has_help(tmp_path: Path, command: str) -> None:
+    done = run(tmp_path, command, "--help")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "--data DIR" in done.stdout
+    assert "[GREENROOM_DATA]" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "arguments", [[], ["nonsense"], ["serve", "--dta", "x"], ["backup"], ["serve", "extra"]]
+)
+def test_a_command_line_that_is_none_is_told_what_is(tmp_path: Path, arguments: list[str]) -> None:
+    done = run(tmp_path, *arguments)
+    assert done.returncode == 2
+    assert done.stderr.startswith("usage: greenroom")
+
+
+def test_config_shows_values_and_sources(tmp_path: Path) -> None:
+    file = tmp_path / "own.toml"
+    file.write_text('agent = "from-file"\nuser = "from-file"\nmax_size = "1GiB"\n')
+    variables = {"GREENROOM_CONFIG": str(file), "GREENROOM_USER": "from-env", "GREENROOM_MAX_SIZE": "2GiB"}
+    arguments = ["config", "--max-size", "3GiB", "--data", str(tmp_path)]
+    shown = run(tmp_path, *arguments, **variables)
+    assert (shown.returncode, shown.stderr) == (0, "")
+    rows = {line.split()[0]: line.split()[1:] for line in shown.stdout.splitlines() if line}
+    assert rows["agent"] == ["from-file", "file", str(file)]
+    assert rows["user"] == ["from-env", "env", "GREENROOM_USER"]
+    assert rows["max_size"] == ["3GiB", "flag", "--max-size"]
+    assert rows["durability"] == ["power", "default"]
+    assert rows["agent_type"] == ["-", "default"]
+    as_json = json.loads(run(tmp_path, *arguments, "--json", **variables).stdout)
+    assert as_json["config"] == str(file)
+    assert as_json["settings"]["max_size"] == {"value": 3 << 30, "source": "flag", "place": "--max-size"}
+    assert as_json["settings"]["project"] == {"value": [], "source": "default", "place": None}
+
+
+def test_config_finds_the_platforms_file(tmp_path: Path) -> None:
+    platform_home = tmp_path / "configuration"
+    (platform_home / "greenroom").mkdir(parents=True)
+    (platform_home / "greenroom" / "config.toml").write_text("audit_days = 3\n")
+    done = run(tmp_path, "config", "--json", XDG_CONFIG_HOME=str(platform_home))
+    assert json.loads(done.stdout)["settings"]["audit_days"]["value"] == 3
+
+
+@pytest.mark.parametrize("command", ["serve", "config", "stats", "verify"])
+def test_a_bad_setting_is_one_sentence_whatever_the_command(tmp_path: Path, command: str) -> None:
+    done = run(tmp_path, command, GREENROOM_MIN_FREE="lots")
+    assert done.returncode == 2
+    assert sentence(done).startswith(f"greenroom {command}: GREENROOM_MIN_FREE is 'lots', but a size is")
+
+
+def test_a_path_that_is_no_text_is_shown_all_the_same(tmp_path: Path) -> None:
+    odd = os.fsdecode(b"/somewhere/\xff")
+    assert "/somewhere/\\udcff" in run(tmp_path, "config", "--data", odd).stdout
+
+
+def test_the_reader_of_the_output_may_leave_early(tmp_path: Path) -> None:
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    with os.fdopen(write_end, "wb") as output:
+        done = subprocess.run(
+            [*PROGRAM, "config"],
+            stdout=output,
+            stderr=subprocess.PIPE,
+            env=environment(tmp_path),
+            check=False,
+        )
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+# -- serving: clean ends ----------------------------------------------------------
+
+
+def test_at_the_end_of_input_everything_asked_is_answered(tmp_path: Path) -> None:
+    with serving(tmp_path) as server:
+        session = server.call("create_session", purpose="ends well")["session_id"]
+        asked = {server.send_call("add_message", session_id=session, content=f"m{n}") for n in range(200)}
+        server.input.close()
+        answered = {json.loads(line)["id"] for line in server.output}
+        assert answered == asked
+        assert server.process.wait() == 0
+    assert not (tmp_path / "store" / "control.sock").exists()
+    assert "Traceback" not in server.errors.read_text()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_signal_ends_an_idle_server_in_order(tmp_path: Path, number: signal.Signals) -> None:
+    with serving(tmp_path) as server:
+        server.process.send_signal(number)
+        assert server.process.wait() == 0
+        assert server.output.read() == b""
+    assert number.name in server.errors.read_text()
+    assert not (tmp_path / "store" / "control.sock").exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_in_mid_request_loses_nothing_that_was_answered(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    with serving(tmp_path) as server:
+        session = server.call("create_session", purpose="interrupted")["session_id"]
+        for n in range(300):
+            server.send_call("add_message", session_id=session, content=f"m{n}")
+        answers = [server.receive()]
+        server.process.send_signal(number)
+        answers += [json.loads(line) for line in server.output]
+        assert server.process.wait() == 0
+    written = {
+        answer["result"]["structuredContent"]["message_id"] for answer in answers if "result" in answer
+    }
+    assert written
+    with serving(tmp_path) as server:
+        found = server.call("get_messages", session_id=session, limit=1000)["messages"]
+        kept = [message["message_id"] for message in found]
+        assert written <= set(kept)
+        assert len(kept) == len(set(kept))
+
+
+def test_a_second_signal_ends_at_once(tmp_path: Path) -> None:
+    with serving(tmp_path) as server:
+        session = server.call("create_session", purpose="stuck")["session_id"]
+        # A client that stops reading keeps the server from finishing its answers.
+        server.call("add_message", session_id=session, content="x" * 10_000)
+        for _ in range(100):
+            server.send_call("get_messages", session_id=session)
+        server.process.send_signal(signal.SIGTERM)
+        seen = ""
+        while "SIGTERM" not in seen:
+            seen = server.errors.read_text()
+        server.process.send_signal(signal.SIGTERM)
+        assert server.process.wait() == -signal.SIGTERM
+
+
+def test_durability_process_warns(tmp_path: Path) -> None:
+    with serving(tmp_path, "--durability", "process") as server:
+        assert server.end() == 0
+    assert "power cut" in server.errors.read_text()
+
+
+def test_a_misspelt_variable_is_warned_of(tmp_path: Path) -> None:
+    with serving(tmp_path, GREENROOM_MAXSIZE="1GiB") as server:
+        assert server.end() == 0
+    said = server.errors.read_text()
+    assert "GREENROOM_MAXSIZE is not a setting; did you mean 'GREENROOM_MAX_SIZE'?" in said
+
+
+def test_settings_reach_the_domain(tmp_path: Path) -> None:
+    with serving(tmp_path, "--agent", "named-by-flag", "--content-limit", "5") as server:
+        created = server.call("create_session", purpose="who am I")
+        assert created["created_by"] == "named-by-flag"
+        server.send_call("add_message", session_id=created["session_id"], content="123456")
+        refused = server.receive()["result"]
+        assert refused["isError"]
+        assert '"VALIDATION_ERROR"' in refused["content"][0]["text"]
+
+
+@pytest.mark.parametrize(("closed", "name"), [("0<&-", "input"), ("1>&-", "output")])
+def test_without_standard_streams_it_says_so(tmp_path: Path, closed: str, name: str) -> None:
+    done = subprocess.run(
+        ["sh", "-c", f'exec "$@" {closed}', "sh", *PROGRAM, "serve", "--data", str(tmp_path / "store")],
+        capture_output=True,
+        text=True,
+        env=environment(tmp_path),
+        check=False,
+    )
+    assert f"standard {name} is closed" in sentence(done)
+
+
+def test_without_standard_error_the_store_is_safe_from_messages(tmp_path: Path) -> None:
+    done = subprocess.run(
+        ["sh", "-c", 'exec "$@" 2>&-', "sh", *PROGRAM, "serve", "--data", str(tmp_path / "store")],
+        input=json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ping"}).encode() + b"\n",
+        stdout=subprocess.PIPE,
+        env=environment(tmp_path, GREENROOM_LOG_LEVEL="debug"),
+        check=False,
+    )
+    assert (done.returncode, json.loads(done.stdout)["id"]) == (0, 1)
+    assert run_on_store(tmp_path, "verify").returncode == 0
+
+
+# -- serving: a person at a terminal ------------------------------------------------
+
+
+def test_at_a_terminal_it_explains_itself_and_ctrl_c_ends_it(tmp_path: Path) -> None:
+    controller, terminal = pty.openpty()
+    try:
+        process = subprocess.Popen(
+            [*PROGRAM, "serve", "--data", str(tmp_path / "store"), "--project", "p1", "--project", "p2"],
+            stdin=terminal,
+            stdout=terminal,
+            stderr=subprocess.PIPE,
+            env=environment(tmp_path),
+            start_new_session=True,
+        )
+        with process:
+            assert process.stderr is not None
+            said = b""
+            while not said.endswith(b"}\n\n"):
+                said += os.read(process.stderr.fileno(), 65536)
+            os.kill(process.pid, signal.SIGINT)
+            assert process.wait() == 0
+        assert os.get_blocking(terminal)
+    finally:
+        os.close(controller)
+        os.close(terminal)
+    text = said.decode()
+    assert "waits for an MCP client on standard input" in text
+    entry = json.loads(text[text.index("{") :])["mcpServers"]["greenroom"]
+    assert entry["args"][-4:] == ["--project", "p1", "--project", "p2"]
+    started = subprocess.run(
+        [entry["command"], *entry["args"]],
+        input=json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": INITIALIZE}).encode()
+        + b"\n",
+        capture_output=True,
+        env=environment(tmp_path),
+        check=True,
+    )
+    assert json.loads(started.stdout)["result"]["serverInfo"]["name"] == "greenroom"
+
+
+# -- one owner --------------------------------------------------------------------
+
+
+def test_a_second_server_names_the_owner_and_leaves_it_alone(tmp_path: Path) -> None:
+    with serving(tmp_path) as first:
+        done = run_on_store(tmp_path, "serve")
+        assert done.returncode == 75
+        assert f"process {first.process.pid}" in sentence(done)
+        assert first.call("create_session", purpose="still here")["success"]
+        assert run_on_store(tmp_path, "stats").returncode == 0
+
+
+def test_debug_shows_the_traceback_too(tmp_path: Path) -> None:
+    with serving(tmp_path):
+        done = run_on_store(tmp_path, "serve", "--log-level", "debug")
+    assert done.returncode == 75
+    assert "Traceback" in done.stderr
+    assert done.stderr.splitlines()[-1].startswith("greenroom serve: ")
+
+
+def test_after_kill_9_the_next_one_owns_it(tmp_path: Path) -> None:
+    with serving(tmp_path) as first:
+        session = first.call("create_session", purpose="survives")["session_id"]
+        first.process.kill()
+        first.process.wait()
+        assert (tmp_path / "store" / "control.sock").is_socket()
+        assert run_on_store(tmp_path, "stats").returncode == 0
+    with serving(tmp_path) as second:
+        assert second.call("get_session", session_id=session)["success"]
+        assert run_on_store(tmp_path, "stats").returncode == 0
+
+
+# -- a store that is not as it should be ----------------------------------------------
+
+
+def fill(home: Path) -> str:
+    """Makes a store with a session of some size and leaves it stopped."""
+    with serving(home) as server:
+        session = str(server.call("create_session", purpose="to be kept")["session_id"])
+        for n in range(50):
+            server.call("add_message", session_id=session, content=f"{n} " + "x" * 5_000)
+        assert server.end() == 0
+    return session
+
+
+def store_file(home: Path) -> Path:
+    (found,) = (home / "store").glob("*.mdb")
+    return found
+
+
+def damage(home: Path) -> None:
+    """What a bad disk does: pages in the middle of the file are something else."""
+    file = store_file(home)
+    with file.open("r+b") as store:
+        for page in range(2, file.stat().st_size // 4096):
+            store.seek(page * 4096 + 8)
+            store.write(b"\xa5" * 512)
+
+
+def test_a_damaged_store_refuses_to_start_and_names_the_remedy(tmp_path: Path) -> None:
+    fill(tmp_path)
+    with serving(tmp_path) as server:
+        server.process.kill()
+        server.process.wait()
+    damage(tmp_path)
+    done = run_on_store(tmp_path, "serve")
+    assert done.returncode == 65
+    assert re.search("greenroom verify.*greenroom restore", sentence(done))
+    done = run_on_store(tmp_path, "verify")
+    assert done.returncode == 65
+    assert sentence(done)
+
+
+def test_a_file_that_is_no_store_is_damage(tmp_path: Path) -> None:
+    fill(tmp_path)
+    store_file(tmp_path).write_bytes(b"not a store" * 1_000)
+    assert run_on_store(tmp_path, "serve").returncode == 65
+
+
+def test_a_newer_store_is_refused_and_untouched(tmp_path: Path) -> None:
+    fill(tmp_path)
+    with (
+        lmdb.open(str(store_file(tmp_path)), subdir=False, max_dbs=4) as store,
+        store.begin(write=True) as transaction,
+    ):
+        transaction.put(b"greenroom.format", b"9999")
+    before = store_file(tmp_path).read_bytes()
+    for command in ("serve", "verify", "stats"):
+        done = run_on_store(tmp_path, command)
+        assert done.returncode == 76, (command, done.stderr)
+        assert "newer" in sentence(done)
+    assert store_file(tmp_path).read_bytes() == before
+
+
+def test_a_folder_of_other_things_is_not_taken(tmp_path: Path) -> None:
+    (tmp_path / "store").mkdir(mode=0o755)
+    (tmp_path / "store" / "thesis.txt").write_text("mine")
+    done = run_on_store(tmp_path, "serve")
+    assert done.returncode == 73
+    assert "holds other things" in sentence(done)
+    assert (tmp_path / "store").stat().st_mode & 0o777 == 0o755
+
+
+def test_a_file_is_no_folder(tmp_path: Path) -> None:
+    (tmp_path / "store").write_text("a file")
+    done = run_on_store(tmp_path, "serve")
+    assert done.returncode == 73
+    assert str(tmp_path / "store") in sentence(done)
+
+
+# -- backup, restore, verify, stats ------------------------------------------------------
+
+
+@contextlib.contextmanager
+def a_store(home: Path, state: str) -> Iterator[None]:
+    with serving(home) if state == "running" else contextlib.nullcontext():
+        yield
+
+
+@pytest.mark.parametrize("state", ["running", "stopped"])
+def test_verify_and_stats(tmp_path: Path, state: str) -> None:
+    fill(tmp_path)
+    with a_store(tmp_path, state):
+        for command in ("verify", "stats"):
+            done = run_on_store(tmp_path, command)
+            assert (done.returncode, done.stderr) == (0, "")
+            assert done.stdout
+            as_json = json.loads(run_on_store(tmp_path, command, "--json").stdout)
+            assert isinstance(as_json, dict)
+
+
+@pytest.mark.parametrize("state", ["running", "stopped"])
+def test_a_backup_can_be_restored(tmp_path: Path, state: str) -> None:
+    session = fill(tmp_path)
+    copy = tmp_path / "copy"
+    with a_store(tmp_path, state):
+        done = run_on_store(tmp_path, "backup", str(copy))
+        assert (done.returncode, done.stderr) == (0, "")
+        assert str(copy) in done.stdout
+        again = run_on_store(tmp_path, "backup", str(copy))
+        assert again.returncode == 73
+        assert "exists" in sentence(again)
+    damage(tmp_path)
+    done = run_on_store(tmp_path, "restore", str(copy))
+    assert (done.returncode, done.stderr) == (0, "")
+    with serving(tmp_path) as server:
+        found = server.call("get_messages", session_id=session, limit=1000)["messages"]
+        assert len(found) == 50
+
+
+def test_restore_leaves_a_store_in_use_alone(tmp_path: Path) -> None:
+    fill(tmp_path)
+    copy = tmp_path / "copy"
+    run_on_store(tmp_path, "backup", str(copy))
+    with serving(tmp_path) as server:
+        done = run_on_store(tmp_path, "restore", str(copy))
+        assert done.returncode == 75
+        assert f"process {server.process.pid}" in sentence(done)
+        assert server.call("create_session", purpose="undisturbed")["success"]
+
+
+def test_restore_takes_only_a_backup(tmp_path: Path) -> None:
+    session = fill(tmp_path)
+    no_backup = tmp_path / "letter.txt"
+    no_backup.write_text("dear store")
+    for source in (no_backup, tmp_path / "nothing"):
+        assert str(source) in sentence(run_on_store(tmp_path, "restore", str(source)))
+    with serving(tmp_path) as server:
+        assert server.call("get_session", session_id=session)["success"]
+
+
+def test_restore_fills_a_new_folder(tmp_path: Path) -> None:
+    session = fill(tmp_path)
+    copy = tmp_path / "copy"
+    run_on_store(tmp_path, "backup", str(copy))
+    shutil.rmtree(tmp_path / "store")
+    assert run_on_store(tmp_path, "restore", str(copy)).returncode == 0
+    with serving(tmp_path) as server:
+        assert server.call("get_session", session_id=session)["success"]
+
+
+@pytest.mark.parametrize("command", [["verify"], ["stats"], ["backup", "copy"]])
+def test_where_there_is_no_store_none_is_made(tmp_path: Path, command: list[str]) -> None:
+    done = run_on_store(tmp_path, *command)
+    assert "no store" in sentence(done)
+    assert not (tmp_path / "store").exists()
+
+
+def test_readmit_tells_whether_the_actor_was_set_aside(tmp_path: Path) -> None:
+    fill(tmp_path)
+    with serving(tmp_path):
+        done = run_on_store(tmp_path, "readmit", "session", "nobody")
+        assert (done.returncode, done.stderr) == (1, "greenroom readmit: session nobody was not set aside\n")
+    stopped = run_on_store(tmp_path, "readmit", "session", "nobody")
+    assert stopped.returncode == 1
+    assert "no server" in sentence(stopped)
+
+
+def test_a_relative_destination_is_the_callers(tmp_path: Path) -> None:
+    with serving(tmp_path):
+        done = subprocess.run(
+            [*PROGRAM, "backup", "copy", "--data", str(tmp_path / "store")],
+            cwd=tmp_path,
+            env=environment(tmp_path),
+            capture_output=True,
+            check=False,
+        )
+    assert done.returncode == 0
+    assert (tmp_path / "copy").exists()

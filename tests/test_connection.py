@@ -1,0 +1,455 @@
+"""One connection's promises: order, limits, deadlines, cancellation, ends. The door is the test's own."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+import pytest
+import trio
+from trio.testing import memory_stream_one_way_pair, wait_all_tasks_blocked
+
+from greenroom.runtime import (
+    ActorFailedError,
+    ActorSetAsideError,
+    DeadlineExceededError,
+    IdempotencyConflictError,
+    OverloadedError,
+    Refusal,
+    RuntimeClosedError,
+    StorageFullError,
+    StoreFailedError,
+)
+from greenroom.transports._connection import Limits
+from greenroom.transports._server import McpServer, fit_agent_id
+from greenroom.transports._tools import Tool
+from harness import MODERN_META, Client, served
+
+
+class Note(msgspec.Struct, frozen=True):
+    """The arguments of every tool here."""
+
+    text: str = ""
+
+
+class Noted(msgspec.Struct, frozen=True):
+    """The answer of every tool here."""
+
+    text: str
+
+
+class NoteTool(Tool, frozen=True, kw_only=True):
+    """A tool of this test."""
+
+    def parse(self, arguments: bytes) -> Any:
+        return self.name, msgspec.json.decode(arguments, type=Note)
+
+    def listing(self) -> dict[str, Any]:
+        return {"name": self.name, "inputSchema": {"type": "object"}}
+
+
+def tool(name: str, *, large_answer: bool = False) -> NoteTool:
+    return NoteTool(name=name, title="", description="", request=Note, large_answer=large_answer)
+
+
+NOTES = {each.name: each for each in [tool("echo"), tool("hold"), tool("fail"), tool("big", large_answer=True)]}
+
+
+class Desk:
+    """A door whose answers wait until they are let go, and which fails as it is told."""
+
+    def __init__(self) -> None:
+        self.agents: list[str] = []
+        self.accepted: list[str] = []
+        self.cancelled: list[str] = []
+        self.released = trio.Event()
+        self.error: Exception | None = None
+        self.big_text = "x" * 1_000_000
+
+    def open(self, agent: str) -> Desk:
+        self.agents.append(agent)
+        return self
+
+    async def ask(self, request: Any, *, on_accepted: Callable[[], None] | None = None) -> Noted:
+        kind, note = request
+        if kind == "fail":
+            assert self.error is not None
+            raise self.error
+        for _ in range(random.randrange(3)):  # noqa: S311  (the order must not depend on luck)
+            await trio.lowlevel.checkpoint()
+        self.accepted.append(note.text)
+        assert on_accepted is not None
+        on_accepted()
+        if kind == "hold":
+            try:
+                await self.released.wait()
+            except trio.Cancelled:
+                self.cancelled.append(note.text)
+                raise
+        return Noted(self.big_text if kind == "big" else note.text)
+
+
+@pytest.fixture
+def desk() -> Desk:
+    return Desk()
+
+
+@asynccontextmanager
+async def connected(desk: Desk, **options: Any) -> AsyncIterator[Client]:
+    async with served(desk.open, NOTES, **options) as client:
+        await client.initialize()
+        yield client
+
+
+def text(answer: dict[str, Any]) -> Any:
+    return json.loads(answer["result"]["content"][0]["text"])
+
+
+async def test_a_thousand_pipelined_calls_arrive_in_order(desk: Desk) -> None:
+    async with connected(desk) as client:
+        for number in range(1_000):
+            await client.send_call("echo", {"text": str(number)})
+        answers = [await client.receive() for _ in range(1_000)]
+    assert desk.accepted == [str(number) for number in range(1_000)]
+    assert all(text(answer)["text"] == str(answer["id"] - 2) for answer in answers)
+
+
+async def test_a_call_that_never_reaches_the_door_holds_nobody_up(desk: Desk) -> None:
+    async with connected(desk) as client:
+        await client.send_call("unheard-of", {})
+        await client.send_call("echo", {"text": 7})
+        await client.send_call("echo", {}, **{"greenroom/deadline_ms": "soon"})
+        await client.send({"id": 99, "method": "tools/call", "params": {"arguments": {}}})
+        await client.send_call("echo", {"text": "through"})
+        answers = {answer["id"]: answer for answer in [await client.receive() for _ in range(5)]}
+    assert [answers[id]["error"]["code"] for id in (2, 4, 99)] == [-32602] * 3
+    assert answers[3]["result"]["isError"]
+    assert text(answers[5])["text"] == "through"
+
+
+async def test_beyond_the_limit_in_flight_nothing_is_read(desk: Desk) -> None:
+    async with connected(desk, limits=Limits(in_flight=10)) as client:
+        for number in range(25):
+            await client.send_call("hold", {"text": str(number)})
+        await wait_all_tasks_blocked()
+        assert len(desk.accepted) == 10
+        desk.released.set()
+        assert len([await client.receive() for _ in range(25)]) == 25
+
+
+async def test_requests_in_flight_are_bounded_in_bytes(desk: Desk) -> None:
+    async with connected(desk, limits=Limits(in_flight_bytes=10_000)) as client:
+        for _ in range(25):
+            await client.send_call("hold", {"text": "x" * 3_000})
+        await wait_all_tasks_blocked()
+        assert len(desk.accepted) == 4
+        desk.released.set()
+        assert len([await client.receive() for _ in range(25)]) == 25
+
+
+async def test_a_client_that_does_not_read_is_not_read_from_and_costs_little(desk: Desk) -> None:
+    reading = trio.Event()
+    written = bytearray()
+    to_server, source = memory_stream_one_way_pair()
+    sink, from_server = memory_stream_one_way_pair()
+    sink.send_all_hook = reading.wait
+    server = McpServer(NOTES, desk.open)
+    limits = Limits(unsent_bytes=1_500_000, large_answers=3)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(lambda: server.serve(source, sink, limits=limits))
+        client = Client(from_server, to_server)
+        await client.send({"id": 0, "method": "server/discover", "params": {"_meta": MODERN_META}})
+        client.meta = MODERN_META
+        for number in range(60):
+            await client.send_call("big", {"text": str(number)})
+        await wait_all_tasks_blocked()
+        assert len(desk.accepted) < 8  # one answer is 2 MB
+        reading.set()
+        await client.receive()
+        for _ in range(60):
+            written += (await client.receive_line())[:1]
+        await client.end_input()
+    assert len(written) == 60
+
+
+async def test_a_client_that_vanishes_ends_the_server_without_an_error(desk: Desk) -> None:
+    server = McpServer(NOTES, desk.open)
+    to_server, source = memory_stream_one_way_pair()
+    sink, from_server = memory_stream_one_way_pair()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(server.serve, source, sink)
+        client = Client(from_server, to_server)
+        await client.initialize()
+        await client.send_call("hold", {"text": "work"})
+        await wait_all_tasks_blocked()
+        await from_server.aclose()
+        await client.send_request("ping")
+    assert desk.cancelled == ["work"]
+
+
+async def test_at_the_end_of_input_open_requests_are_still_answered(desk: Desk) -> None:
+    async with connected(desk) as client:
+        await client.send_call("hold", {"text": "last"})
+        await client.send_bytes(b'{"jsonrpc":"2.0","id":"no line end","method":"ping"}')
+        await client.end_input()
+        assert (await client.receive())["id"] == "no line end"
+        await wait_all_tasks_blocked()
+        desk.released.set()
+        assert [text(answer)["text"] for answer in await client.rest()] == ["last"]
+
+
+async def test_a_frame_cut_off_by_the_end_of_input_is_not_carried_out(desk: Desk) -> None:
+    async with connected(desk) as client:
+        await client.send_bytes(b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"echo"')
+        await client.end_input()
+        (answer,) = await client.rest()
+    assert answer["error"]["code"] == -32700
+    assert desk.accepted == []
+
+
+async def test_the_end_of_input_does_not_wait_for_ever(desk: Desk, autojump_clock: object) -> None:
+    async with connected(desk, limits=Limits(drain=5)) as client:
+        await client.send_call("hold", {"text": "slow"})
+        await client.end_input()
+        (answer,) = await client.rest()
+    assert answer["error"]["message"] == "Connection closed"
+    assert trio.current_time() == pytest.approx(5, abs=0.1)
+
+
+async def test_stopping_reads_no_further_and_answers_what_it_can(desk: Desk, autojump_clock: object) -> None:
+    stop = trio.Event()
+    async with connected(desk, stop=stop) as client:
+        await client.send_call("hold", {"text": "open"})
+        await wait_all_tasks_blocked()
+        stop.set()
+        await wait_all_tasks_blocked()
+        await client.send_call("echo", {"text": "too late"})
+        desk.released.set()
+        assert [text(answer)["text"] for answer in await client.rest()] == ["open"]
+    assert desk.accepted == ["open"]
+
+
+async def test_stopping_takes_less_than_a_second(desk: Desk, autojump_clock: object) -> None:
+    stop = trio.Event()
+    async with connected(desk, stop=stop) as client:
+        await client.send_call("hold", {"text": "open"})
+        await client.end_input()
+        await wait_all_tasks_blocked()
+        begun = trio.current_time()
+        stop.set()
+        assert [answer["error"]["message"] for answer in await client.rest()] == ["Connection closed"]
+        assert trio.current_time() - begun < 0.9
+
+
+async def test_cancelling_ends_it_at_once(desk: Desk) -> None:
+    async with connected(desk) as client:
+        await client.send_call("hold", {"text": "work"})
+        await wait_all_tasks_blocked()
+    assert desk.cancelled == ["work"]
+
+
+async def test_a_cancelled_request_is_withdrawn_and_its_id_is_free(desk: Desk) -> None:
+    async with connected(desk) as client:
+        await client.send({"id": "7", "method": "tools/call", "params": {"name": "hold", "arguments": {}}})
+        await client.send({"id": 7, "method": "tools/call", "params": {"name": "hold", "arguments": {"text": "t"}}})
+        await wait_all_tasks_blocked()
+        for key in (7.0, True, "8", 7):
+            await client.send({"method": "notifications/cancelled", "params": {"requestId": key}})
+        await wait_all_tasks_blocked()
+        assert desk.cancelled == ["t"]
+        await client.send({"id": 7, "method": "tools/call", "params": {"name": "echo", "arguments": {}}})
+        assert (await client.receive())["id"] == 7
+        desk.released.set()
+        assert (await client.receive())["id"] == "7"
+
+
+async def test_a_request_cancelled_in_the_queue_is_not_begun(desk: Desk) -> None:
+    async with connected(desk, limits=Limits(large_answers=1)) as client:
+        desk.big_text = "x"
+        big = NOTES["big"]
+        assert big.large_answer
+        held = asynccontextmanager(lambda: desk_holding(desk))
+        async with held():
+            first = await client.send_call("big", {"text": "first"})
+            second = await client.send_call("big", {"text": "second"})
+            await wait_all_tasks_blocked()
+            await client.send({"method": "notifications/cancelled", "params": {"requestId": second}})
+            await wait_all_tasks_blocked()
+        assert (await client.receive())["id"] == first
+        assert text(await client.request("tools/call", {"name": "echo"})) == {"text": ""}
+    assert desk.accepted == ["first", ""]
+
+
+async def desk_holding(desk: Desk) -> AsyncIterator[None]:
+    """Let no answer out until the block ends."""
+    ask, gate = desk.ask, trio.Event()
+
+    async def held(request: Any, *, on_accepted: Callable[[], None] | None = None) -> Noted:
+        answer = await ask(request, on_accepted=on_accepted)
+        await gate.wait()
+        return answer
+
+    desk.ask = held  # type: ignore[method-assign]  # the door is this test's own
+    yield
+    gate.set()
+    desk.ask = ask  # type: ignore[method-assign]  # as above
+
+
+async def test_an_id_in_flight_is_refused_under_no_id(desk: Desk) -> None:
+    async with connected(desk) as client:
+        for _ in range(2):
+            await client.send({"id": "same", "method": "tools/call", "params": {"name": "hold", "arguments": {}}})
+        refusal = await client.receive()
+        assert (refusal["id"], refusal["error"]["code"]) == (None, -32600)
+        assert "same" in refusal["error"]["message"]
+        desk.released.set()
+        assert (await client.receive())["id"] == "same"
+
+
+async def test_bad_lines_cost_only_themselves(desk: Desk) -> None:
+    async with connected(desk, limits=Limits(frame=1_000)) as client:
+        await client.send_bytes(b"\r\n\n  \nnonsense\r\n" + b"x" * 2_000_000 + b"\n[1]\n\xff\n")
+        codes = [(await client.receive())["error"] for _ in range(4)]
+        assert [error["code"] for error in codes] == [-32700, -32600, -32600, -32700]
+        assert "2000000 bytes" in codes[1]["message"]
+        assert "1000" in codes[1]["message"]
+        await client.send_bytes(b'{"jsonrpc":"2.0","id":5,"method":"ping"}\r\n')
+        assert (await client.receive())["id"] == 5
+
+
+async def test_a_deadline_is_the_servers_or_a_shorter_one_of_the_client(desk: Desk, autojump_clock: object) -> None:
+    async with connected(desk, request_timeout=30.0) as client:
+        await client.send_call("hold", {"text": "server"})
+        answer = await client.receive()
+        assert trio.current_time() == pytest.approx(30, abs=0.1)
+        assert text(answer)["code"] == "DEADLINE_EXCEEDED"
+        assert answer["result"]["isError"]
+        assert "structuredContent" not in answer["result"]
+        await client.send_call("hold", {"text": "client"}, **{"greenroom/deadline_ms": 500})
+        assert text(await client.receive())["details"] == {"deadline_ms": 500}
+        assert trio.current_time() == pytest.approx(30.5, abs=0.1)
+        await client.send_call("hold", {"text": "longer"}, **{"greenroom/deadline_ms": 90_000})
+        assert text(await client.receive())["details"] == {"deadline_ms": 30_000}
+    assert desk.cancelled == ["server", "client", "longer"]
+
+
+@pytest.mark.parametrize("wanted", [0, -1, "5", True, [], {}])
+async def test_a_deadline_that_is_none_is_refused(desk: Desk, wanted: Any) -> None:
+    async with connected(desk) as client:
+        await client.send_call("echo", {}, **{"greenroom/deadline_ms": wanted})
+        error = (await client.receive())["error"]
+        assert error["code"] == -32602
+        assert "greenroom/deadline_ms" in error["message"]
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "details"),
+    [
+        (Refusal("SESSION_NOT_FOUND", "no such session", session_id="s"), "SESSION_NOT_FOUND", {"session_id": "s"}),
+        (OverloadedError("session/s", 120), "OVERLOADED", {"retry_after_ms": 120}),
+        (StorageFullError("full"), "STORAGE_FULL", {}),
+        (IdempotencyConflictError("used"), "IDEMPOTENCY_CONFLICT", {}),
+        (DeadlineExceededError("late"), "DEADLINE_EXCEEDED", {}),
+        (RuntimeClosedError("closed"), "SHUTTING_DOWN", {}),
+        (ActorSetAsideError("aside"), "SET_ASIDE", {}),
+        (ActorFailedError("KeyError: 'secret'"), "INTERNAL_ERROR", {}),
+        (ZeroDivisionError("secret"), "INTERNAL_ERROR", {}),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Exception) else None,
+)
+async def test_a_failure_is_a_tool_error_with_a_code(
+    desk: Desk, error: Exception, code: str, details: dict[str, Any]
+) -> None:
+    desk.error = error
+    async with connected(desk) as client:
+        answer = await client.request("tools/call", {"name": "fail", "arguments": {}})
+        await client.request("ping")
+    assert answer["result"]["isError"] is True
+    assert "structuredContent" not in answer["result"]
+    failure = text(answer)
+    assert (failure["success"], failure["code"], failure["details"]) == (False, code, details)
+    assert "secret" not in failure["error"]
+
+
+async def test_after_a_failed_store_nothing_is_answered(desk: Desk) -> None:
+    desk.error = StoreFailedError("disk")
+    with pytest.RaisesGroup(StoreFailedError):
+        async with connected(desk) as client:
+            await client.send_call("hold", {})
+            await client.send_call("fail", {})
+            await client.send_request("ping")
+            assert await client.rest() == []
+    assert desk.cancelled == [""]
+
+
+async def test_an_unknown_tool_is_named_with_its_neighbours(desk: Desk) -> None:
+    async with connected(desk) as client:
+        answer = await client.request("tools/call", {"name": "ecko", "arguments": {}})
+    assert answer["error"]["code"] == -32602
+    assert "ecko" in answer["error"]["message"]
+    assert "echo" in answer["error"]["message"]
+
+
+async def test_both_eras_are_served(desk: Desk) -> None:
+    async with served(desk.open, NOTES) as client:
+        result = await client.initialize()
+        assert result["protocolVersion"] == "2025-11-25"
+        assert result["serverInfo"]["name"] == "greenroom"
+        assert (await client.request("tools/call", {"name": "echo"}))["result"] == {
+            "content": [{"type": "text", "text": '{"text":""}'}],
+            "structuredContent": {"text": ""},
+            "isError": False,
+        }
+    async with served(desk.open, NOTES) as client:
+        client.meta = MODERN_META
+        discovered = await client.request("server/discover")
+        assert "2026-07-28" in discovered["result"]["supportedVersions"]
+        result = (await client.request("tools/call", {"name": "echo"}))["result"]
+        assert result["structuredContent"] == {"text": ""}
+        assert result["resultType"] == "complete"
+
+
+async def test_an_old_client_gets_no_structured_content_it_does_not_know(desk: Desk) -> None:
+    async with served(desk.open, NOTES) as client:
+        await client.initialize(version="2024-11-05")
+        result = (await client.request("tools/call", {"name": "echo"}))["result"]
+    assert result["content"] == [{"type": "text", "text": '{"text":""}'}]
+
+
+@pytest.mark.parametrize(
+    ("name", "agent"),
+    [
+        ("claude-code", "claude-code"),
+        ("Claude Désktop (beta)", "Claude-Desktop-beta"),
+        ("../../etc", "..-..-etc"),
+        ("助手", "agent"),
+        ("", "agent"),
+        (None, "agent"),
+        ("x" * 300, "x" * 100),
+    ],
+)
+def test_a_clients_name_is_made_to_fit(name: str | None, agent: str) -> None:
+    assert fit_agent_id(name) == agent
+
+
+async def test_the_agent_is_fixed_by_the_first_request_that_names_it(desk: Desk) -> None:
+    async with served(desk.open, NOTES) as client:
+        await client.request("ping")
+        await client.initialize(name="first")
+        await client.call("echo")
+        await client.call("echo")
+    async with served(desk.open, NOTES) as client:
+        for name in ("second", "third"):
+            info = {"io.modelcontextprotocol/clientInfo": {"name": name, "version": "1"}}
+            client.meta = {**MODERN_META, **info}
+            await client.call("echo")
+    async with served(desk.open, NOTES) as client:
+        client.meta = {key: value for key, value in MODERN_META.items() if not key.endswith("clientInfo")}
+        await client.call("echo")
+        client.meta = MODERN_META
+        await client.call("echo")
+    assert desk.agents == ["first", "second", "agent"]

@@ -1,0 +1,163 @@
+"""The pages: their code runs and prints what they show, their links lead somewhere, the reference is the code's."""
+
+import contextlib
+import io
+import itertools
+import json
+import os
+import re
+import subprocess
+import sys
+import tomllib
+import types
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted(ROOT.glob("docs/**/*.md"))]
+RUN = [page for page in PAGES if re.search(r"^```(python|console)$", page.read_text(), re.MULTILINE)]
+COMMANDS = ("pip install . && greenroom serve", "pip install -e '.[dev]' && pytest")
+ANYTHING = "…"
+
+FENCE = re.compile(r"^```(\w+)\n(.*?)^```$\n?", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+HEADING = re.compile(r"^#+ +(.+?) *$", re.MULTILINE)
+
+
+class Block(NamedTuple):
+    """A fenced block, and the text block that follows it at once: what it prints."""
+
+    language: str
+    text: str
+    line: int
+    shown: str
+
+
+def name_of(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+def blocks(page: Path) -> Iterator[Block]:
+    source = page.read_text()
+    fences = list(FENCE.finditer(source))
+    for fence, following in itertools.zip_longest(fences, fences[1:]):
+        shown = ""
+        if following is not None and following[1] == "text" and not source[fence.end() : following.start()].strip():
+            shown = following[2]
+        yield Block(fence[1], fence[2], source.count("\n", 0, fence.start()) + 2, shown)
+
+
+def matches(printed: str, shown: str) -> bool:
+    """Return whether ``printed`` is what a page shows, where an ellipsis stands for anything."""
+    pattern = ".*".join(map(re.escape, shown.strip().split(ANYTHING)))
+    return re.fullmatch(pattern, printed.strip(), re.DOTALL) is not None
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Make an empty folder the current one and the home, with this environment's programs on the path."""
+    for variable in [name for name in os.environ if name.startswith(("GREENROOM_", "XDG_"))]:
+        monkeypatch.delenv(variable)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run_python(block: Block, page: Path, module: types.ModuleType) -> str:
+    printed = io.StringIO()
+    # Empty lines before it make a traceback point to the page's own line.
+    code = compile("\n" * (block.line - 1) + block.text, name_of(page), "exec", dont_inherit=True)
+    with contextlib.redirect_stdout(printed):
+        exec(code, vars(module))  # noqa: S102  the project's own pages
+    return printed.getvalue()
+
+
+def run_console(block: Block, home: Path) -> Iterator[tuple[str, str, str]]:
+    """Run each command of a console block; yield it with what it printed and what the page shows."""
+    for command, shown in re.findall(r"^\$ (.+)\n((?:(?!\$ ).*\n)*)", block.text, re.MULTILINE):
+        done = subprocess.run(
+            ["bash", "-c", command],
+            cwd=home,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+        yield command, done.stdout, shown
+
+
+@pytest.mark.parametrize("page", RUN, ids=name_of)
+def test_code_of_a_page_runs_and_prints_what_it_shows(
+    page: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = types.ModuleType("page_" + re.sub(r"\W", "_", page.stem))
+    monkeypatch.setitem(sys.modules, module.__name__, module)  # where annotations are looked up
+    for block in blocks(page):
+        where = f"{name_of(page)}:{block.line}"
+        if block.language == "python":
+            printed = run_python(block, page, module)
+            assert matches(printed, block.shown), f"{where} prints:\n{printed}"
+        elif block.language == "console":
+            for command, printed, shown in run_console(block, home):
+                assert matches(printed, shown), f"{where}: {command} prints:\n{printed}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_blocks_of_data_can_be_read(page: Path) -> None:
+    for block in blocks(page):
+        if block.language == "json":
+            json.loads(block.text)
+        elif block.language == "toml":
+            tomllib.loads(block.text)
+
+
+def slugs(page: Path) -> set[str]:
+    """Return the anchors of a page's headings, as the usual renderers make them."""
+    prose = FENCE.sub("", page.read_text())
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in HEADING.findall(prose)}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in LINK.findall(FENCE.sub("", page.read_text())):
+        if re.match(r"[a-z]+:", target):
+            continue
+        path, _, anchor = target.partition("#")
+        other = (page.parent / path).resolve() if path else page
+        assert other.exists(), f"{name_of(page)} links to {target}"
+        assert not anchor or anchor in slugs(other), f"{name_of(page)} links to {target}"
+
+
+def test_every_page_is_linked_from_the_readme_or_its_pages() -> None:
+    reached = {ROOT / "README.md"}
+    waiting = list(reached)
+    while waiting:
+        page = waiting.pop()
+        for target in LINK.findall(FENCE.sub("", page.read_text())):
+            other = (page.parent / target.partition("#")[0]).resolve()
+            if other in PAGES and other not in reached:
+                reached.add(other)
+                waiting.append(other)
+    assert set(PAGES) - reached == set()
+
+
+def test_the_reference_is_the_codes_own() -> None:
+    checked = subprocess.run(
+        [sys.executable, ROOT / "docs/generate.py", "--check"], capture_output=True, text=True, check=False
+    )
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+def test_the_readme_has_the_two_commands_and_ci_runs_them() -> None:
+    lines = [line.strip() for block in blocks(ROOT / "README.md") for line in block.text.splitlines()]
+    ci = (ROOT / ".ci/run").read_text().replace("pip install --quiet", "pip install")
+    for command in COMMANDS:
+        assert command in lines
+        assert f'step "README: {command}"' in ci
+        for part in command.split(" && "):
+            assert re.search(rf"^(?!step ).*{re.escape(part)}", ci, re.MULTILINE), part

@@ -1,0 +1,200 @@
+from __future__ import annotations
+
+import os
+import signal
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+from greenroom.runtime import StoreError, StoreOwnedError
+from greenroom.runtime._owner import Owner
+
+HOLD = """
+import sys
+from pathlib import Path
+from greenroom.runtime._owner import Owner
+from greenroom.runtime import StoreOwnedError
+try:
+    with Owner(Path(sys.argv[1])) as owner:
+        print("owner", flush=True)
+        if sys.stdin.readline() == "clean\\n":
+            owner.mark_clean()
+except StoreOwnedError as error:
+    print("refused", error.pid, flush=True)
+"""
+
+
+@contextmanager
+def another(folder: Path) -> Iterator[subprocess.Popen[str]]:
+    """Run another process that owns the folder until it reads a line."""
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLD, folder], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def said(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    return process.stdout.readline().strip()
+
+
+@pytest.mark.promise("owner")
+def test_another_process_is_refused_with_the_owners_pid_until_it_leaves(tmp_path: Path) -> None:
+    with Owner(tmp_path / "data"), another(tmp_path / "data") as process:
+        assert said(process) == f"refused {os.getpid()}"
+    with another(tmp_path / "data") as process:
+        assert said(process) == "owner"
+        with pytest.raises(StoreOwnedError, match=rf"process {process.pid}\b") as caught, Owner(tmp_path / "data"):
+            pass
+        assert caught.value.pid == process.pid
+        process.communicate("\n")
+        with Owner(tmp_path / "data") as owner:
+            assert owner.still_mine()
+
+
+@pytest.mark.promise("owner")
+def test_a_second_owner_in_one_process_is_refused_and_takes_nothing_away(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "data")
+    with Owner(tmp_path / "data") as owner:
+        for name in ("data", "link"):
+            with pytest.raises(StoreOwnedError) as caught, Owner(tmp_path / name):
+                pass
+            assert caught.value.pid == os.getpid()
+        assert owner.still_mine()
+        with another(tmp_path / "data") as process:
+            assert said(process).startswith("refused")
+    with Owner(tmp_path / "link"):
+        pass
+
+
+@pytest.mark.promise("owner")
+def test_of_many_processes_one_becomes_the_owner(tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        processes = [stack.enter_context(another(tmp_path / "data")) for _ in range(6)]
+        answers = [said(process) for process in processes]
+    assert answers.count("owner") == 1
+    assert sum(answer.startswith("refused") for answer in answers) == 5
+
+
+@pytest.mark.promise("damage")
+def test_an_owner_that_was_killed_left_uncleanly(tmp_path: Path) -> None:
+    with another(tmp_path / "data") as process:
+        assert said(process) == "owner"
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    with Owner(tmp_path / "data") as owner:
+        assert owner.unclean
+        owner.mark_clean()
+    with Owner(tmp_path / "data") as owner:
+        assert not owner.unclean
+    with another(tmp_path / "data") as process:
+        assert said(process) == "owner"
+        process.communicate("clean\n")
+    # The one before the last did not say that all was well.
+    with Owner(tmp_path / "data") as owner:
+        assert not owner.unclean
+
+
+@pytest.mark.promise("damage")
+def test_leaving_without_a_word_is_unclean_and_a_first_start_is_not(tmp_path: Path) -> None:
+    with Owner(tmp_path / "data") as owner:
+        assert not owner.unclean
+    with Owner(tmp_path / "data") as owner:
+        assert owner.unclean
+
+
+@pytest.mark.promise("owner")
+def test_an_owner_notices_that_its_lock_file_was_rewritten_or_removed(tmp_path: Path) -> None:
+    lock = tmp_path / "data" / "owner.lock"
+
+    def outside(program: str) -> None:
+        # Another process: to open and close the file in this one would drop the lock.
+        subprocess.run([sys.executable, "-c", f"import sys, os; {program}", lock], check=True)
+
+    with Owner(tmp_path / "data") as owner:
+        assert owner.still_mine()
+        outside("open(sys.argv[1], 'a').write('x')")
+        assert not owner.still_mine()
+    assert not owner.still_mine()
+    with Owner(tmp_path / "data") as owner:
+        assert owner.still_mine()
+        outside("os.rename(sys.argv[1], sys.argv[1] + '.old'); open(sys.argv[1], 'w')")
+        assert not owner.still_mine()
+    with Owner(tmp_path / "data") as owner:
+        outside("os.unlink(sys.argv[1])")
+        assert not owner.still_mine()
+
+
+@pytest.mark.promise("fork")
+def test_a_forked_child_neither_owns_nor_releases(tmp_path: Path) -> None:
+    with Owner(tmp_path / "data") as owner:
+        child = os.fork()
+        if not child:
+            verdict = owner.still_mine()
+            owner.__exit__(None, None, None)
+            try:
+                Owner(tmp_path / "data").__enter__()
+            except StoreOwnedError as error:
+                verdict = verdict or error.pid != os.getppid()
+            os._exit(verdict)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert owner.still_mine()
+        with another(tmp_path / "data") as process:
+            assert said(process).startswith("refused")
+
+
+@pytest.mark.promise("fork")
+def test_a_child_that_outlives_the_owner_does_not_keep_the_lock(tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    with Owner(tmp_path / "data"):
+        child = os.fork()
+        if not child:
+            os.close(writing)
+            os.read(reading, 1)
+            os._exit(0)
+    try:
+        with another(tmp_path / "data") as process:
+            assert said(process) == "owner"
+    finally:
+        os.close(writing)
+        os.close(reading)
+        os.waitpid(child, 0)
+
+
+@pytest.mark.promise("modes")
+@pytest.mark.parametrize("umask", [0o000, 0o777])
+def test_what_an_owner_makes_is_private(tmp_path: Path, umask: int) -> None:
+    before = os.umask(umask)
+    try:
+        with Owner(tmp_path / "data"):
+            modes = {entry.name: stat.S_IMODE(entry.stat().st_mode) for entry in (tmp_path / "data").iterdir()}
+    finally:
+        os.umask(before)
+    assert modes == {"owner.lock": 0o600, "unclean": 0o600}
+    assert stat.S_IMODE((tmp_path / "data").stat().st_mode) == 0o700
+
+
+def test_a_folder_without_a_store_is_not_made_into_one_unasked(tmp_path: Path) -> None:
+    for folder in (tmp_path / "missing", tmp_path):
+        with pytest.raises(StoreError, match="no store"), Owner(folder, create=False):
+            pass
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_failure_while_taking_the_folder_leaves_it_free(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "owner.lock").touch()
+    (tmp_path / "data" / "unclean").mkdir()
+    with pytest.raises(StoreError, match="cannot be taken"), Owner(tmp_path / "data"):
+        pass
+    (tmp_path / "data" / "unclean").rmdir()
+    with Owner(tmp_path / "data") as owner:
+        assert owner.still_mine()

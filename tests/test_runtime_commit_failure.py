@@ -1,0 +1,222 @@
+"""When a commit fails: for want of space its own actor suffers, for any other reason everything ends."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+from greenroom.runtime import (
+    Address,
+    Idempotency,
+    InlineCommitter,
+    RuntimeClosedError,
+    RuntimeOptions,
+    StorageFullError,
+    StoreFailedError,
+)
+from trio.testing import wait_all_tasks_blocked
+
+from support.actors import Add, AddSlowly, Append, Entries, Forward, Place, Read, Rows, Take
+from support.asking import Open, Pending, post
+from support.committers import GatedCommitter, full
+
+VISITS = Address("counter", "visits")
+OTHER = Address("counter", "other")
+LOG = Address("log", "log")
+
+
+@pytest.mark.promise("runtime.commit-failure")
+async def test_effects_without_room_fail_with_everything_that_ran_on_them_and_with_nobody_else(
+    reopen: Open,
+) -> None:
+    gate = GatedCommitter()
+    async with reopen(committer=gate) as runtime, trio.open_nursery() as nursery:
+        await post(nursery, runtime, OTHER, Add(by=1))  # holds the gate while the next group collects
+        await gate.arrived()
+        first = await post(nursery, runtime, VISITS, Add(by=5))
+        bystander = await post(nursery, runtime, OTHER, Add(by=1))
+        second = await post(nursery, runtime, VISITS, Add(by=6))
+        seen = await post(nursery, runtime, VISITS, Read())
+        gate.let_through()
+        await gate.arrived()
+        collected = await post(nursery, runtime, VISITS, Add(by=7))
+        running = await post(nursery, runtime, VISITS, AddSlowly(steps=1_000_000))
+        await wait_some_turns()
+        gate.refuse(0)
+        for pending in (first, second, seen, collected, running):
+            with pytest.raises(StorageFullError, match="no room"):
+                await pending.reply()
+        assert await bystander.reply() == 2
+        gate.let_all_through()
+        assert await runtime.ask(VISITS, Read()) == 0, "the actor is rebuilt from the store"
+        assert await runtime.ask(VISITS, Add(by=8)) == 8
+    async with reopen() as runtime:
+        assert (await runtime.ask(VISITS, Read()), await runtime.ask(OTHER, Read())) == (8, 2)
+
+
+@pytest.mark.promise("runtime.commit-failure")
+async def test_what_was_on_disk_before_stays_when_a_later_commit_finds_no_room(reopen: Open) -> None:
+    gate = GatedCommitter()
+    async with reopen(committer=gate) as runtime, trio.open_nursery() as nursery:
+        first = await post(nursery, runtime, VISITS, Add(by=5))
+        await gate.arrived()
+        second = await post(nursery, runtime, VISITS, Add(by=6))
+        gate.let_through()
+        await gate.arrived()
+        gate.refuse(0)
+        gate.let_all_through()
+        assert await first.reply() == 5
+        with pytest.raises(StorageFullError):
+            await second.reply()
+        assert await runtime.ask(VISITS, Read()) == 5
+
+
+@pytest.mark.promise("runtime.commit-failure", "runtime.exactly-once")
+async def test_a_request_that_found_no_room_may_be_repeated_with_its_key(reopen: Open) -> None:
+    once = Idempotency("me add", "key", b"5")
+    gate = GatedCommitter()
+    async with reopen(committer=gate) as runtime, trio.open_nursery() as nursery:
+        first = await post(nursery, runtime, VISITS, Add(by=5), idempotency=once)
+        await gate.arrived()
+        repeat = await post(nursery, runtime, VISITS, Add(by=5), idempotency=once)
+        await wait_all_tasks_blocked()
+        gate.refuse(0)
+        for pending in (first, repeat):
+            with pytest.raises(StorageFullError):
+                await pending.reply()
+        gate.let_all_through()
+        assert await runtime.ask(VISITS, Add(by=5), idempotency=once) == 5
+        assert await runtime.ask(VISITS, Add(by=5), idempotency=once) == 5
+        assert await runtime.ask(VISITS, Read()) == 5
+
+
+@pytest.mark.promise("runtime.commit-failure", "runtime.tells", "runtime.in-order")
+async def test_tells_whose_handling_found_no_room_are_handled_later_in_their_order(reopen: Open) -> None:
+    refusals = 2
+
+    def commit(store, works) -> None:  # type: ignore[no-untyped-def]  # the store's types are not public
+        nonlocal refusals
+        mine = [work for work in works if getattr(work.owner, "address", None) == LOG]
+        if mine and refusals:
+            refusals -= 1
+            mine[0].error = full()
+        store.commit(works)
+
+    async with reopen(committer=InlineCommitter(commit), options=RuntimeOptions(quantum=3)) as runtime:
+        entries = [f"entry {number}" for number in range(9)]
+        await runtime.ask(Address("relay", "r"), Forward(entries=entries, to=["log"]))
+        await trio.sleep(5)
+        assert await runtime.ask(LOG, Entries()) == entries
+        assert runtime.statistics().messages.not_committed >= 2
+
+
+@pytest.mark.promise("runtime.commit-failure", "store.space-reserve")
+async def test_a_store_that_is_really_full_refuses_puts_and_still_deletes(reopen: Open) -> None:
+    shelf = Address("shelf", "s")
+    options = RuntimeOptions(max_size=1 << 20, min_free=0)
+    async with reopen(options=options) as runtime:
+        placed = 0
+        with pytest.raises(StorageFullError):
+            while True:
+                await runtime.ask(shelf, Place(key=placed.to_bytes(4), value="x" * 10_000))
+                placed += 1
+        assert placed > 20
+        assert len(await runtime.query(Rows())) == placed, "what was refused is nowhere"
+        for number in range(placed // 2):
+            await runtime.ask(shelf, Take(key=number.to_bytes(4)))
+        await runtime.ask(shelf, Place(key=b"again", value="x" * 10_000))
+
+
+@pytest.mark.promise("runtime.commit-failure")
+async def test_one_oversized_actor_of_a_group_does_not_hurt_the_others(reopen: Open) -> None:
+    options = RuntimeOptions(max_size=1 << 20, min_free=0)
+    gate = GatedCommitter()
+    async with reopen(committer=gate, options=options) as runtime, trio.open_nursery() as nursery:
+        await post(nursery, runtime, VISITS, Add())
+        await gate.arrived()
+        big = await post(nursery, runtime, Address("shelf", "big"), Place(key=b"k", value="x" * 2_000_000))
+        small = [await post(nursery, runtime, Address("counter", str(key)), Add()) for key in range(5)]
+        gate.let_all_through()
+        assert [await pending.reply() for pending in small] == [1] * 5
+        with pytest.raises(StorageFullError):
+            await big.reply()
+
+
+@pytest.mark.promise("runtime.fatal-commit")
+async def test_after_any_other_commit_error_no_reply_leaves(reopen: Open) -> None:
+    gate = GatedCommitter()
+    asked: list[Pending[int]] = []
+    async with trio.open_nursery() as outside:
+        with pytest.raises(StoreFailedError, match="the disk is gone"):
+            async with reopen(committer=gate) as runtime:
+                asked.append(await post(outside, runtime, VISITS, Add()))
+                await gate.arrived()
+                asked.append(await post(outside, runtime, VISITS, Read()))
+                asked.append(await post(outside, runtime, OTHER, Add()))
+                await wait_all_tasks_blocked()
+                gate.break_for_good()
+                asked.append(await post(outside, runtime, OTHER, Read()))
+                await trio.sleep_forever()
+        for pending in asked:
+            with pytest.raises(StoreFailedError):
+                await pending.reply()
+        with pytest.raises(StoreFailedError):
+            await runtime.ask(VISITS, Read())
+        with pytest.raises(StoreFailedError):
+            await runtime.query(Rows())
+        with pytest.raises(StoreFailedError):
+            runtime.tell(VISITS, Add())
+
+
+@pytest.mark.promise("runtime.fatal-commit")
+async def test_a_read_that_was_already_waiting_for_its_turn_gets_no_reply_after_a_fatal_error(
+    reopen: Open,
+) -> None:
+    gate = GatedCommitter()
+    async with trio.open_nursery() as outside:
+        for _ in range(20):  # trio shuffles who of the ready tasks goes first
+            with pytest.raises(StoreFailedError):
+                async with reopen(committer=gate) as runtime:
+                    await post(outside, runtime, VISITS, Add())
+                    await gate.arrived()
+                    read = Pending[int]()
+                    outside.start_soon(ask_read, runtime, read)
+                    await trio.lowlevel.checkpoint()
+                    gate.break_for_good()
+                    await trio.sleep_forever()
+            with pytest.raises((StoreFailedError, RuntimeClosedError)):
+                await read.reply()
+
+
+async def ask_read(runtime, pending) -> None:  # type: ignore[no-untyped-def]
+    await pending.run(runtime, OTHER, Read(), {}, trio.TASK_STATUS_IGNORED)
+
+
+@pytest.mark.promise("runtime.fatal-commit", "runtime.reply-means-durable")
+async def test_a_query_that_waits_for_a_commit_hears_that_it_failed(reopen: Open) -> None:
+    gate = GatedCommitter()
+    heard: list[type[Exception]] = []
+    async with trio.open_nursery() as outside:
+        with pytest.raises(StoreFailedError):
+            async with reopen(committer=gate) as runtime:
+
+                async def ask() -> None:
+                    try:
+                        await runtime.query(Rows())
+                    except StoreFailedError as error:
+                        heard.append(type(error))
+
+                await post(outside, runtime, LOG, Append(entry="x"))
+                await gate.arrived()
+                outside.start_soon(ask)
+                await wait_all_tasks_blocked()
+                gate.break_for_good()
+                await trio.sleep_forever()
+        with trio.move_on_after(10):
+            await wait_all_tasks_blocked()
+            outside.cancel_scope.deadline = trio.current_time() + 10
+    assert heard == [StoreFailedError]
+
+
+async def wait_some_turns() -> None:
+    for _ in range(20):
+        await trio.lowlevel.checkpoint()
