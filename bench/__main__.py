@@ -1,0 +1,105 @@
+"""The program `python -m bench`: run benchmarks, print their tables, write JSON.
+
+The exit code is 1 when an answer was wrong. A figure that is not reached is printed and
+written down, and fails nothing: times depend on the machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import platform
+import sys
+import tempfile
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from bench.harness import Figure, Plan, Report, WrongAnswerError, as_markdown, as_text, shown
+
+NAMES = ("ask", "durable", "search", "memory", "start", "mcp", "residency")
+RESULTS = Path(__file__).parent / "results"
+
+
+def main() -> int:
+    """Run what the command line names and return the exit code."""
+    chosen = _parser().parse_args()
+    reports: dict[str, Report] = {}
+    wrong = ""
+    with tempfile.TemporaryDirectory(prefix="greenroom-bench-", dir=chosen.work) as work:
+        plan = Plan(smoke=chosen.smoke, data=chosen.data, work=Path(work))
+        for name in chosen.names or NAMES:
+            try:
+                report: Report = importlib.import_module(f"bench.{name}").run(plan)
+            except WrongAnswerError as error:
+                wrong = f"{name}: WRONG ANSWER: {error}"
+                print(wrong, file=sys.stderr)
+                break
+            reports[name] = report
+            _print(name, report, markdown=chosen.markdown)
+    _write(chosen.json or _default_file(smoke=chosen.smoke), reports, smoke=chosen.smoke, wrong=wrong)
+    return 1 if wrong else 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__, allow_abbrev=False)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(NAMES)}; else all")
+    parser.add_argument("--smoke", action="store_true", help="a short run that checks answers, not times")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="where to write the results")
+    parser.add_argument("--data", type=Path, metavar="DIR", help="conversations to load and search as well")
+    parser.add_argument("--work", type=Path, metavar="DIR", help="where to make the stores, so which disk")
+    parser.add_argument("--markdown", action="store_true", help="print the tables as Markdown")
+    return parser
+
+
+def _print(name: str, report: Report, *, markdown: bool) -> None:
+    print(f"\n## {name}\n" if markdown else f"\n== {name} ==\n")
+    for table in report.tables:
+        print((as_markdown if markdown else as_text)(table), end="\n\n")
+    for figure in report.figures:
+        print(f"{'- ' if markdown else ''}{_sentence(figure)}")
+    sys.stdout.flush()
+
+
+def _sentence(figure: Figure) -> str:
+    bounds = [f"at least {shown(figure.least)}"] if figure.least is not None else []
+    bounds += [f"at most {shown(figure.most)}"] if figure.most is not None else []
+    verdict = "met" if figure.met else "NOT MET"
+    return f"{verdict}: {figure.what}: {shown(figure.value)} ({', '.join(bounds)})"
+
+
+def _default_file(*, smoke: bool) -> Path:
+    when = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+    return RESULTS / f"{when}{'-smoke' if smoke else ''}.json"
+
+
+def _write(path: Path, reports: dict[str, Report], *, smoke: bool, wrong: str) -> None:
+    """Write the results. The machine is named by what matters for the numbers only."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    document = {
+        "measured": datetime.now(UTC),
+        "machine": {
+            "python": platform.python_version(),
+            "implementation": platform.python_implementation(),
+            "system": platform.system(),
+            "architecture": platform.machine(),
+            "cores": os.cpu_count(),
+        },
+        "smoke": smoke,
+        "wrong_answer": wrong or None,
+        "benchmarks": {
+            name: {
+                "tables": report.tables,
+                "figures": [{**msgspec.to_builtins(figure), "met": figure.met} for figure in report.figures],
+            }
+            for name, report in reports.items()
+        },
+    }
+    path.write_bytes(msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n")
+    print(f"\nwritten to {path}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
