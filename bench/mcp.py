@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from bench.harness import Plan, Report, Table, medians, take_turns
-from bench.stdio_client import ECHO, ToolCall, greenroom, serving
+from bench.stdio_client import ECHO, Load, ToolCall, greenroom, serving
 
 KEYS = 100
 
@@ -25,11 +25,11 @@ def run(plan: Plan) -> Report:
         for key in range(KEYS):
             ours.call(ToolCall("set_memory", {"key": f"read-{key}", "value": _value(key)}, {"version": 1}))
         for in_flight in plan.size((1, 16, 64), (1, 16)):
-            load = {"in_flight": in_flight, "seconds": plan.size(1.0, 0.1)}
+            load = Load(in_flight, plan.size(1.0, 0.1))
             contenders: dict[str, Callable[[], float]] = {
-                "get_memory": partial(ours.drive, _reads(), **load),
-                "set_memory": partial(ours.drive, _writes(versions), **load),
-                "echo": partial(peer.drive, _echoes(), **load),
+                "get_memory": partial(ours.drive, _reads(), load),
+                "set_memory": partial(ours.drive, _writes(versions), load),
+                "echo": partial(peer.drive, _echoes(), load),
             }
             rates = medians(take_turns(contenders, plan.size(5, 1)))
             read, write, echo = (rates[name] for name in ("get_memory", "set_memory", "echo"))

@@ -28,15 +28,12 @@ def run(plan: Plan) -> Report:
         if not plan.smoke:
             take_turns(contenders, 1)  # so that no contender reads its modules from the disk
         results = take_turns(contenders, plan.size(15, 1))
-    rows = []
-    first = {}
-    for name, times in results.items():
-        first[name] = statistics.median(answer for answer, _ in times)
-        rows.append([name, first[name] * 1e3, statistics.median(call for _, call in times) * 1e3])
-    above = first["greenroom"] - first["SDK echo server"]
-    rows.append(
-        ["difference", *(ours - theirs for ours, theirs in zip(rows[0][1:], rows[1][1:], strict=True))]
-    )
+    first = {name: statistics.median(first for first, _ in times) for name, times in results.items()}
+    called = {name: statistics.median(called for _, called in times) for name, times in results.items()}
+    rows: list[list[str | float]] = [[name, first[name] * 1e3, called[name] * 1e3] for name in results]
+    ours, theirs = results
+    above = first[ours] - first[theirs]
+    rows.append(["difference", above * 1e3, (called[ours] - called[theirs]) * 1e3])
     columns = ["server", "to the first answer ms", "to the first tool's answer ms"]
     return Report(
         tables=[Table(title="starting a server on stdio", columns=columns, rows=rows)],
@@ -45,6 +42,7 @@ def run(plan: Plan) -> Report:
 
 
 def _start(command: Sequence[str], call: ToolCall, name: str) -> tuple[float, float]:
+    """Return the seconds from the start to the answer to the handshake and to that of the first tool."""
     began = time.perf_counter()
     client = Client(command)
     try:
@@ -52,9 +50,7 @@ def _start(command: Sequence[str], call: ToolCall, name: str) -> tuple[float, fl
         answered = time.perf_counter() - began
         client.call(call)
         called = time.perf_counter() - began
-        check(
-            result.get("serverInfo", {}).get("name") == name, f"{name} did not answer with its name: {result}"
-        )
+        check(result["serverInfo"]["name"] == name, f"{name} did not answer with its name: {result}")
         client.close()
     finally:
         client.process.kill()

@@ -36,6 +36,13 @@ class ToolCall(NamedTuple):
     expected: Mapping[str, Any]
 
 
+class Load(NamedTuple):
+    """How many calls are kept in flight, and for how many seconds unless they run out before."""
+
+    in_flight: int
+    seconds: float
+
+
 class Client:
     """One server of one's own, spoken to in lines."""
 
@@ -56,7 +63,9 @@ class Client:
     def receive(self) -> bytes:
         """Return the next line."""
         assert self.process.stdout is not None
-        return self.process.stdout.readline()
+        line = self.process.stdout.readline()
+        check(line, "the server ended before it had answered")
+        return line
 
     def handshake(self) -> dict[str, Any]:
         """Do the handshake and return its result."""
@@ -72,25 +81,26 @@ class Client:
         number = self.send("tools/call", {"name": call.tool, "arguments": call.arguments})
         _check(call, _decoded(self.receive(), number))
 
-    def drive(self, calls: Iterator[ToolCall], *, in_flight: int, seconds: float) -> float:
-        """Keep so many calls in flight for so long; return the calls a second, once all answers are checked."""
+    def drive(self, calls: Iterator[ToolCall], load: Load) -> float:
+        """Keep the server under a load; return the calls a second, once all answers are checked."""
         sent: dict[int, ToolCall] = {}
         lines: list[bytes] = []
 
         def send() -> None:
-            call = next(calls)
-            sent[self.send("tools/call", {"name": call.tool, "arguments": call.arguments})] = call
+            call = next(calls, None)
+            if call is not None:
+                sent[self.send("tools/call", {"name": call.tool, "arguments": call.arguments})] = call
 
         began = time.perf_counter()
-        for _ in range(in_flight):
+        for _ in range(load.in_flight):
             send()
         while len(lines) < len(sent):
             lines.append(self.receive())
-            if time.perf_counter() - began < seconds:
+            if time.perf_counter() - began < load.seconds:
                 send()
         elapsed = time.perf_counter() - began
         for line in lines:
-            answer = msgspec.json.decode(line or b"{}")
+            answer = msgspec.json.decode(line)
             call = sent.pop(answer.get("id"), None)
             check(call is not None, f"an answer to nothing that was asked: {answer}")
             assert call is not None
@@ -125,7 +135,7 @@ def serving(command: Sequence[str]) -> Iterator[Client]:
 
 
 def _decoded(line: bytes, number: int) -> dict[str, Any]:
-    answer: dict[str, Any] = msgspec.json.decode(line or b"{}")
+    answer: dict[str, Any] = msgspec.json.decode(line)
     check(answer.get("id") == number, f"the answer is not the one to request {number}: {answer}")
     result: dict[str, Any] = answer.get("result", {})
     return result

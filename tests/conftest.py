@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from greenroom.runtime import InlineCommitter, Runtime, open_runtime
-
-from support.actors import ACTORS, INDEXES, Alarm, Counter, Log
+import trio
+from support import agents
+from support.actors import ACTORS, INDEXES, forget_troubles
 from support.clocks import VirtualClock
+from trio.testing import MockClock
+
+from greenroom.runtime import InlineCommitter, Runtime, RuntimeOptions, open_runtime
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable
     from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
+    from support.agents import Enter, House
     from support.asking import Open
+
+VIRTUAL = {"reopen", "enter"}
+"""The fixtures whose tests run in virtual time."""
 
 
 @pytest.fixture
 def clock() -> VirtualClock:
+    """The runtime's clock in tests that `reopen`."""
     return VirtualClock()
 
 
@@ -29,12 +38,38 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def reopen(folder: Path, clock: VirtualClock, autojump_clock: object) -> Iterator[Open]:  # noqa: ARG001  time is virtual where this is used
+def reopen(folder: Path, clock: VirtualClock) -> Open:
+    """`open_runtime` on this test's folder; a test that uses it runs in virtual time."""
+
     def opened(**options: Any) -> AbstractAsyncContextManager[Runtime]:
         settings: dict[str, Any] = {"actors": ACTORS, "indexes": INDEXES, "clock": clock}
-        settings |= {"committer": InlineCommitter()} | options
+        settings |= {
+            "committer": InlineCommitter(),
+            "options": RuntimeOptions(durability="process"),
+        } | options
         return open_runtime(folder, **settings)
 
-    for troubles in (Counter.alive, Log.trouble, Alarm.trouble):
-        troubles.clear()  # type: ignore[attr-defined]  # mypy joins a list and dicts to Collection
-    yield opened
+    forget_troubles()
+    return opened
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run the tests of `VIRTUAL` on trio's autojump clock, which pytest-trio takes from direct arguments only."""
+    for item in items:
+        if isinstance(item, pytest.Function) and VIRTUAL & set(item.fixturenames):
+            item.add_marker(pytest.mark.trio(run=_run_in_virtual_time))
+
+
+def _run_in_virtual_time(function: Callable[..., Any], **options: Any) -> Any:
+    options["clock"] = MockClock(autojump_threshold=0)
+    return partial(trio.run, function)(**options)
+
+
+@pytest.fixture
+def enter(folder: Path, clock: VirtualClock) -> Enter:
+    """`open_greenroom` on this test's folder; a test that uses it runs in virtual time."""
+
+    def opened(**options: Any) -> AbstractAsyncContextManager[House]:
+        return agents.house(folder, clock, **options)
+
+    return opened

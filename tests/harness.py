@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import trio
+from trio.testing import memory_stream_pair
+
 from greenroom.actors import Agent, Principal, open_greenroom
 from greenroom.transports._connection import Limits
 from greenroom.transports._server import Door, McpServer
 from greenroom.transports._tools import TOOLS, Tool
-from trio.testing import memory_stream_pair
 
 PROGRAM = [sys.executable, "-m", "greenroom.transports.cli"]
 PATIENCE = 60.0  # seconds until a test that waits for what never comes gives up
@@ -86,9 +87,9 @@ class Client:
 
     async def request(self, method: str, params: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Return the answer to one request when no other is open."""
-        id = await self.send_request(method, params)
+        number = await self.send_request(method, params)
         answer = await self.receive()
-        assert answer["id"] == id
+        assert answer["id"] == number
         return answer
 
     async def initialize(self, name: str = "tester", version: str = "2025-11-25") -> dict[str, Any]:
@@ -134,8 +135,7 @@ async def server_process(
     home: Path, *flags: str, program: list[str] | None = None
 ) -> AsyncIterator[ServerProcess]:
     """Run a server on the store in `home`; kill it at the end if it still runs."""
-    home.mkdir(exist_ok=True)
-    errors = home / f"stderr-{len(list(home.glob('stderr-*')))}"
+    errors = _errors_file(home)
     with errors.open("wb") as stderr:
         process = await trio.lowlevel.open_process(
             program or [*PROGRAM, "serve", "--data", str(home / "store"), *flags],
@@ -152,6 +152,11 @@ async def server_process(
             process.kill()
         with trio.CancelScope(shield=True):
             await process.wait()
+
+
+def _errors_file(home: Path) -> Path:
+    home.mkdir(exist_ok=True)
+    return home / f"stderr-{len(list(home.glob('stderr-*')))}"
 
 
 @asynccontextmanager

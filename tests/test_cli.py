@@ -382,17 +382,36 @@ def test_after_kill_9_the_next_one_owns_it(tmp_path: Path) -> None:
         assert run_on_store(tmp_path, "stats").returncode == 0
 
 
+def test_a_server_whose_lock_was_taken_over_ends(tmp_path: Path) -> None:
+    with serving(tmp_path) as server:
+        assert server.call("create_session", purpose="overthrown")["success"]
+        (tmp_path / "store" / "owner.lock").unlink()
+        assert server.process.wait() == 74
+    last = server.errors.read_text().splitlines()[-1]
+    assert last.startswith("greenroom serve: another process took")
+    assert "Traceback" not in server.errors.read_text()
+
+
 # -- a store that is not as it should be ----------------------------------------------
 
 
-def fill(home: Path) -> str:
-    """Makes a store with a session of some size and leaves it stopped."""
+@pytest.fixture(scope="session")
+def stopped_store(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """The home of a stopped store with one session of 50 messages, for copying; and the session's id."""
+    home = tmp_path_factory.mktemp("stopped")
     with serving(home) as server:
         session = str(server.call("create_session", purpose="to be kept")["session_id"])
         for n in range(50):
             server.call("add_message", session_id=session, content=f"{n} " + "x" * 5_000)
         assert server.end() == 0
-    return session
+    return home, session
+
+
+@pytest.fixture
+def session(tmp_path: Path, stopped_store: tuple[Path, str]) -> str:
+    """The session in a stopped store of the test's own."""
+    shutil.copytree(stopped_store[0] / "store", tmp_path / "store")
+    return stopped_store[1]
 
 
 def store_file(home: Path) -> Path:
@@ -409,8 +428,8 @@ def damage(home: Path) -> None:
             store.write(b"\xa5" * 512)
 
 
+@pytest.mark.usefixtures("session")
 def test_a_damaged_store_refuses_to_start_and_names_the_remedy(tmp_path: Path) -> None:
-    fill(tmp_path)
     with serving(tmp_path) as server:
         server.process.kill()
         server.process.wait()
@@ -423,14 +442,14 @@ def test_a_damaged_store_refuses_to_start_and_names_the_remedy(tmp_path: Path) -
     assert sentence(done)
 
 
+@pytest.mark.usefixtures("session")
 def test_a_file_that_is_no_store_is_damage(tmp_path: Path) -> None:
-    fill(tmp_path)
     store_file(tmp_path).write_bytes(b"not a store" * 1_000)
     assert run_on_store(tmp_path, "serve").returncode == 65
 
 
+@pytest.mark.usefixtures("session")
 def test_a_newer_store_is_refused_and_untouched(tmp_path: Path) -> None:
-    fill(tmp_path)
     with (
         lmdb.open(str(store_file(tmp_path)), subdir=False, max_dbs=4) as store,
         store.begin(write=True) as transaction,
@@ -469,9 +488,9 @@ def a_store(home: Path, state: str) -> Iterator[None]:
         yield
 
 
+@pytest.mark.usefixtures("session")
 @pytest.mark.parametrize("state", ["running", "stopped"])
 def test_verify_and_stats(tmp_path: Path, state: str) -> None:
-    fill(tmp_path)
     with a_store(tmp_path, state):
         for command in ("verify", "stats"):
             done = run_on_store(tmp_path, command)
@@ -482,8 +501,7 @@ def test_verify_and_stats(tmp_path: Path, state: str) -> None:
 
 
 @pytest.mark.parametrize("state", ["running", "stopped"])
-def test_a_backup_can_be_restored(tmp_path: Path, state: str) -> None:
-    session = fill(tmp_path)
+def test_a_backup_can_be_restored(tmp_path: Path, session: str, state: str) -> None:
     copy = tmp_path / "copy"
     with a_store(tmp_path, state):
         done = run_on_store(tmp_path, "backup", str(copy))
@@ -500,8 +518,8 @@ def test_a_backup_can_be_restored(tmp_path: Path, state: str) -> None:
         assert len(found) == 50
 
 
+@pytest.mark.usefixtures("session")
 def test_restore_leaves_a_store_in_use_alone(tmp_path: Path) -> None:
-    fill(tmp_path)
     copy = tmp_path / "copy"
     run_on_store(tmp_path, "backup", str(copy))
     with serving(tmp_path) as server:
@@ -511,8 +529,7 @@ def test_restore_leaves_a_store_in_use_alone(tmp_path: Path) -> None:
         assert server.call("create_session", purpose="undisturbed")["success"]
 
 
-def test_restore_takes_only_a_backup(tmp_path: Path) -> None:
-    session = fill(tmp_path)
+def test_restore_takes_only_a_backup(tmp_path: Path, session: str) -> None:
     no_backup = tmp_path / "letter.txt"
     no_backup.write_text("dear store")
     for source in (no_backup, tmp_path / "nothing"):
@@ -521,8 +538,7 @@ def test_restore_takes_only_a_backup(tmp_path: Path) -> None:
         assert server.call("get_session", session_id=session)["success"]
 
 
-def test_restore_fills_a_new_folder(tmp_path: Path) -> None:
-    session = fill(tmp_path)
+def test_restore_fills_a_new_folder(tmp_path: Path, session: str) -> None:
     copy = tmp_path / "copy"
     run_on_store(tmp_path, "backup", str(copy))
     shutil.rmtree(tmp_path / "store")
@@ -538,8 +554,8 @@ def test_where_there_is_no_store_none_is_made(tmp_path: Path, command: list[str]
     assert not (tmp_path / "store").exists()
 
 
+@pytest.mark.usefixtures("session")
 def test_readmit_tells_whether_the_actor_was_set_aside(tmp_path: Path) -> None:
-    fill(tmp_path)
     with serving(tmp_path):
         done = run_on_store(tmp_path, "readmit", "session", "nobody")
         assert (done.returncode, done.stderr) == (1, "greenroom readmit: session nobody was not set aside\n")

@@ -53,7 +53,7 @@ class NoteTool(Tool, frozen=True, kw_only=True):
 
 
 def tool(name: str, *, large_answer: bool = False) -> NoteTool:
-    return NoteTool(name=name, title="", description="", request=Note, large_answer=large_answer)
+    return NoteTool(name=name, title="", description="", large_answer=large_answer)
 
 
 NOTES = {each.name: each for each in [tool("echo"), tool("hold"), tool("fail"), tool("big", large_answer=True)]}
@@ -68,13 +68,16 @@ class Desk:
         self.cancelled: list[str] = []
         self.released = trio.Event()
         self.error: Exception | None = None
-        self.big_text = "x" * 1_000_000
+        self.big_text = "x" * 50_000
 
     def open(self, agent: str) -> Desk:
         self.agents.append(agent)
         return self
 
-    async def ask(self, request: Any, *, on_accepted: Callable[[], None] | None = None) -> Noted:
+    async def ask(
+        self, request: Any, *, checked: bool = False, on_accepted: Callable[[], None] | None = None
+    ) -> Noted:
+        assert checked
         kind, note = request
         if kind == "fail":
             assert self.error is not None
@@ -156,9 +159,16 @@ async def test_a_client_that_does_not_read_is_not_read_from_and_costs_little(des
     written = bytearray()
     to_server, source = memory_stream_one_way_pair()
     sink, from_server = memory_stream_one_way_pair()
-    sink.send_all_hook = reading.wait
+    deliver = sink.send_all_hook
+    assert deliver is not None
+
+    async def deliver_when_read() -> None:
+        await reading.wait()
+        await deliver()
+
+    sink.send_all_hook = deliver_when_read
     server = McpServer(NOTES, desk.open)
-    limits = Limits(unsent_bytes=1_500_000, large_answers=3)
+    limits = Limits(unsent_bytes=75_000, large_answers=3)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(lambda: server.serve(source, sink, limits=limits))
         client = Client(from_server, to_server)
@@ -167,7 +177,7 @@ async def test_a_client_that_does_not_read_is_not_read_from_and_costs_little(des
         for number in range(60):
             await client.send_call("big", {"text": str(number)})
         await wait_all_tasks_blocked()
-        assert len(desk.accepted) < 8  # one answer is 2 MB
+        assert len(desk.accepted) < 8  # one answer is 100 kB
         reading.set()
         await client.receive()
         for _ in range(60):
@@ -288,8 +298,8 @@ async def desk_holding(desk: Desk) -> AsyncIterator[None]:
     """Let no answer out until the block ends."""
     ask, gate = desk.ask, trio.Event()
 
-    async def held(request: Any, *, on_accepted: Callable[[], None] | None = None) -> Noted:
-        answer = await ask(request, on_accepted=on_accepted)
+    async def held(request: Any, *, checked: bool = False, on_accepted: Callable[[], None] | None = None) -> Noted:
+        answer = await ask(request, checked=checked, on_accepted=on_accepted)
         await gate.wait()
         return answer
 

@@ -1,8 +1,7 @@
-"""The pages: their code runs and prints what they show, their links lead somewhere, the reference is the code's."""
+"""The pages: code runs and prints what they show, links lead somewhere, the reference is the code's own."""
 
 import contextlib
 import io
-import itertools
 import json
 import os
 import re
@@ -17,12 +16,18 @@ from typing import NamedTuple
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted(ROOT.glob("docs/**/*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "CHANGELOG.md",
+    *sorted(ROOT.glob("docs/**/*.md")),
+]
 RUN = [page for page in PAGES if re.search(r"^```(python|console)$", page.read_text(), re.MULTILINE)]
 COMMANDS = ("pip install . && greenroom serve", "pip install -e '.[dev]' && pytest")
 ANYTHING = "…"
 
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$\n?", re.MULTILINE | re.DOTALL)
+RUNNABLE = re.compile(FENCE.pattern + r"(?:\s*^```text\n(.*?)^```$)?", FENCE.flags)
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#+ +(.+?) *$", re.MULTILINE)
 
@@ -42,12 +47,8 @@ def name_of(page: Path) -> str:
 
 def blocks(page: Path) -> Iterator[Block]:
     source = page.read_text()
-    fences = list(FENCE.finditer(source))
-    for fence, following in itertools.zip_longest(fences, fences[1:]):
-        shown = ""
-        if following is not None and following[1] == "text" and not source[fence.end() : following.start()].strip():
-            shown = following[2]
-        yield Block(fence[1], fence[2], source.count("\n", 0, fence.start()) + 2, shown)
+    for found in RUNNABLE.finditer(source):
+        yield Block(found[1], found[2], source.count("\n", 0, found.start()) + 2, found[3] or "")
 
 
 def matches(printed: str, shown: str) -> bool:

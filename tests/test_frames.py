@@ -6,6 +6,9 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from greenroom.transports._frames import (
     INVALID_PARAMS,
     INVALID_REQUEST,
@@ -20,8 +23,6 @@ from greenroom.transports._frames import (
     parse_frame,
     result_line,
 )
-from hypothesis import given
-from hypothesis import strategies as st
 
 CALL = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":%b}'
 DEEP = b"[" * 3_000 + b"]" * 3_000

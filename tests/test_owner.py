@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import stat
 import subprocess
@@ -13,6 +14,7 @@ import pytest
 
 from greenroom.runtime import StoreError, StoreOwnedError
 from greenroom.runtime._owner import Owner
+from greenroom.runtime._store import Store
 
 HOLD = """
 import sys
@@ -52,7 +54,10 @@ def test_another_process_is_refused_with_the_owners_pid_until_it_leaves(tmp_path
         assert said(process) == f"refused {os.getpid()}"
     with another(tmp_path / "data") as process:
         assert said(process) == "owner"
-        with pytest.raises(StoreOwnedError, match=rf"process {process.pid}\b") as caught, Owner(tmp_path / "data"):
+        with (
+            pytest.raises(StoreOwnedError, match=rf"process {process.pid}\b") as caught,
+            Owner(tmp_path / "data"),
+        ):
             pass
         assert caught.value.pid == process.pid
         process.communicate("\n")
@@ -84,31 +89,58 @@ def test_of_many_processes_one_becomes_the_owner(tmp_path: Path) -> None:
     assert sum(answer.startswith("refused") for answer in answers) == 5
 
 
+@pytest.fixture
+def used(tmp_path: Path) -> Path:
+    """Give a folder whose store was closed in order."""
+    with Owner(tmp_path / "data") as owner:
+        Store(owner.folder).close()
+        owner.mark_clean()
+    return tmp_path / "data"
+
+
 @pytest.mark.promise("damage")
-def test_an_owner_that_was_killed_left_uncleanly(tmp_path: Path) -> None:
-    with another(tmp_path / "data") as process:
+def test_an_owner_that_was_killed_left_uncleanly(used: Path) -> None:
+    with another(used) as process:
         assert said(process) == "owner"
         process.send_signal(signal.SIGKILL)
         process.wait()
-    with Owner(tmp_path / "data") as owner:
+    with Owner(used) as owner:
         assert owner.unclean
         owner.mark_clean()
-    with Owner(tmp_path / "data") as owner:
-        assert not owner.unclean
-    with another(tmp_path / "data") as process:
+        assert owner.still_mine()
+    with another(used) as process:
         assert said(process) == "owner"
         process.communicate("clean\n")
-    # The one before the last did not say that all was well.
-    with Owner(tmp_path / "data") as owner:
+    with Owner(used) as owner:
         assert not owner.unclean
+    with Owner(used) as owner:
+        assert owner.unclean
 
 
 @pytest.mark.promise("damage")
-def test_leaving_without_a_word_is_unclean_and_a_first_start_is_not(tmp_path: Path) -> None:
-    with Owner(tmp_path / "data") as owner:
-        assert not owner.unclean
-    with Owner(tmp_path / "data") as owner:
+def test_a_store_that_somebody_put_there_is_to_be_checked_and_a_new_folder_is_not(
+    tmp_path: Path, used: Path
+) -> None:
+    for _ in range(2):
+        with Owner(tmp_path / "new") as owner:
+            assert not owner.unclean
+    shutil.copy(used / "greenroom.mdb", tmp_path / "new")
+    with Owner(tmp_path / "new") as owner:
         assert owner.unclean
+    (used / "owner.lock").unlink()
+    with Owner(used) as owner:
+        assert owner.unclean
+
+
+@pytest.mark.parametrize("content", [b"", b"x", b"0 clean\n", b"123456 abc\n" * 50, b"\0" * 54])
+def test_any_other_content_of_the_lock_file_means_unclean(used: Path, content: bytes) -> None:
+    (used / "owner.lock").write_bytes(content)
+    with Owner(used) as owner:
+        assert owner.unclean
+        assert owner.still_mine()
+        owner.mark_clean()
+    with Owner(used) as owner:
+        assert not owner.unclean
 
 
 @pytest.mark.promise("owner")
@@ -175,10 +207,12 @@ def test_what_an_owner_makes_is_private(tmp_path: Path, umask: int) -> None:
     before = os.umask(umask)
     try:
         with Owner(tmp_path / "data"):
-            modes = {entry.name: stat.S_IMODE(entry.stat().st_mode) for entry in (tmp_path / "data").iterdir()}
+            modes = {
+                entry.name: stat.S_IMODE(entry.stat().st_mode) for entry in (tmp_path / "data").iterdir()
+            }
     finally:
         os.umask(before)
-    assert modes == {"owner.lock": 0o600, "unclean": 0o600}
+    assert modes == {"owner.lock": 0o600}
     assert stat.S_IMODE((tmp_path / "data").stat().st_mode) == 0o700
 
 
@@ -189,12 +223,10 @@ def test_a_folder_without_a_store_is_not_made_into_one_unasked(tmp_path: Path) -
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_failure_while_taking_the_folder_leaves_it_free(tmp_path: Path) -> None:
-    (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "owner.lock").touch()
-    (tmp_path / "data" / "unclean").mkdir()
-    with pytest.raises(StoreError, match="cannot be taken"), Owner(tmp_path / "data"):
+def test_a_lock_file_that_cannot_be_one_is_refused_and_leaves_the_folder_free(tmp_path: Path) -> None:
+    (tmp_path / "data" / "owner.lock").mkdir(parents=True)
+    with pytest.raises(StoreError, match="cannot be locked"), Owner(tmp_path / "data"):
         pass
-    (tmp_path / "data" / "unclean").rmdir()
+    (tmp_path / "data" / "owner.lock").rmdir()
     with Owner(tmp_path / "data") as owner:
         assert owner.still_mine()

@@ -298,3 +298,10 @@ class Rows(Query[list[tuple[bytes, str, str]]]):
 
 ACTORS = (Counter, Log, Relay, Alarm, Shelf)
 INDEXES = (Index("shelves"),)
+
+
+def forget_troubles() -> None:
+    """Forget what an earlier test asked these classes to do wrong."""
+    Counter.alive.clear()
+    Log.trouble.clear()
+    Alarm.trouble.clear()

@@ -32,7 +32,10 @@ class Address(NamedTuple):
         Raises:
             UnknownKindError: a part is empty, too long or holds a NUL.
         """
-        kind, key = self.kind.encode(), self.key.encode()
+        try:
+            kind, key = self.kind.encode(), self.key.encode()
+        except UnicodeEncodeError as error:
+            raise UnknownKindError(f"{self!r} is no address: it has no UTF-8") from error
         if not (0 < len(kind) <= MAX_KIND_BYTES and 0 < len(key) <= MAX_KEY_BYTES) or 0 in kind or 0 in key:
             raise UnknownKindError(
                 f"{self!r} is no address: the kind takes 1-{MAX_KIND_BYTES} and the key 1-{MAX_KEY_BYTES} "

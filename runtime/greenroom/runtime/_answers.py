@@ -14,7 +14,7 @@ import msgspec
 import outcome
 from greenroom.runtime import _rows
 from greenroom.runtime._actor import reply_type
-from greenroom.runtime._errors import IdempotencyConflictError, Refusal
+from greenroom.runtime._errors import ActorFailedError, IdempotencyConflictError, Refusal, StoreError
 from greenroom.runtime._store import INDEXES, Op
 
 if TYPE_CHECKING:
@@ -43,11 +43,14 @@ class Answers:
                 return outcome.Error(_conflict(request))
             repeats.append(envelope)
             return WAITING
-        payload = self._store.get(INDEXES, _rows.ANSWERS + tag)
-        if payload is None:
-            self._under_way[tag] = (envelope, [])
-            return None
-        answer = _rows.decode(payload, _rows.Answer)
+        try:
+            payload = self._store.get(INDEXES, _rows.ANSWERS + tag)
+            if payload is None:
+                self._under_way[tag] = (envelope, [])
+                return None
+            answer = _rows.decode(payload, _rows.Answer)
+        except StoreError as error:
+            return outcome.Error(error)
         if answer.fingerprint != request.fingerprint:
             return outcome.Error(_conflict(request))
         return _outcome(answer, envelope)
@@ -108,4 +111,9 @@ def _conflict(request: Idempotency) -> IdempotencyConflictError:
 def _outcome(answer: _rows.Answer, envelope: Envelope) -> Result:
     if answer.refusal:
         return outcome.Error(Refusal(answer.refusal, answer.sentence, **msgspec.json.decode(answer.body)))
-    return outcome.Value(msgspec.json.decode(answer.body, type=reply_type(type(envelope.message))))
+    try:
+        return outcome.Value(msgspec.json.decode(answer.body, type=reply_type(type(envelope.message))))
+    except (msgspec.DecodeError, TypeError) as error:
+        failure = ActorFailedError(f"the first answer does not fit what is asked any more: {error}")
+        failure.__cause__ = error
+        return outcome.Error(failure)

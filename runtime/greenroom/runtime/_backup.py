@@ -177,7 +177,7 @@ def restore(source: Path, folder: Path) -> RestoreInfo:
 
 @contextmanager
 def _sound_source(source: Store | Path, copy: Path) -> Iterator[tuple[Path, str]]:
-    """Give a file that nobody writes meanwhile (a raw copy, or the one that we own) and its name in sentences."""
+    """Give a file that nobody writes meanwhile (a raw copy, or the one we own) and its name in sentences."""
     if isinstance(source, Store):
         with _temporary(copy) as descriptor:
             source.copy_to(descriptor)

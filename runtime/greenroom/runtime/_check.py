@@ -16,6 +16,7 @@ from signal import Signals
 from typing import Final
 
 import lmdb
+
 from greenroom.runtime._environment import REMEDY
 from greenroom.runtime._errors import StorageFullError, StoreDamagedError, StoreError, StoreTooNewError
 from greenroom.runtime._folder import DATA_FILE

@@ -14,6 +14,7 @@ from queue import SimpleQueue
 from typing import Protocol
 
 import trio
+
 from greenroom.runtime._errors import StoreFailedError
 from greenroom.runtime._store import Store, Work
 
@@ -72,6 +73,8 @@ class ThreadCommitter:
                 store.commit(works)
             except StoreFailedError as error:
                 failure = error
+            except Exception as error:  # noqa: BLE001 - a group that nobody hears of again would hang the kernel
+                failure = StoreFailedError(f"the writer's thread failed: {error!r}")
             # The loop may have died under us; what was committed is committed and nobody is left to tell.
             with suppress(trio.RunFinishedError):
                 token.run_sync_soon(done, works, failure)

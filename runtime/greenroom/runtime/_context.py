@@ -88,7 +88,7 @@ class Context:
 
     def get(self, key: bytes, of: type[T]) -> T | None:
         """Return the own record at ``key`` (at most 200 bytes), or None."""
-        payload = self._read(self._prefix + _rows.OWN + key)
+        payload = self._read(self._own_key(key))
         return None if payload is None else _rows.decode(payload, of)
 
     def scan(
@@ -123,11 +123,11 @@ class Context:
 
     def put(self, key: bytes, value: Any) -> None:
         """Stage ``value`` (anything msgspec encodes) as the own record at ``key`` (at most 200 bytes)."""
-        self._stage(self._prefix + _rows.OWN + _rows.check_key("a record's key", key), _rows.encode(value))
+        self._stage(self._own_key(key), _rows.encode(value))
 
     def delete(self, key: bytes) -> None:
         """Stage the removal of the own record at ``key``; a missing one is no error."""
-        self._stage(self._prefix + _rows.OWN + key, None)
+        self._stage(self._own_key(key), None)
 
     def put_row(self, index: str, sort_key: bytes, value: Any) -> None:
         """Stage a row of a shared index under (``sort_key``, this actor); a sort key takes 200 bytes."""
@@ -147,28 +147,34 @@ class Context:
         self.effects.tells.append((key, address, message))
 
     def set_timer(self, name: str, due: int, message: Message[Any]) -> None:
-        """Stage a message to this actor itself at ``due`` (microseconds since 1970); one timer a name."""
+        """Stage a message to this actor itself at ``due`` (microseconds since 1970).
+
+        There is one timer a name (at most 200 bytes): a second one replaces the first.
+        """
         self.cancel_timer(name)
         parcel = _rows.Parcel(*self.address, type(message).__name__, _rows.encode_json(message), name, due)
         self.effects.ops.append((INDEXES, _rows.timer_key(due, self.address, name), _rows.encode(parcel)))
-        self._stage(self._prefix + _rows.TIMER_BY_NAME + name.encode(), due.to_bytes(8))
+        self._stage(_rows.timer_name_key(self.address, name), due.to_bytes(8))
         self.effects.next_due = min(due, self.effects.next_due or due)
 
     def cancel_timer(self, name: str) -> None:
         """Stage the removal of the timer ``name``; a missing one is no error."""
         due = self.timer_due(name)
         if due is not None:
-            self._stage(self._prefix + _rows.TIMER_BY_NAME + name.encode(), None)
+            self._stage(_rows.timer_name_key(self.address, name), None)
             self.effects.ops.append((INDEXES, _rows.timer_key(due, self.address, name), None))
 
     def timer_due(self, name: str) -> int | None:
         """Return when the timer ``name`` is due (microseconds since 1970), or None when none is set."""
-        payload = self._read(self._prefix + _rows.TIMER_BY_NAME + name.encode())
+        payload = self._read(_rows.timer_name_key(self.address, name))
         return None if payload is None else int.from_bytes(payload)
 
     def use_reserve(self) -> None:
         """Let this message's effects use the space kept back for deletes, expiry and audit."""
         self.effects.reserve = True
+
+    def _own_key(self, key: bytes) -> bytes:
+        return self._prefix + _rows.OWN + _rows.check_key("a record's key", key)
 
     def _read(self, key: bytes) -> bytes | None:
         staged = self.effects.own

@@ -12,10 +12,16 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import outcome
 import trio
 from greenroom.runtime import _rows
 from greenroom.runtime._address import Address
-from greenroom.runtime._errors import ActorSetAsideError, OverloadedError, RuntimeClosedError
+from greenroom.runtime._errors import (
+    ActorSetAsideError,
+    OverloadedError,
+    RuntimeClosedError,
+    UnknownKindError,
+)
 from greenroom.runtime._mailbox import Envelope
 from greenroom.runtime._pipeline import Effects
 from greenroom.runtime._store import ACTORS, INDEXES, Op
@@ -60,9 +66,8 @@ class Deliveries:
         """Deliver a tell that was just committed, unless earlier ones to that actor still wait."""
         if address in self._behind:
             return
-        self._handed_over.add(row)
-        if not self._deliver(address, Envelope(message, row=row)):
-            self._behind.add(address)
+        self._deliver(address, Envelope(message, row=row), row)
+        if self._behind:
             self._look.set()
 
     def expect(self, due: int) -> None:
@@ -75,30 +80,32 @@ class Deliveries:
         """Look at every stored message again: an actor that refused its own may take them now."""
         self._next_due = 0
         self._recover()
+        self._pipeline.flush()
         self._look.set()
 
     def finished(self, row: bytes) -> None:
         """Forget a message that is over."""
         self._handed_over.discard(row)
 
-    def bury(self, envelope: Envelope, reason: str) -> None:
-        """Move a stored message to the dead letters, because it cannot be handled."""
+    def bury(self, envelope: Envelope, error: Exception, reason: str) -> None:
+        """Move a stored message that cannot be handled to the dead letters; then it is over."""
         assert envelope.row is not None
         assert envelope.cell is not None
-        parcel = _parcel(envelope.cell.address, envelope.message, reason)
-        extra: list[Op] = []
-        if envelope.timer is not None:
-            name, _ = envelope.timer
-            extra.append((ACTORS, envelope.cell.prefix + _rows.TIMER_BY_NAME + name.encode(), None))
-        self._bury(envelope.row, parcel, extra)
+        name = "" if envelope.timer is None else envelope.timer[0]
+        parcel = _parcel(envelope.cell.address, envelope.message, reason, name)
+        self._bury(envelope.row, parcel).settlements.append((envelope, outcome.Error(error)))
+
+    def recover(self) -> None:
+        """Hand over what an earlier process left; called before any actor tells anything new."""
+        self._recover()
 
     async def run(self) -> None:
-        """Hand over what an earlier process left, then timers as they become due, for ever."""
-        self._recover()
+        """Hand over timers as they become due, and what mailboxes did not take, for ever."""
         while True:
-            self._fire()
             if self._behind:
                 self._recover()
+            self._fire()
+            self._pipeline.flush()
             with trio.move_on_after(self._patience()):
                 await self._look.wait()
             self._look = trio.Event()
@@ -120,9 +127,7 @@ class Deliveries:
             address = Address(parcel.kind, parcel.key)
             message = self._unpack(row, parcel)
             if message is not None and address not in self._behind:
-                self._handed_over.add(row)
-                if not self._deliver(address, Envelope(message, row=row)):
-                    self._behind.add(address)
+                self._deliver(address, Envelope(message, row=row), row)
 
     def _fire(self) -> None:
         """Deliver the timers that are due, and note when the next one is."""
@@ -139,20 +144,24 @@ class Deliveries:
             parcel = _rows.decode(payload, _rows.Parcel)
             message = self._unpack(row, parcel)
             if message is not None:
-                self._handed_over.add(row)
                 envelope = Envelope(message, row=row, timer=(parcel.name, parcel.due))
-                delivered += self._deliver(Address(parcel.kind, parcel.key), envelope)
+                delivered += self._deliver(Address(parcel.kind, parcel.key), envelope, row)
         self.fired += delivered
 
-    def _deliver(self, address: Address, envelope: Envelope) -> bool:
+    def _deliver(self, address: Address, envelope: Envelope, row: bytes) -> bool:
+        """Return whether the message is in its mailbox; if it is not, its row stays, or is a dead letter."""
         try:
             self._kernel.deliver(address, envelope)
-        except (OverloadedError, ActorSetAsideError, RuntimeClosedError) as error:
-            assert envelope.row is not None
-            self._handed_over.discard(envelope.row)
-            # Its row stays: for when the actor is let in again, or for the next start.
-            return not isinstance(error, OverloadedError)
-        return True
+        except OverloadedError:
+            self._behind.add(address)
+        except (ActorSetAsideError, RuntimeClosedError):
+            pass  # its time comes when the actor is let in again, or with the next start
+        except UnknownKindError as error:
+            self._bury(row, _parcel(address, envelope.message, str(error)))
+        else:
+            self._handed_over.add(row)
+            return True
+        return False
 
     def _unpack(self, row: bytes, parcel: _rows.Parcel) -> Message[Any] | None:
         """Return the stored message, or bury one that this program does not know."""
@@ -165,19 +174,23 @@ class Deliveries:
                 reason = f"{parcel.message}: {error}"
             else:
                 return message
-        self._handed_over.add(row)
-        self._bury(row, msgspec.structs.replace(parcel, reason=reason), [])
+        self._bury(row, msgspec.structs.replace(parcel, reason=reason))
         return None
 
-    def _bury(self, row: bytes, parcel: _rows.Parcel, extra: list[Op]) -> None:
+    def _bury(self, row: bytes, parcel: _rows.Parcel) -> Effects:
+        """Stage the move to the dead letters. Until that is committed nobody may hand the row over again."""
+        self._handed_over.add(row)
         self.dead_letters += 1
         logger.error("dead letter: %s to %s/%s: %s", parcel.message, parcel.kind, parcel.key, parcel.reason)
         number = self._pipeline.next_number()
         key = _rows.DEAD + self._clock.now().to_bytes(8) + number.to_bytes(8)
-        ops: list[Op] = [(INDEXES, row, None), (INDEXES, key, _rows.encode(parcel)), *extra]
-        self._pipeline.add(Effects(number, None, ops, reserve=True))
-        self._pipeline.flush()
+        ops: list[Op] = [(INDEXES, row, None), (INDEXES, key, _rows.encode(parcel))]
+        if row.startswith(_rows.TIMERS):
+            ops.append((ACTORS, _rows.timer_name_key(Address(parcel.kind, parcel.key), parcel.name), None))
+        work = Effects(number, None, ops, reserve=True)
+        self._pipeline.add(work)
+        return work
 
 
-def _parcel(address: Address, message: Message[Any], reason: str) -> _rows.Parcel:
-    return _rows.Parcel(*address, type(message).__name__, _rows.encode_json(message), reason=reason)
+def _parcel(address: Address, message: Message[Any], reason: str, name: str = "") -> _rows.Parcel:
+    return _rows.Parcel(*address, type(message).__name__, _rows.encode_json(message), name, reason=reason)

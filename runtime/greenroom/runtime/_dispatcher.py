@@ -51,7 +51,7 @@ class Dispatcher:
 
     def make_ready(self, cell: Cell) -> None:
         """Queue ``cell`` for a turn, unless it is queued already or paused."""
-        if not cell.ready and (not cell.paused_until or cell.paused_until <= trio.current_time()):
+        if not cell.ready and not cell.paused_until:
             cell.ready = True
             self._ready.append(cell)
             if self._parked is not None:
@@ -59,8 +59,8 @@ class Dispatcher:
                 trio.lowlevel.reschedule(parked)
 
     def pause(self, cell: Cell, seconds: float) -> None:
-        """Give ``cell`` no turn for so many seconds; then it is ready."""
-        cell.paused_until = trio.current_time() + seconds
+        """Give ``cell`` no turn for so many seconds, or as long as it is paused already; then it is ready."""
+        cell.paused_until = max(cell.paused_until, trio.current_time() + seconds)
         heapq.heappush(self._paused, (cell.paused_until, next(self._sequence), cell))
         if self._parked is not None:
             parked, self._parked = self._parked, None
@@ -117,6 +117,6 @@ class Dispatcher:
         now = trio.current_time()
         while self._paused and self._paused[0][0] <= now:
             _, _, cell = heapq.heappop(self._paused)
-            if cell.paused_until <= now:
+            if 0.0 < cell.paused_until <= now:
                 cell.paused_until = 0.0
                 self.make_ready(cell)

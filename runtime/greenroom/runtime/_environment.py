@@ -8,6 +8,7 @@ import tempfile
 from typing import TYPE_CHECKING, Final
 
 import lmdb
+
 from greenroom.runtime._errors import StorageFullError, StoreDamagedError, StoreError, StoreTooNewError
 from greenroom.runtime._folder import (
     DATA_FILE,
@@ -33,6 +34,7 @@ FORMAT_KEY: Final = b"greenroom.format"  # in LMDB's unnamed table, unsealed: it
 
 MIN_SIZE: Final = 256 * PAGE
 MAX_READERS: Final = 4096
+LOCK_BYTES: Final = MAX_READERS * 64 + 4096  # a cache line a reader, and what goes before them
 REMEDY: Final = (
     "see what is damaged with `greenroom verify`, then bring back a backup with `greenroom restore`"
 )
@@ -47,8 +49,17 @@ def open_environment(folder: Path, *, max_size: int, sync: bool) -> lmdb.Environ
         StoreTooNewError: a newer program wrote it.
     """
     path = folder / DATA_FILE
-    new = not path.exists()
-    create_file(path)
+    lock = folder / LMDB_LOCK_FILE
+    new = not os.path.lexists(path)
+    if new:
+        create_file(path)
+    elif path.is_symlink():
+        raise StoreError(
+            f"{path} is a link, so the lock of this folder would not protect it; put the file itself there"
+        )
+    if not lock.exists():
+        # Written out, for LMDB maps it: on a full disk a hole in it would kill the process.
+        create_file(lock, bytes(LOCK_BYTES))
     environment = lmdb.open(
         os.fspath(path),
         subdir=False,
@@ -61,8 +72,9 @@ def open_environment(folder: Path, *, max_size: int, sync: bool) -> lmdb.Environ
         max_spare_txns=1,
     )
     try:
-        # By name: opening and closing LMDB's lock file would lose LMDB's locks.
-        (folder / LMDB_LOCK_FILE).chmod(FILE_MODE)
+        # By name: opening and closing the lock file would lose LMDB's locks on it.
+        lock.chmod(FILE_MODE)
+        path.chmod(FILE_MODE)
         environment.reader_check()
         with environment.begin(write=True) as transaction:
             version = check_format(transaction, path)

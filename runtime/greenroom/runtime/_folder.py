@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 DATA_FILE: Final = "greenroom.mdb"
 LMDB_LOCK_FILE: Final = "greenroom.mdb-lock"
 OWNER_FILE: Final = "owner.lock"
-UNCLEAN_FILE: Final = "unclean"
 
 FOLDER_MODE: Final = 0o700
 FILE_MODE: Final = 0o600
@@ -80,6 +79,7 @@ def _make(folder: Path) -> None:
         parent.mkdir(exist_ok=True)
         sync_folder(parent.parent)
     folder.mkdir(FOLDER_MODE, exist_ok=True)
+    folder.chmod(FOLDER_MODE)  # a umask may have taken even our own rights
     sync_folder(folder.parent)
 
 
@@ -120,11 +120,21 @@ def is_remote(kind: str) -> bool:
     return _REMOTE.fullmatch(kind.lower().removeprefix("fuse.")) is not None
 
 
-def create_file(path: Path) -> None:
-    """Create ``path`` empty with mode 0600 whatever the umask, or narrow the mode of an existing one."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, FILE_MODE)
+def create_file(path: Path, content: bytes = b"") -> None:
+    """Create ``path`` with mode 0600 whatever the umask, or leave nothing behind.
+
+    Raises:
+        FileExistsError: there is one.
+        OSError: there is no room for it, among others.
+    """
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE)
     try:
         os.fchmod(descriptor, FILE_MODE)
+        while content:
+            content = content[os.write(descriptor, content) :]
+    except BaseException:
+        path.unlink()
+        raise
     finally:
         os.close(descriptor)
 

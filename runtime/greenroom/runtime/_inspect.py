@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import lmdb
 import lmdb.verify
+
 from greenroom.runtime._codec import PlainCodec
 from greenroom.runtime._environment import TABLES, check_format, store_error
 from greenroom.runtime._errors import StorageFullError, StoreDamagedError, StoreError, StoreTooNewError

@@ -208,6 +208,7 @@ class Kernel:
         envelope, context, slices = running
         if envelope.asker is None and not envelope.told and envelope.idempotency is None:
             self._close_running(cell, running)
+            cell.actor = None  # it had begun to change
             self._over(envelope, outcome.Value(None))
             return
         try:
@@ -257,10 +258,14 @@ class Kernel:
 
     def _finish(self, cell: Cell, envelope: Envelope, context: Context, result: Result) -> None:
         """Let ``result`` go when everything that it may have seen is on disk."""
-        self.counts["handled"] += 1
         effects = context.effects
         if envelope.idempotency is not None:
-            effects.ops += self._answers.rows(envelope, result, context.now)
+            try:
+                effects.ops += self._answers.rows(envelope, result, context.now)
+            except Exception as error:  # noqa: BLE001  what a handler returns may fail to encode in any way
+                self._failed(cell, envelope, error)
+                return
+        self.counts["handled"] += 1
         if effects:
             number = self.pipeline.next_number()
             work = Effects(number, cell, effects.all_ops(), effects, reserve=effects.reserve)
@@ -280,8 +285,7 @@ class Kernel:
         if context is None or context.effects.own or len(context.effects.ops) > (envelope.row is not None):
             cell.actor = None  # it had begun to change: what it holds in memory is not to be trusted
         if envelope.stored:
-            self.deliveries.bury(envelope, f"{refusal.code}: {refusal}")
-            self._over(envelope, outcome.Error(refusal))
+            self.deliveries.bury(envelope, refusal, f"{refusal.code}: {refusal}")
         else:
             self._finish(cell, envelope, self._context(cell, envelope), outcome.Error(refusal))
 
@@ -305,12 +309,14 @@ class Kernel:
     def _retry(self, cell: Cell, envelope: Envelope, error: Exception) -> None:
         envelope.attempts += 1
         if envelope.attempts >= self._options.delivery_attempts:
-            self.deliveries.bury(envelope, f"{type(error).__name__}: {error}")
-            self._over(envelope, outcome.Error(error))
+            self.deliveries.bury(envelope, error, f"{type(error).__name__}: {error}")
         else:
             self._put_back(cell, envelope)
 
     def _put_back(self, cell: Cell, envelope: Envelope) -> None:
+        if cell.address in self.set_aside:
+            self._over(envelope, outcome.Error(self._set_aside_error(cell.address)))
+            return
         envelope.begun = False
         cell.mailbox = cell.mailbox if cell.mailbox is not None else deque()
         cell.mailbox.appendleft(envelope)
@@ -333,14 +339,18 @@ class Kernel:
 
     def settle(self, works: Sequence[Effects]) -> None:
         """Take note of a finished group: on disk, or refused for lack of space."""
+        failed: dict[Cell, list[Effects]] = {}
         for work in works:
-            if work.error is not None:
-                self._not_committed(work, work.error)
+            if work.error is not None and work.cell is not None:
+                failed.setdefault(work.cell, []).append(work)
                 continue
             if work.cell is not None and work.staged is not None:
                 self._committed(work.cell, work, work.staged.own)
             for envelope, result in work.settlements:
                 self._over(envelope, result)
+        for cell, lost in failed.items():
+            self._not_committed(cell, [*lost, *self.pipeline.take_back(cell)])
+        self._notice_idle()
 
     def _committed(self, cell: Cell, work: Effects, own: Mapping[bytes, Any]) -> None:
         overlay = cell.overlay
@@ -355,17 +365,12 @@ class Kernel:
         if work.staged.next_due is not None:
             self.deliveries.expect(work.staged.next_due)
 
-    def _not_committed(self, work: Effects, error: StoreError) -> None:
-        """Fail the work and everything that ran on the state it left."""
-        self.counts["not_committed"] += 1
-        cell = work.cell
-        if cell is None:
-            return
-        tainted = [
-            envelope
-            for failed in [work, *self.pipeline.take_back(cell)]
-            for envelope, _ in failed.settlements
-        ]
+    def _not_committed(self, cell: Cell, works: Sequence[Effects]) -> None:
+        """Fail an actor's works, which are all that ran on the state that the first of them left."""
+        self.counts["not_committed"] += len(works)
+        error = works[0].error
+        assert error is not None
+        tainted = [envelope for work in works for envelope, _ in work.settlements]
         if cell.running is not None:
             tainted.append(cell.running.envelope)
             self._close_running(cell, cell.running)
@@ -427,9 +432,8 @@ class Kernel:
     def _put_aside(self, cell: Cell, failures: int) -> None:
         self.set_aside[cell.address] = failures
         logger.error("%s failed %d times and is set aside", cell.address, failures)
-        mailbox, cell.mailbox = cell.mailbox, None
-        for envelope in mailbox or ():
-            self._over(envelope, outcome.Error(self._set_aside_error(cell.address)))
+        while cell.mailbox:
+            self._over(cell.mailbox.popleft(), outcome.Error(self._set_aside_error(cell.address)))
 
     def _set_aside_error(self, address: Address) -> ActorSetAsideError:
         return ActorSetAsideError(
@@ -439,7 +443,10 @@ class Kernel:
 
     def _close_running(self, cell: Cell, running: Running) -> None:
         cell.running = None
-        running.slices.close()
+        try:
+            running.slices.close()
+        except Exception:
+            logger.exception("%s failed while a handler of it was stopped", cell.address)
 
 
 def _copy(result: Result) -> Result:

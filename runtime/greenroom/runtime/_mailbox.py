@@ -120,7 +120,7 @@ class Cell:
         overlay: Own records on their way to disk.
         last_work: The newest work on its way to disk; replies that may have seen it wait for it.
         ready: Whether the cell is in the queue of cells with something to do.
-        paused_until: On trio's clock; before that a failed actor is not restarted.
+        paused_until: On trio's clock; before that a failed actor is not restarted. 0 when it is not paused.
     """
 
     __slots__ = (
@@ -152,7 +152,8 @@ class Cell:
         self.last_used = 0.0
         self.resident_bytes = 0
 
-    def is_idle(self, now: float) -> bool:
+    @property
+    def is_idle(self) -> bool:
         """Return whether the actor can leave memory without losing anything."""
         return (
             not self.mailbox
@@ -160,5 +161,5 @@ class Cell:
             and self.running is None
             and self.restart is None
             and self.last_work is None
-            and self.paused_until <= now
+            and not self.paused_until
         )

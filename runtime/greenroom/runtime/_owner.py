@@ -5,6 +5,11 @@ The lock is `lockf` on a file of its own. Rules that keep it:
    table of folders owned by this process, which is asked first (`lockf` does not exclude its own process).
 2. The file is never unlinked, so that everybody locks the same one.
 3. A forked child has neither the lock nor any business with the file.
+4. It always holds one line of the same length, rewritten in place, so that a full disk can be owned, too:
+
+    while owned       <pid, padded> <nonce>
+    left in order     0             clean
+    anything else     the last owner died, or another brought the store here: it needs a check
 """
 
 from __future__ import annotations
@@ -15,13 +20,13 @@ import os
 import secrets
 import threading
 from contextlib import suppress
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Final, Self
 
 from greenroom.runtime._errors import StoreError, StoreOwnedError
 from greenroom.runtime._folder import (
+    DATA_FILE,
     FILE_MODE,
     OWNER_FILE,
-    UNCLEAN_FILE,
     folder_error,
     prepare_folder,
     sync_descriptor,
@@ -30,6 +35,15 @@ from greenroom.runtime._folder import (
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+_WIDTH: Final = 20
+
+
+def _line(pid: int, word: str) -> bytes:
+    return f"{pid:<{_WIDTH}} {word:<32}\n".encode()
+
+
+_CLEAN: Final = _line(0, "clean")
 
 
 class Owner:
@@ -41,16 +55,16 @@ class Owner:
 
     Attributes:
         folder: Its real path, once entered.
-        unclean: Whether the last owner left without `mark_clean`; then the structure needs a check.
+        unclean: Whether there is a store that its last owner left without `mark_clean`; then its structure
+            needs a check.
 
     Raises:
         StoreOwnedError: (on entering) another process, or another `Owner` of this one, has it.
         StoreError: (on entering) the folder cannot hold a store, or its file system has no locks.
     """
 
-    _held: ClassVar[
-        dict[tuple[int, int], int]
-    ] = {}  # device and inode of a folder -> the process that holds it
+    # Device and inode of a folder -> the process that holds it.
+    _held: ClassVar[dict[tuple[int, int], int]] = {}
     _guard: ClassVar[threading.Lock] = threading.Lock()
 
     def __init__(self, folder: Path, *, create: bool = True) -> None:
@@ -61,6 +75,7 @@ class Owner:
         self._descriptor = -1
         self._identity = (0, 0)
         self._content = b""
+        self._marked_clean = False
 
     def __enter__(self) -> Self:
         self.folder = prepare_folder(self.folder, create=self._create)
@@ -86,17 +101,12 @@ class Owner:
         return self
 
     def _begin(self) -> None:
-        self._content = b"%d %s\n" % (self._pid, secrets.token_hex(16).encode())
-        os.ftruncate(self._descriptor, 0)
+        left_clean = os.pread(self._descriptor, len(_CLEAN) + 1, 0) == _CLEAN
+        self.unclean = not left_clean and (self.folder / DATA_FILE).exists()
+        self._content = _line(self._pid, secrets.token_hex(16))
         os.pwrite(self._descriptor, self._content, 0)
+        os.ftruncate(self._descriptor, len(self._content))
         sync_descriptor(self._descriptor)
-        self.unclean = (self.folder / UNCLEAN_FILE).exists()
-        flag = os.open(self.folder / UNCLEAN_FILE, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
-        try:
-            os.fchmod(flag, FILE_MODE)
-            sync_descriptor(flag)
-        finally:
-            os.close(flag)
         sync_folder(self.folder)
 
     def __exit__(self, *exception: object) -> None:
@@ -104,8 +114,9 @@ class Owner:
             self._release()
 
     def _release(self) -> None:
-        with suppress(OSError):  # a pid that stays is wrong in a sentence at worst
-            os.ftruncate(self._descriptor, 0)
+        if self._marked_clean and self.still_mine():
+            with suppress(OSError):  # then the next start checks, which does no harm
+                os.pwrite(self._descriptor, _CLEAN, 0)
         with self._guard:
             self._held.pop(self._identity, None)
             os.close(self._descriptor)
@@ -127,16 +138,8 @@ class Owner:
         return os.path.samestat(mine, there) and content == self._content
 
     def mark_clean(self) -> None:
-        """Note that the store was closed in order, so that the next start need not check it.
-
-        Raises:
-            StoreError: the note could not be made; the next start checks, nothing else.
-        """
-        try:
-            (self.folder / UNCLEAN_FILE).unlink(missing_ok=True)
-            sync_folder(self.folder)
-        except OSError as error:
-            raise folder_error(error, f"{self.folder} cannot be marked as closed") from error
+        """Note that the store was closed in order: leaving the context spares the next start the check."""
+        self._marked_clean = True
 
 
 def _lock(folder: Path) -> int:
@@ -153,7 +156,7 @@ def _lock(folder: Path) -> int:
         except FileNotFoundError:
             pass  # removed by hand between the two lines above: lock the one that everybody will see
         except OSError as error:
-            pid = os.pread(descriptor, 20, 0).split(b" ")[0]
+            pid = os.pread(descriptor, _WIDTH, 0).strip()
             os.close(descriptor)
             if error.errno in {errno.EACCES, errno.EAGAIN}:
                 raise StoreOwnedError(folder, int(pid) if pid.isdigit() else 0) from None

@@ -109,6 +109,12 @@ class Pipeline:
                 self._landed = trio.Event()
             await self._landed.wait()
 
+    def abandon(self) -> None:
+        """Wait no more for a group that nobody may report."""
+        if self._landed is not None:
+            self._landed.set()
+            self._landed = None
+
     def works(self) -> list[Effects]:
         """Return every work that is not known to be on disk."""
         return [*self._in_flight, *self._collected]
@@ -122,8 +128,6 @@ class Pipeline:
             self._fail(failure)
             return
         self._in_flight = ()
-        if self._landed is not None:
-            self._landed.set()
-            self._landed = None
+        self.abandon()
         self._settle(works)
         self.flush()

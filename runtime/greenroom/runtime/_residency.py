@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import OrderedDict
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -12,6 +13,8 @@ from greenroom.runtime._mailbox import Cell
 if TYPE_CHECKING:
     from greenroom.runtime._address import Address
     from greenroom.runtime._options import RuntimeOptions
+
+logger = logging.getLogger(__name__)
 
 SCAN_LIMIT = 64
 """How many cells one passivation looks at, so that busy actors at the old end cost no long walk."""
@@ -50,7 +53,13 @@ class Residents:
         """Note that ``cell`` had a turn at ``now`` (trio's clock), and its size since."""
         cell.last_used = now
         self._cells.move_to_end(cell.address)
-        size = 0 if cell.actor is None else cell.actor.resident_bytes()
+        size = 0
+        if cell.actor is not None:
+            try:
+                size = cell.actor.resident_bytes()
+            except Exception:
+                logger.exception("%s cannot tell its size", cell.address)
+                size = cell.actor.size
         self.bytes += size - cell.resident_bytes
         cell.resident_bytes = size
 
@@ -80,7 +89,7 @@ class Residents:
         if not self._cells:
             return False
         address, cell = next(iter(self._cells.items()))
-        if cell.is_idle(now):
+        if cell.is_idle:
             del self._cells[address]
             self.bytes -= cell.resident_bytes
             self.passivations += 1

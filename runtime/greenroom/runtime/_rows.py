@@ -103,6 +103,15 @@ def timer_key(due: int, address: Address, name: str) -> bytes:
     return TIMERS + due.to_bytes(8) + tag
 
 
+def timer_name_key(address: Address, name: str) -> bytes:
+    """Return the key under which an actor finds when its timer ``name`` is due.
+
+    Raises:
+        ValueError: the name is longer than 200 bytes.
+    """
+    return address.prefix() + TIMER_BY_NAME + check_key("a timer's name", name.encode())
+
+
 def check_key(what: str, key: bytes) -> bytes:
     """Return ``key`` when it fits beside an address in one LMDB key.
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import trio
-from greenroom.runtime import _backup
+from greenroom.runtime import _backup, _rows
 from greenroom.runtime._actor import Actor, Message, kinds_by_name
 from greenroom.runtime._check import check_structure
 from greenroom.runtime._clock import Clock, SystemClock
@@ -33,7 +33,7 @@ from greenroom.runtime._statistics import (
     MessageStatistics,
     RuntimeStatistics,
 )
-from greenroom.runtime._store import Store
+from greenroom.runtime._store import INDEXES, Store
 from greenroom.runtime._supervision import Group, groups_by_kind
 
 if TYPE_CHECKING:
@@ -60,10 +60,11 @@ class Runtime:
         self._store = store
         self._clock = clock
         self._failure: StoreFailedError | None = None
+        self._ended = False
         self._stop = trio.CancelScope()
         self._domain = Domain(store, indexes, random.SystemRandom(), self._slice_over)
         self._kernel = Kernel(kinds, groups, self._domain, clock, options)
-        self._domain.last_outbox_number = clock.now()
+        self._domain.last_outbox_number = max(clock.now(), _last_outbox_number(store))
         self._pipeline = Pipeline(committer, store, self._kernel.settle, self._fail)
         self._deliveries = Deliveries(store, kinds, self._kernel, self._pipeline, clock)
         self._kernel.pipeline = self._pipeline
@@ -110,9 +111,9 @@ class Runtime:
         )
         self._check_failure()
         self._kernel.deliver(address, envelope)
-        envelope.asker = trio.lowlevel.current_task()
         if on_accepted is not None:
             on_accepted()
+        envelope.asker = trio.lowlevel.current_task()
 
         def give_up(_: object) -> trio.lowlevel.Abort:
             self._kernel.abandon(envelope)
@@ -151,6 +152,8 @@ class Runtime:
                 started = self._kernel.dispatcher.start_slice()
         self._kernel.dispatcher.end_slice(started)
         await self._pipeline.landed()
+        if self._ended:
+            raise self._last_word()
         return answer
 
     def readmit(self, address: Address) -> bool:
@@ -223,12 +226,19 @@ class Runtime:
 
     def _check_failure(self) -> None:
         if self._failure is not None:
-            raise self._failure
+            raise self._last_word()
 
     def _fail(self, failure: StoreFailedError) -> None:
         """End everything: what is on disk is no longer known, so nothing more may be answered."""
         self._failure = failure
         self._stop.cancel()
+        self._end()  # now, since who is ready already would have its turn before the cancellation
+
+    def _end(self) -> None:
+        """Give nobody a turn any more, and answer whoever waits."""
+        self._ended = True
+        self._kernel.abort(self._last_word)
+        self._pipeline.abandon()
 
     async def _watch_ownership(self, owner: Owner) -> None:
         while owner.still_mine():  # noqa: ASYNC110  another process sets no event of ours
@@ -239,6 +249,7 @@ class Runtime:
     async def _running(self, owner: Owner, drain_seconds: float) -> AsyncIterator[None]:
         """Run the parts while the block runs, then drain; an error of the block leaves in no group."""
         error: BaseException | None = None
+        self._deliveries.recover()
         try:
             with self._stop:
                 async with trio.open_nursery() as nursery:
@@ -250,15 +261,24 @@ class Runtime:
                     except BaseException as raised:  # noqa: BLE001  re-raised below, outside the nursery
                         error = raised
                     if not isinstance(error, trio.Cancelled):
-                        with trio.move_on_after(drain_seconds):
-                            await self._kernel.drain()
+                        try:
+                            with trio.move_on_after(drain_seconds):
+                                await self._kernel.drain()
+                        except trio.Cancelled as cancelled:  # the block's own error, if any, goes first
+                            error = error or cancelled
                     nursery.cancel_scope.cancel()
         finally:
-            self._kernel.abort(self._last_word)
+            self._end()
         if self._failure is not None:
             raise self._failure from error
         if error is not None:
             raise error
+
+
+def _last_outbox_number(store: Store) -> int:
+    """Return the highest number of a tell in the store: the wall clock may have gone back."""
+    last = next(store.scan(INDEXES, _rows.OUTBOX, reverse=True), None)
+    return 0 if last is None else int.from_bytes(last[0][len(_rows.OUTBOX) :])
 
 
 @asynccontextmanager
@@ -312,7 +332,11 @@ async def open_runtime(
             sync=options.durability == "power",
         )
         committer = committer if committer is not None else ThreadCommitter()
-        runtime = Runtime(kinds, by_kind, declared, store, committer, clock, options)
+        try:
+            runtime = Runtime(kinds, by_kind, declared, store, committer, clock, options)
+        except BaseException:
+            store.close()
+            raise
         try:
             async with runtime._running(owner, options.drain_seconds):  # noqa: SLF001  the two halves of one door
                 yield runtime

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import lmdb
+
 from greenroom.runtime._codec import PlainCodec, RecordCodec
 from greenroom.runtime._environment import (
     ACTORS as ACTORS,
@@ -236,7 +237,7 @@ class Store:
         return True
 
     def _has_room_after_turnover(self, work: Work) -> bool:
-        """Try a delete or reserve work once more: the pages that one commit frees can be used in the next but one."""
+        """Try a delete or reserve work again: what one commit frees can be used in the next but one."""
         if work.growth() and not work.reserve:
             return False
         return self._has_room([]) and self._has_room([work])

@@ -24,6 +24,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 import trio
+from mcp.shared.message import ServerMessageMetadata, SessionMessage
+from mcp_types import CLIENT_INFO_META_KEY, JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
+
 from greenroom.transports._frames import (
     INTERNAL_ERROR,
     INVALID_REQUEST,
@@ -38,8 +41,6 @@ from greenroom.transports._frames import (
     result_line,
 )
 from greenroom.transports._turns import Turn, Turns
-from mcp.shared.message import ServerMessageMetadata, SessionMessage
-from mcp_types import CLIENT_INFO_META_KEY, JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
 
 if TYPE_CHECKING:
     from types import TracebackType

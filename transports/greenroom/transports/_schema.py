@@ -1,7 +1,8 @@
 """JSON schemas of requests and replies, made small: a model pays for each character.
 
 msgspec's own schemas name every struct and refer to it; here each is written where it
-is used, and what a reader can tell without (titles, null defaults) is left out.
+is used, and what a reader can tell without (titles, null defaults) is left out, like
+the structs' docstrings, which speak to programmers.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ _REFERENCE = "#/$defs/"
 _NOISE = frozenset({"title", "examples"})
 _OUTPUT_NOISE = _NOISE | {"description", "default"}
 # In JSON schema's dialect `$` ends the text; in Python a newline may follow it. Few decoders know lookahead.
-_PYTHONS_END = r"(?!\n)"
+_PYTHONS_END = r"(?!\n)$"
 _SAYS_NOTHING: tuple[tuple[str, Any], ...] = (
     ("default", None),
     ("default", {}),
@@ -26,7 +27,11 @@ _SAYS_NOTHING: tuple[tuple[str, Any], ...] = (
 
 def input_schema(request: type[msgspec.Struct]) -> dict[str, Any]:
     """Return the schema of a tool's parameters."""
-    return _schema(request, _NOISE)
+    schema = _schema(request, _NOISE)
+    for field in schema["properties"].values():
+        if "enum" in field:  # some models' providers want the type said
+            field["type"] = ["string", "null"] if None in field["enum"] else "string"
+    return schema
 
 
 def output_schema(reply: Any) -> dict[str, Any]:
@@ -52,7 +57,6 @@ def _schema(type: Any, noise: frozenset[str]) -> dict[str, Any]:
     (root,), definitions = msgspec.json.schema_components([type], ref_template=_REFERENCE + "{name}")
     schema = _inlined(root, definitions, noise)
     assert isinstance(schema, dict), "a struct's schema is an object"
-    schema.pop("description", None)  # the struct's docstring speaks to programmers
     return schema
 
 
@@ -62,15 +66,14 @@ def _inlined(node: Any, definitions: dict[str, Any], noise: frozenset[str]) -> A
     if not isinstance(node, dict):
         return node
     if "$ref" in node:
-        target = definitions[node["$ref"].removeprefix(_REFERENCE)]
-        # The description of a struct is its docstring; that of the field stands beside the reference.
+        target = _without(definitions[node["$ref"].removeprefix(_REFERENCE)], {"description"})
         return _inlined({**target, **_without(node, {"$ref"})}, definitions, noise)
     slim: dict[str, Any] = {}
     for key, value in node.items():
         if key == "properties":
             slim[key] = {name: _inlined(field, definitions, noise) for name, field in value.items()}
         elif key == "pattern":
-            slim[key] = value.replace("$" + _PYTHONS_END, "$")
+            slim[key] = value.replace(_PYTHONS_END, "$")
         elif key not in noise and (key, value) not in _SAYS_NOTHING:
             slim[key] = _inlined(value, definitions, noise)
     return _with_null_folded(slim)

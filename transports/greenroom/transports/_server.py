@@ -16,9 +16,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 import trio
-from greenroom.runtime import StoreFailedError
-from greenroom.transports._connection import Call, Connection, Inbound, Limits, Outbound
-from greenroom.transports._tool_errors import overdue, tool_error
 from mcp.server.caching import CacheHint
 from mcp.server.lowlevel import Server
 from mcp.server.runner import serve_dual_era_loop
@@ -32,9 +29,14 @@ from mcp_types import (
     TextContent,
 )
 
+from greenroom.runtime import StoreFailedError
+from greenroom.transports._connection import Call, Connection, Inbound, Limits, Outbound
+from greenroom.transports._tool_errors import overdue, tool_error
+
 if TYPE_CHECKING:
-    from greenroom.transports._tools import Tool
     from mcp.server.context import ServerRequestContext
+
+    from greenroom.transports._tools import Tool
 
     Context = ServerRequestContext["_Served", Call]
 
@@ -56,7 +58,9 @@ _FAILURE = CallToolResult(content=[TextContent(text="")], is_error=True)
 class Door(Protocol):
     """Where requests go: an agent of the domain."""
 
-    async def ask(self, request: Any, *, on_accepted: Callable[[], None] | None = None) -> Any:
+    async def ask(
+        self, request: Any, *, checked: bool = False, on_accepted: Callable[[], None] | None = None
+    ) -> Any:
         """Return the reply to a request; call `on_accepted` once its place in the order is sure."""
 
 
@@ -193,7 +197,7 @@ class _Served:
         try:
             async with self._connection.room_for_answer(large=tool.large_answer):
                 request = tool.parse(call.frame.arguments)
-                reply = await self._door.ask(request, on_accepted=call.turn.leave)
+                reply = await self._door.ask(request, checked=True, on_accepted=call.turn.leave)
                 return msgspec.json.encode(reply), False
         except StoreFailedError as error:
             self.failed = error

@@ -168,7 +168,7 @@ class Settings:
         Setting(
             "how long the content of a message may be, in characters",
             "CHARS",
-            whole(1, 1_000_000, "characters"),
+            whole(1, 1 << 20, "characters"),
         ),
     ] = 10_000
     audit_days: Annotated[

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import trio
+
 from greenroom.transports._connection import Limits
 from greenroom.transports._server import REQUEST_TIMEOUT, McpServer
 from greenroom.transports._wire import claimed_wire, duplicate

@@ -9,6 +9,7 @@ import logging
 from typing import Any
 
 import msgspec
+
 from greenroom.runtime import (
     ActorSetAsideError,
     DeadlineExceededError,

@@ -11,22 +11,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import msgspec
-from greenroom.actors import (
-    AddMessage,
-    CreateSession,
-    DeleteMemory,
-    GetMemory,
-    GetMessages,
-    GetSession,
-    ListMemory,
-    ListSessions,
-    SearchBySender,
-    SearchByTimerange,
-    SearchContext,
-    SetMemory,
-    UpdateSession,
-    parse_request,
-)
+
+from greenroom.actors import REQUESTS, is_write, parse_request
 from greenroom.transports._schema import input_schema, output_schema, reply_type
 
 
@@ -37,8 +23,6 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
         name: The wire name.
         title: The name for people.
         description: When a model should take this tool, and what it gets.
-        request: The struct whose fields are the parameters.
-        reads: It changes nothing.
         overwrites: It may replace or remove what was there.
         repeatable: A second call with the same arguments changes nothing more.
         large_answer: Its answer may be large, so a connection runs few of them at once.
@@ -47,11 +31,14 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     title: str
     description: str
-    request: type[msgspec.Struct]
-    reads: bool = False
     overwrites: bool = False
     repeatable: bool = False
     large_answer: bool = False
+
+    @property
+    def request(self) -> type[Any]:
+        """The struct whose fields are the tool's parameters."""
+        return REQUESTS[self.name]
 
     def parse(self, arguments: bytes) -> Any:
         """Return the request in a call's arguments.
@@ -63,6 +50,7 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
 
     def listing(self) -> dict[str, Any]:
         """Return the tool's entry of ``tools/list``."""
+        reads = not is_write(self.request)
         return {
             "name": self.name,
             "title": self.title,
@@ -70,9 +58,9 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
             "inputSchema": input_schema(self.request),
             "outputSchema": output_schema(reply_type(self.request)),
             "annotations": {
-                "readOnlyHint": self.reads,
+                "readOnlyHint": reads,
                 "destructiveHint": self.overwrites,
-                "idempotentHint": self.reads or self.repeatable,
+                "idempotentHint": reads or self.repeatable,
                 "openWorldHint": False,
             },
         }
@@ -84,23 +72,19 @@ _ALL = (
         title="Create session",
         description="Open a shared session that other agents can join. Take this when new joint work begins; "
         "use list_sessions first if it may already exist.",
-        request=CreateSession,
     ),
     Tool(
         name="get_session",
         title="Get session",
         description="Look at one session: purpose, status, metadata, statistics and its newest messages. "
         "The quickest way to catch up.",
-        request=GetSession,
-        reads=True,
         large_answer=True,
     ),
     Tool(
         name="list_sessions",
         title="List sessions",
-        description="Find sessions when you have no session_id, latest activity first.",
-        request=ListSessions,
-        reads=True,
+        description="Find sessions when you have no session_id, latest activity first; "
+        "by status or project if you like.",
         large_answer=True,
     ),
     Tool(
@@ -108,7 +92,6 @@ _ALL = (
         title="Update session",
         description="Change a session's status, metadata or state, for example to complete or archive it. "
         "To say something in it, use add_message.",
-        request=UpdateSession,
         overwrites=True,
         repeatable=True,
         large_answer=True,
@@ -117,15 +100,12 @@ _ALL = (
         name="add_message",
         title="Add message",
         description="Write a message into a session, to the other agents or (private) to yourself.",
-        request=AddMessage,
     ),
     Tool(
         name="get_messages",
         title="Get messages",
         description="Read a session's messages in order, oldest first, page by page; "
         "with since_id only what is new. To find something, use search_context.",
-        request=GetMessages,
-        reads=True,
         large_answer=True,
     ),
     Tool(
@@ -133,55 +113,45 @@ _ALL = (
         title="Search session",
         description="Find messages in a session by what they say; tolerates typos and other word forms, "
         "best match first. By default the last 24 hours: recent_hours null searches everything.",
-        request=SearchContext,
-        reads=True,
         large_answer=True,
     ),
     Tool(
         name="search_by_sender",
         title="Search by sender",
         description="Read what one agent wrote in a session, newest first.",
-        request=SearchBySender,
-        reads=True,
         large_answer=True,
     ),
     Tool(
         name="search_by_timerange",
         title="Search by time",
         description="Read what was written in a session between two times, oldest first.",
-        request=SearchByTimerange,
-        reads=True,
         large_answer=True,
     ),
     Tool(
         name="set_memory",
         title="Set memory",
         description="Remember a JSON value under a key, for yourself alone: everywhere, "
-        "or in one session with session_id. Other agents never see it; to tell them, use add_message.",
-        request=SetMemory,
+        "or in one session with session_id; for good, or for expires_in seconds. "
+        "Other agents never see it; to tell them, use add_message.",
         overwrites=True,
     ),
     Tool(
         name="get_memory",
         title="Get memory",
-        description="Recall a value that you remembered with set_memory, by key and the same session_id.",
-        request=GetMemory,
-        reads=True,
+        description="Recall a value that you remembered with set_memory, by key and the same session_id. "
+        "Not sure of the key: list_memory.",
         large_answer=True,
     ),
     Tool(
         name="list_memory",
         title="List memory",
         description="List the keys that you remembered, without values, newest change first.",
-        request=ListMemory,
-        reads=True,
         large_answer=True,
     ),
     Tool(
         name="delete_memory",
         title="Delete memory",
         description="Forget a key for good; answers whether it existed.",
-        request=DeleteMemory,
         overwrites=True,
         repeatable=True,
     ),

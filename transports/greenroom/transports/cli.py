@@ -20,8 +20,7 @@ from greenroom.transports._settings import Settings, SettingsError, flag, resolv
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from greenroom.transports._output import complain, prepare, say
-from greenroom.transports._settings import Resolved, Setting
+    from greenroom.transports._settings import Resolved, Setting
 
 
 @dataclass(frozen=True)
@@ -62,6 +61,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The exit code of the process.
     """
     prepare()
+    if sys.platform not in {"linux", "darwin"}:
+        return complain(
+            "on this system", f"Linux and macOS are supported, {sys.platform} is not", _exits.FAILED
+        )
     chosen = _parser().parse_args(arguments)
     try:
         return _run(chosen, resolve(vars(chosen), os.environ))

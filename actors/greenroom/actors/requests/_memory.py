@@ -31,7 +31,7 @@ class GetMemory(Message[replies.MemoryRead], frozen=True, kw_only=True):
 
     key: types.MemoryKey
     session_id: types.SessionId | None = None
-    version: types.Version | None = None
+    version: types.OldVersion | None = None
 
 
 class ListMemory(Message[replies.MemoryList], frozen=True, kw_only=True):

@@ -4,7 +4,7 @@ from typing import Literal
 
 import msgspec
 
-from greenroom.actors._policy import Visibility, VisibilityFilter
+from greenroom.actors._policy import VisibilityFilter
 from greenroom.actors.requests import _replies as replies
 from greenroom.actors.requests import _types as types
 from greenroom.runtime import Message
@@ -18,7 +18,7 @@ class CreateSession(Message[replies.SessionCreated], frozen=True, kw_only=True):
     session_id: types.SessionId | None = None
     app_name: types.Name | None = None
     user_id: types.Name | None = None
-    project_id: types.Name | None = None
+    project_id: types.ProjectId | None = None
     initial_state: types.JsonObject = msgspec.field(default_factory=types.no_fields)
     idempotency_key: types.IdempotencyKey | None = None
 
@@ -34,8 +34,8 @@ class UpdateSession(Message[replies.SessionUpdated], frozen=True, kw_only=True):
 
     session_id: types.SessionId
     status: types.SessionStatus | None = None
-    metadata: types.JsonObject = msgspec.field(default_factory=types.no_fields)
-    state: types.JsonObject = msgspec.field(default_factory=types.no_fields)
+    metadata: types.Changes = msgspec.field(default_factory=types.no_fields)
+    state: types.Changes = msgspec.field(default_factory=types.no_fields)
     idempotency_key: types.IdempotencyKey | None = None
 
 
@@ -44,7 +44,7 @@ class AddMessage(Message[replies.MessageAdded], frozen=True, kw_only=True):
 
     session_id: types.SessionId
     content: types.Content
-    visibility: Visibility = "public"
+    visibility: types.SentVisibility = "public"
     message_type: types.MessageType = "agent_response"
     metadata: types.JsonObject = msgspec.field(default_factory=types.no_fields)
     parent_message_id: types.MessageId | None = None
@@ -59,7 +59,7 @@ class GetMessages(Message[replies.MessagePage], frozen=True, kw_only=True):
     cursor: types.Cursor | None = None
     offset: types.Offset | None = None
     visibility_filter: VisibilityFilter = "all"
-    since_id: types.MessageId | None = None
+    since_id: types.SinceId | None = None
 
 
 class SearchContext(Message[replies.SearchResults], frozen=True, kw_only=True):

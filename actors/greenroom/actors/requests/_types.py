@@ -8,13 +8,17 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
+from greenroom.actors._policy import Visibility
+
 MAX_MESSAGE_ID = (1 << 53) - 1
 
 # `$` also matches before a last newline in Python; the lookahead means the same in every dialect.
 SessionId = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.-]{1,128}(?!\n)$")]
 Purpose = Annotated[str, Meta(min_length=1, max_length=500)]
 Name = Annotated[str, Meta(min_length=1, max_length=128)]
-Content = Annotated[str, Meta(min_length=1, max_length=1_048_576)]
+Content = Annotated[
+    str, Meta(min_length=1, max_length=1_048_576, description="up to 10,000 characters unless configured")
+]
 MessageType = Annotated[str, Meta(min_length=1, max_length=50)]
 MessageId = Annotated[int, Meta(ge=0, le=MAX_MESSAGE_ID)]
 Sender = Annotated[str, Meta(min_length=1, max_length=100)]
@@ -37,13 +41,22 @@ Lifetime = Annotated[int, Meta(ge=1, le=31_536_000, description="seconds")]
 MemoryScope = Annotated[
     str, Meta(pattern=r"^[A-Za-z0-9_.-]{1,128}(?!\n)$", description="null = global, all = both")
 ]
-Version = Annotated[int, Meta(ge=1)]
 
 Json = msgspec.Raw
 """Any JSON value, kept as the bytes received."""
 
+SentVisibility = Annotated[Visibility, Meta(description="private: only you; agent_only: agents of your type")]
+SinceId = Annotated[int, Meta(ge=0, le=MAX_MESSAGE_ID, description="only messages after this one")]
+OldVersion = Annotated[int, Meta(ge=1, description="an older one; default newest")]
+ProjectId = Annotated[str, Meta(min_length=1, max_length=128, description="only its members see it")]
+
 JsonObject = Annotated[msgspec.Raw, Meta(extra_json_schema={"type": "object"})]
 """A JSON object kept as the bytes received."""
+
+Changes = Annotated[
+    msgspec.Raw, Meta(description="merged by top-level key", extra_json_schema={"type": "object"})
+]
+"""A `JsonObject` whose keys replace those that are there."""
 
 SessionStatus = Literal["created", "active", "paused", "terminated", "archived"]
 

@@ -5,18 +5,20 @@ from __future__ import annotations
 import unicodedata
 from typing import TYPE_CHECKING, NamedTuple
 
-from greenroom.actors.search._text import Token, spans, tokens
 from rapidfuzz import fuzz, process
 
+from greenroom.actors.search._text import Token, is_unspaced, spans, tokens
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
-LOOKED_AT = 32_768
-"""Characters of a long message in which single words are looked for (3 ms); a literal match is found anywhere."""
-
+# Characters in which single words are looked for (2 ms); the query as it stands is found anywhere.
+_LOOKED_AT = 12_000
+_LOOSE_WORDS = 32  # words of a query for which similar words are looked for
 _TYPO_CUTOFF = 75.0
 _JOINER = "\u200d"
 _LONGEST_CLUSTER = 32  # characters that are kept together at a cut; a longer pile of marks is cut
+_TRIES = 64  # occurrences among which one between word boundaries is looked for
 
 
 class Preview(NamedTuple):
@@ -41,7 +43,7 @@ def preview(content: str, query: str, width: int = 150) -> Preview:
     characters that has the most different words of the query. Bounded: a few milliseconds for a
     content of 1 MB.
     """
-    start, end = _literal(content, query) or _densest(content, query, width)
+    start, end = _match(content, query, width)
     end = min(end, start + width)
     if len(content) <= width:
         return Preview(content, start, end)
@@ -52,68 +54,86 @@ def preview(content: str, query: str, width: int = 150) -> Preview:
     return Preview(content[left:right], start - left, end - left)
 
 
-def _literal(content: str, query: str) -> tuple[int, int] | None:
-    """Return where the query stands in the content, preferably between word boundaries."""
+def _match(content: str, query: str, width: int) -> tuple[int, int]:
+    literal, alone = _literal(content, query)
+    if literal and alone:
+        return literal
+    dense = _densest(content, query, width)
+    if literal and not 0 < dense[1] - dense[0] <= width:
+        return literal
+    return dense
+
+
+def _literal(content: str, query: str) -> tuple[tuple[int, int] | None, bool]:
+    """Return where the query stands in the content, and whether it stands there between word boundaries."""
     wanted, given = query.strip().lower(), content.lower()
-    # A few letters get longer in lower case; then the offsets would be wrong.
+    # A few letters get longer in lower case; then the places would be wrong.
     if not wanted or len(given) != len(content):
-        return None
-    at = given.find(wanted)
-    first = at
-    for _ in range(_LONGEST_CLUSTER):
-        if at < 0 or _stands_alone(given, at, at + len(wanted)):
+        return None, False
+    first = at = given.find(wanted)
+    for _ in range(_TRIES):
+        if at < 0:
             break
+        end = at + len(wanted)
+        if not given[max(0, at - 1) : at].isalnum() and not given[end : end + 1].isalnum():
+            return (at, end), True
         at = given.find(wanted, at + 1)
-    found = at if at >= 0 and _stands_alone(given, at, at + len(wanted)) else -1
-    if found < 0 and len(tokens(query)) > 1:
-        found = first
-    return None if found < 0 else (found, found + len(wanted))
-
-
-def _stands_alone(text: str, start: int, end: int) -> bool:
-    return not text[max(0, start - 1) : start].isalnum() and not text[end : end + 1].isalnum()
+    return ((first, first + len(wanted)), False) if first >= 0 else (None, False)
 
 
 def _densest(content: str, query: str, width: int) -> tuple[int, int]:
     """Return the stretch of ``content`` that has the most of the query's words, (0, 0) if none."""
-    words = list(spans(content[:LOOKED_AT]))
-    meaning = _meanings([token for _, _, token in words], tokens(query))
-    places = [
-        (start, end, wanted)
-        for start, end, token in words
-        for wanted in {meaning[term] for term in _terms(token) if term in meaning}
-    ]
+    looked_at = content[:_LOOKED_AT]
+    words = list(spans(looked_at))
+    meaning = _meanings({word for _, _, word in words}, tokens(query))
+    places = sorted(
+        (*_place(looked_at, start, end, term), wanted)
+        for start, end, word in words
+        for term, wanted in meaning[word]
+    )
     best, worth = (0, 0), 0.0
-    first = 0
+    first, length = 0, 0
     inside: dict[str, int] = {}
     for start, end, wanted in places:
         inside[wanted] = inside.get(wanted, 0) + 1
-        while first < len(places) and end - places[first][0] > width and places[first][0] < start:
-            inside[places[first][2]] -= 1
+        length += len(wanted) if inside[wanted] == 1 else 0
+        while end - places[first][0] > width and places[first][0] < start:
+            gone = places[first][2]
+            inside[gone] -= 1
+            length -= len(gone) if not inside[gone] else 0
             first += 1
         # Longer words stand for rarer ones; between equals the tighter stretch wins.
-        value = sum(len(word) for word, count in inside.items() if count) - (end - places[first][0]) / (100 * width)
+        value = length - min(0.5, (end - places[first][0]) / (4 * width))
         if value > worth:
             best, worth = (places[first][0], end), value
     return best
 
 
-def _meanings(present: Sequence[Token], query: Sequence[Token]) -> dict[str, str]:
-    """Return, for terms of the content, the term of the query that each stands for."""
-    here = {term for token in present for term in _terms(token)}
-    wanted = {term for token in query for term in _terms(token)} or {token.piece for token in query}
-    meaning: dict[str, str] = {}
-    for term in sorted(wanted):
-        if term in here:
-            meaning[term] = term
-            continue
-        parts = [other for other in here if len(term) > 1 and term in other]
-        parts = parts or [
-            other for other, _, _ in process.extract(term, here, scorer=fuzz.ratio, score_cutoff=_TYPO_CUTOFF, limit=3)
-        ]
-        for other in parts:
+def _place(text: str, start: int, end: int, term: str) -> tuple[int, int]:
+    """Return where a term is in its word: the whole of it or, in a script without spaces, where it stands."""
+    at = text.find(term, start, end) if is_unspaced(term) else -1
+    return (start, end) if at < 0 else (at, at + len(term))
+
+
+def _meanings(words: Collection[str], query: Sequence[Token]) -> dict[str, list[tuple[str, str]]]:
+    """Return, for words of the content, their terms and the term of the query that each stands for."""
+    here = {word: {term for token in tokens(word) for term in _terms(token)} for word in words}
+    present = set().union(*here.values())
+    wanted = {term for token in query for term in (*token.terms, *token.parts)}
+    wanted = wanted or {token.piece for token in query}
+    meaning = {term: term for term in wanted & present}
+    spaced = [term for term in present if not is_unspaced(term)]
+    for term in sorted(wanted - present)[:_LOOSE_WORDS]:
+        longer = [other for other in spaced if len(term) > 1 and term in other]
+        for other in longer or _misspelt(term, spaced):
             meaning.setdefault(other, term)
-    return meaning
+    known = meaning.keys()
+    return {word: [(term, meaning[term]) for term in sorted(terms & known)] for word, terms in here.items()}
+
+
+def _misspelt(term: str, here: Collection[str]) -> list[str]:
+    found = process.extract(term, here, scorer=fuzz.ratio, score_cutoff=_TYPO_CUTOFF, limit=3)
+    return [other for other, _, _ in found]
 
 
 def _terms(token: Token) -> Iterator[str]:

@@ -13,9 +13,10 @@ The exponent is there because a short query asks for all of its words, while few
 messages hold half of a long question's (measured: the tenth best covers 0.9 / sqrt(terms)).
 
 - The query as a phrase (stems, in order) scores 100.
-- A message without any word of the query stays below 60, whatever its neighbours say.
 - A sender named in full in the query is one term of double weight: 1 for that
   sender's messages, 0.5 for messages that mention the name.
+- A message without any word of the query stays below 60, whatever its neighbours say. In a
+  query of up to three terms, the name of the message's sender is no such word.
 - A query without terms (stop words, symbols), or none of whose terms occur, is looked for as it stands.
 
 Equal scores: more coverage, then the shorter message (by powers of two), then the newer.
@@ -27,14 +28,19 @@ import heapq
 import math
 from dataclasses import dataclass
 from itertools import islice
+from operator import itemgetter
 from typing import TYPE_CHECKING, TypeVar
 
 from greenroom.actors.search._similar import similar
-from greenroom.actors.search._text import Token, tokens
+from greenroom.actors.search._text import Token, is_unspaced, tokens
 from greenroom.actors.search._view import STEP, View
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Generator, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
+
+    from greenroom.runtime import Slices
+
+    Group = tuple[float, set[int]]  # quality and ranks
 
 T = TypeVar("T")
 
@@ -46,6 +52,8 @@ _NEAR = (0.5, 0.4, 0.3, 0.2)
 _ANSWER = 0.8
 _NAME_WEIGHT = 2.0
 _MENTION = 0.5
+_SHORT = 3
+_LOOK = 250_000  # characters looked through for a phrase between two looks at the clock
 _PARTS = 0.9  # a compound identifier's parts, all there but not as that compound
 
 
@@ -65,7 +73,8 @@ class Query:
     def read(cls, text: str) -> Query:
         """Read a query as the caller typed it."""
         found = tokens(text)
-        return cls(phrase_key(found), tuple((term, token.parts) for token in found for term in token.terms))
+        terms = ((term, () if is_unspaced(term) else token.parts) for token in found for term in token.terms)
+        return cls(phrase_key(found), tuple(terms))
 
 
 def phrase_key(found: Sequence[Token]) -> str:
@@ -76,7 +85,14 @@ def phrase_key(found: Sequence[Token]) -> str:
 class Ranking:
     """One search over one view. Every generator here yields when ``pace`` says so."""
 
-    def __init__(self, view: View, query: Query, keys: Sequence[Sequence[str]], asking: bytearray, pace: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        view: View,
+        query: Query,
+        keys: Sequence[Sequence[str]],
+        asking: bytearray,
+        pace: Callable[[], bool],
+    ) -> None:
         """Prepare the ranking of ``view``.
 
         Args:
@@ -96,44 +112,50 @@ class Ranking:
         self._shared = [0] * len(view.rows)
         self._weight = 0.0
         self._terms = 0
+        self._shareable = 0
 
-    def best(self, threshold: float, limit: int) -> Generator[None, None, list[tuple[float, int]]]:
+    def best(self, threshold: float, limit: int) -> Slices[list[tuple[float, int]]]:
         """Return score and row of the ``limit`` best messages that reach ``threshold``, best first."""
-        rest = yield from self._named()
-        for term, parts in dict.fromkeys(rest):
+        rest = list(self._query.terms)
+        names = yield from self._names(rest)
+        distinct = dict.fromkeys(rest)
+        enough = not distinct or len(names) + len(distinct) > _SHORT
+        for groups, weight in names:
+            yield from self._credit(groups, weight, spread=False, shares=enough)
+        for term, parts in distinct:
             yield from self._term(term, parts)
-        if not any(self._shared):
-            found = yield from self._literal()
-        else:
-            found = yield from self._phrases()
+        found = yield from (self._phrases() if any(self._shared) else self._literal())
         return (yield from self._choose(found, threshold, limit))
 
-    def _named(self) -> Generator[None, None, list[tuple[str, tuple[str, ...]]]]:
-        """Credit the senders whose names are in the query; returns the query's other terms."""
-        rest = list(self._query.terms)
+    def _names(self, terms: list[tuple[str, tuple[str, ...]]]) -> Slices[list[tuple[Sequence[Group], float]]]:
+        """Take the senders' names out of ``terms``; returns who wrote or mentions each, and its weight."""
+        named: list[tuple[Sequence[Group], float]] = []
         for name in self._view.names():
-            at = _find(name, [term for term, _ in rest])
+            at = _find(name, [term for term, _ in terms])
             written = (yield from self._view.written_by(name, self._pace)) if at >= 0 else None
             if not written:
                 continue
-            del rest[at : at + len(name)]
+            while at >= 0:
+                del terms[at : at + len(name)]
+                at = _find(name, [term for term, _ in terms])
             mentions = yield from self._together(name)
-            weight = _NAME_WEIGHT * self._rarity(len(written))
-            yield from self._credit([(_MENTION, mentions), (1.0, written)], weight, spread=False)
-        return rest
+            named.append(([(_MENTION, mentions), (1.0, written)], _NAME_WEIGHT * self._rarity(len(written))))
+        return named
 
-    def _term(self, term: str, parts: tuple[str, ...]) -> Generator[None, None, None]:
+    def _term(self, term: str, parts: tuple[str, ...]) -> Slices[None]:
         """Credit the messages that hold the term or something like it."""
         exact = yield from self._view.ranks(term, self._pace)
-        groups = [(1.0, exact)]
+        groups: list[Group] = [(1.0, exact)]
         if parts:
             groups.append((_PARTS, (yield from self._together(parts))))
-        for quality, word in (yield from similar(self._view, term, known=bool(exact), slice_over=self._pace)):
+        for quality, word in (yield from similar(self._view, term, known=bool(exact), pace=self._pace)):
             groups.append((quality, (yield from self._view.ranks(word, self._pace))))
         weight = self._rarity(len(set().union(*(ranks for _, ranks in groups))))
-        yield from self._credit(groups, weight, spread=True)
+        if self._pace():
+            yield
+        yield from self._credit(groups, weight, spread=True, shares=True)
 
-    def _together(self, terms: Sequence[str]) -> Generator[None, None, set[int]]:
+    def _together(self, terms: Sequence[str]) -> Slices[set[int]]:
         """Return who holds all of ``terms``."""
         held: set[int] | None = None
         for term in terms:
@@ -144,50 +166,64 @@ class Ranking:
     def _rarity(self, holders: int) -> float:
         return math.log(1 + (len(self._view.rows) + 50) / (holders + 5))
 
-    def _credit(
-        self, groups: Sequence[tuple[float, set[int]]], weight: float, *, spread: bool
-    ) -> Generator[None, None, None]:
-        """Add one term of the query: groups of messages by quality, their neighbours too if ``spread``."""
+    def _credit(self, groups: Sequence[Group], weight: float, *, spread: bool, shares: bool) -> Slices[None]:
+        """Add one term of the query.
+
+        Args:
+            groups: Messages that hold it, by quality.
+            weight: The term's weight.
+            spread: Whether the neighbours of these messages say it too.
+            shares: Whether it is enough to share this term with the query.
+        """
         self._weight += weight
         self._terms += 1
-        rows, asking = self._view.rows, self._asking
-        writes: list[tuple[float, int, list[int]]] = []  # quality, shift, ranks
-        own: set[int] = set()
-        for quality, group in groups:
-            own |= group
-            ranks = list(group)
-            writes.append((quality, 0, ranks))
-            if spread:
-                for distance, share in enumerate(_NEAR, 1):
-                    writes += [(quality * share, -distance, ranks), (quality * share, distance, ranks)]
-                answered = [rank for rank in ranks if asking[rows[rank]]]
-                writes.append((quality * _ANSWER, -1, answered))
-        # Written by ascending quality, the last value of a message is its best.
-        best: dict[int, float] = {}
-        for quality, shift, ranks in sorted(writes, key=_quality):
-            for start in range(0, len(ranks), STEP):
-                best.update(dict.fromkeys([rank + shift for rank in ranks[start : start + STEP]], quality))
-                if self._pace():
-                    yield
         gained, shared = self._gained, self._shared
+        best = yield from self._qualities(groups, spread=spread)
         for step in _steps(best.items()):
             for rank, quality in step:
                 gained[rank] += weight * quality
             if self._pace():
                 yield
-        for ranks in _steps(own):
+        if not shares:
+            return
+        self._shareable += 1
+        for ranks in _steps(set().union(*(ranks for _, ranks in groups))):
             for rank in ranks:
                 shared[rank] += 1
             if self._pace():
                 yield
 
-    def _phrases(self) -> Generator[None, None, dict[int, float]]:
+    def _qualities(self, groups: Sequence[Group], *, spread: bool) -> Slices[dict[int, float]]:
+        """Return how well each message says a term, given who holds it how well."""
+        writes = [(quality, 0, list(ranks)) for quality, ranks in groups]
+        if spread:
+            writes += [write for group in writes for write in self._echoes(group[0], group[2])]
+        if self._pace():
+            yield
+        # Written by ascending quality, the last value of a message is its best.
+        best: dict[int, float] = {}
+        for quality, shift, ranks in sorted(writes, key=itemgetter(0)):
+            for start in range(0, len(ranks), STEP):
+                best.update(dict.fromkeys([rank + shift for rank in ranks[start : start + STEP]], quality))
+                if self._pace():
+                    yield
+        return best
+
+    def _echoes(self, quality: float, ranks: list[int]) -> Iterator[tuple[float, int, list[int]]]:
+        """Yield quality and distance at which the neighbours of ``ranks`` say a term too."""
+        for distance, share in enumerate(_NEAR, 1):
+            yield quality * share, distance, ranks
+            yield quality * share, -distance, ranks
+        rows, asking = self._view.rows, self._asking
+        yield quality * _ANSWER, -1, [rank for rank in ranks if asking[rows[rank]]]
+
+    def _phrases(self) -> Slices[dict[int, float]]:
         """Return the messages that hold the query as a phrase, among those that hold all of its terms."""
-        shared, terms = self._shared, self._terms
-        ranks = [rank for rank, count in enumerate(shared) if count == terms]
+        all_of_it = self._shareable
+        ranks = [rank for rank, count in enumerate(self._shared) if count == all_of_it]
         return (yield from self._holding(f" {self._query.phrase} ", ranks, PHRASE))
 
-    def _literal(self) -> Generator[None, None, dict[int, float]]:
+    def _literal(self) -> Slices[dict[int, float]]:
         """Return the messages that hold the query as it stands, or failing that inside their words."""
         phrase = self._query.phrase
         if not phrase:
@@ -196,7 +232,7 @@ class Ranking:
         found = yield from self._holding(f" {phrase} ", ranks, PHRASE)
         return found or (yield from self._holding(phrase, ranks, _INSIDE_WORD))
 
-    def _holding(self, phrase: str, ranks: Sequence[int], score: float) -> Generator[None, None, dict[int, float]]:
+    def _holding(self, phrase: str, ranks: Sequence[int], score: float) -> Slices[dict[int, float]]:
         rows = self._view.rows
         found: dict[int, float] = {}
         looked = 0
@@ -214,7 +250,7 @@ class Ranking:
 
     def _choose(
         self, found: dict[int, float], threshold: float, limit: int
-    ) -> Generator[None, None, list[tuple[float, int]]]:
+    ) -> Slices[list[tuple[float, int]]]:
         """Score the messages and return score and row of the best."""
         exponent = 1 / max(1.0, 0.75 * math.log2(max(1, self._terms)))
         gained, shared, rows = self._gained, self._shared, self._view.rows
@@ -237,14 +273,6 @@ class Ranking:
             if self._pace():
                 yield
         return [(score, rows[-rank]) for score, _, _, rank in best]
-
-
-_LOOK = 1_000_000
-"""Characters that are looked through for a phrase between two looks at the clock."""
-
-
-def _quality(write: tuple[float, int, list[int]]) -> float:
-    return write[0]
 
 
 def _find(part: Sequence[str], whole: Sequence[str]) -> int:

@@ -12,13 +12,15 @@ from bisect import bisect_left
 from collections import deque
 from typing import TYPE_CHECKING
 
+from greenroom.actors.search._text import is_unspaced
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 BLOCK = 1024
 """Terms that are looked through without a pause (0.05 ms by rapidfuzz)."""
 
-_TERM_BYTES = 130  # a dictionary entry, a slot of the vocabulary and a string's header
+_TERM_BYTES = 110  # a dictionary entry, a slot of the vocabulary and a string's header
 _ROWS_BYTES = 80  # an array's header
 _ORDER_BYTES = 40  # a slot of a deque and its integer
 
@@ -40,7 +42,9 @@ class Field:
             known = rows.get(term)
             if known is None:
                 rows[term] = row
-                self._learn(term)
+                self.resident_bytes += _TERM_BYTES + len(term)
+                if not is_unspaced(term):
+                    self._learn(term)
             elif isinstance(known, int):
                 rows[term] = array("I", (known, row))
                 self.resident_bytes += _ROWS_BYTES
@@ -71,10 +75,10 @@ class Field:
         return [term for term in terms if part in term] if part in joined else []
 
     def _learn(self, term: str) -> None:
+        """Take a term into the vocabulary, the terms that may be misspelt or named in part."""
         if not self._blocks or len(self._blocks[-1]) == BLOCK:
             self._blocks.append([])
         self._blocks[-1].append(term)
-        self.resident_bytes += _TERM_BYTES + len(term)
 
 
 class Shelf:
@@ -110,4 +114,6 @@ class Shelf:
     def resident_bytes(self) -> int:
         """Return an estimate of the memory that the shelf holds."""
         authors = sum(sys.getsizeof(rows) for rows in self.authors.values())
-        return self.text.resident_bytes + self.metadata.resident_bytes + authors + _ORDER_BYTES * len(self.order)
+        return (
+            self.text.resident_bytes + self.metadata.resident_bytes + authors + _ORDER_BYTES * len(self.order)
+        )

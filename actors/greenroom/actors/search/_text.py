@@ -21,20 +21,21 @@ import unicodedata
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-import Stemmer
+import Stemmer  # type: ignore[import-not-found]  # PyStemmer has no type information
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-STOP_WORDS = frozenset(
-    """a about after again all also am an and any are aren as at be because been before being both but by can
-    could couldn d did didn do does doesn doing don dont down each else few for from further had hadn has
-    hasn have haven having he her here hers him his how i if in into is isn it its itself just let ll m me
-    more most mustn my no nor not of off on once only or other our ours out over own re s same shan she
-    should shouldn so some such t than that the their theirs them then there these they this those through
-    to too under until up us ve very was wasn we were weren what when where which while who whom whose why
-    will with won would wouldn you your yours""".split()
-)
+_COMMON = """
+a about after again all also am an and any are aren as at be because been before being both but by can
+could couldn d did didn do does doesn doing don dont down each else few for from further had hadn has hasn
+have haven having he her here hers him his how i if in into is isn it its itself just let ll m me more most
+mustn my no nor not of off on once only or other our ours out over own re s same shan she should shouldn so
+some such t than that the their theirs them then there these they this those through to too under until up
+us ve very was wasn we were weren what when where which while who whom whose why will with won would
+wouldn you your yours
+"""
+STOP_WORDS = frozenset(_COMMON.split())
 MAX_TERM = 64
 """Characters of a word that tell it apart in the postings; the phrase key keeps the whole word."""
 
@@ -45,8 +46,9 @@ _MIN_STEM = 3
 _SIGNS = "".join(
     chr(code) for code in range(0x0300, 0x1D00) if unicodedata.category(chr(code)).startswith("M")
 )
-_EMOJI = "\u203c\u2049\u2122\u2139\u2190-\u21ff\u2300-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff"
-_TOKEN = re.compile(rf"[\w{_SIGNS}]+|[{_EMOJI}]|[#+$%]|[^\w\s{_SIGNS}{_EMOJI}]{{2,}}")
+_EMOJI_RANGES = "\u203c\u2049\u2122\u2139\u2190-\u21ff\u2300-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff"
+_TOKEN = re.compile(rf"[\w{_SIGNS}]+|[{_EMOJI_RANGES}]|[#+$%]|[^\w\s{_SIGNS}{_EMOJI_RANGES}]{{2,}}")
+_EMOJI = re.compile(f"[{_EMOJI_RANGES}]")
 _ASCII_TOKEN = re.compile(r"\w+|[^\w\s]{2,}|[#+$%]")
 _INVISIBLE = re.compile(
     "[\xad\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufe00-\ufe0f\ufeff\U0001f3fb-\U0001f3ff]"
@@ -77,7 +79,8 @@ class Token(NamedTuple):
     Attributes:
         piece: What stands for it in a phrase key; "" for nothing.
         terms: Its independent terms; empty for stop words and symbols.
-        parts: The parts of a compound identifier, whose one term is the whole.
+        parts: What a text with this token is posted under besides: the parts of a compound identifier,
+            the single characters of a script without spaces.
     """
 
     piece: str
@@ -90,10 +93,9 @@ def is_unspaced(text: str) -> bool:
     return _UNSPACED.fullmatch(text) is not None
 
 
-def spans(text: str) -> Iterator[tuple[int, int, Token]]:
-    """Yield start, end and token, in order; invisible characters are left where they are."""
-    for found in _TOKEN.finditer(text):
-        yield found.start(), found.end(), _token(_INVISIBLE.sub("", found[0]))
+def spans(text: str) -> Iterator[tuple[int, int, str]]:
+    """Yield start, end and spelling of the tokens in order."""
+    return ((found.start(), found.end(), found[0]) for found in _TOKEN.finditer(text))
 
 
 def tokens(text: str) -> list[Token]:
@@ -133,12 +135,14 @@ def _analyse(word: str) -> Token:
     first = folded[:1]
     if not (first.isalnum() or first == "_"):
         # An emoji is a term; other symbols live in the phrase key only.
-        return Token(folded, (folded,) if len(folded) == 1 and _TOKEN.match(folded) and ord(first) > 0x7F else ())
+        return Token(folded, (folded,) if _EMOJI.fullmatch(folded) else ())
     bare = folded.replace("_", "")
     if not bare or folded in STOP_WORDS:
         return Token(folded, ())
     if _UNSPACED.search(folded):
         return _analyse_unspaced(folded)
+    if folded.isdigit():
+        return Token(folded, (folded.lstrip("0")[:MAX_TERM] or "0",))  # 08 is the month 8
     parts = _parts(word, folded)
     if not parts:
         return Token(_stemmed(bare), (_stemmed(bare)[:MAX_TERM],))
@@ -153,14 +157,16 @@ _cached_token = lru_cache(maxsize=16_384)(_analyse)
 def _analyse_unspaced(folded: str) -> Token:
     terms: list[str] = []
     pieces: list[str] = []
+    characters: list[str] = []
     for run in _SCRIPT_RUN.findall(folded):
         if is_unspaced(run):
             pieces.extend(run)
-            terms.extend([run] if len(run) == 1 else [run[i : i + 2] for i in range(len(run) - 1)])
+            terms.extend([run[i : i + 2] for i in range(max(1, len(run) - 1))])
+            characters.extend(run)
         else:
             pieces.append(_stemmed(run))
             terms.append(_stemmed(run)[:MAX_TERM])
-    return Token(" ".join(pieces), tuple(terms))
+    return Token(" ".join(pieces), tuple(terms), tuple(characters))
 
 
 def _parts(word: str, folded: str) -> tuple[str, ...]:
@@ -181,4 +187,5 @@ def _fold(word: str) -> str:
 
 
 def _stemmed(word: str) -> str:
-    return _stem.stemWord(word) if _MIN_STEM <= len(word) <= _MAX_STEM else word
+    stem: str = _stem.stemWord(word) if _MIN_STEM <= len(word) <= _MAX_STEM else word
+    return stem

@@ -12,9 +12,10 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from greenroom.actors.search._shelf import Field, Shelf
+    from greenroom.runtime import Slices
 
 STEP = 1024
 """Elements of a plain loop between two looks at the clock (0.1 to 0.5 ms)."""
@@ -23,7 +24,9 @@ STEP = 1024
 class View:
     """The searched messages. A message's *rank* is its place in time, 0 being the newest."""
 
-    def __init__(self, shelves: Sequence[Shelf], *, metadata: bool, ids: Sequence[int], oldest_id: int) -> None:
+    def __init__(
+        self, shelves: Sequence[Shelf], *, metadata: bool, ids: Sequence[int], oldest_id: int
+    ) -> None:
         """Make an empty view; `fill` finds its messages."""
         self._shelves = shelves
         self._ids = ids
@@ -35,7 +38,7 @@ class View:
         if metadata:
             self.fields += [shelf.metadata for shelf in shelves]
 
-    def fill(self, slice_over: Callable[[], bool]) -> Generator[None, None, None]:
+    def fill(self, slice_over: Callable[[], bool]) -> Slices[None]:
         """Find the messages of the window; yields when ``slice_over`` says so."""
         rank = self._rank = [-1] * len(self._ids)
         waiting = [reversed(shelf.order) for shelf in self._shelves]
@@ -60,7 +63,7 @@ class View:
             if slice_over():
                 yield
 
-    def ranks(self, term: str, slice_over: Callable[[], bool]) -> Generator[None, None, set[int]]:
+    def ranks(self, term: str, slice_over: Callable[[], bool]) -> Slices[set[int]]:
         """Return the ranks of the messages that hold ``term``; yields when ``slice_over`` says so."""
         found: set[int] = set()
         for field in self.fields:
@@ -77,14 +80,14 @@ class View:
         names = {name for shelf in self._shelves for name in shelf.authors if name}
         return sorted(names, key=lambda name: (-len(name), name))
 
-    def written_by(self, name: tuple[str, ...], slice_over: Callable[[], bool]) -> Generator[None, None, set[int]]:
+    def written_by(self, name: tuple[str, ...], slice_over: Callable[[], bool]) -> Slices[set[int]]:
         """Return the ranks of one sender's messages; yields when ``slice_over`` says so."""
         found: set[int] = set()
         for shelf in self._shelves:
             found |= yield from self._seen(shelf.authors.get(name, ()), slice_over)
         return found
 
-    def _seen(self, rows: Sequence[int], slice_over: Callable[[], bool]) -> Generator[None, None, set[int]]:
+    def _seen(self, rows: Sequence[int], slice_over: Callable[[], bool]) -> Slices[set[int]]:
         rank = self._rank
         found: set[int] = set()
         for start in range(0, len(rows), STEP):

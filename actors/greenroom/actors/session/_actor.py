@@ -171,9 +171,7 @@ class SessionActor(Actor):
         if header.status in CLOSED:
             raise _refusals.session_closed(request.session_id, header.status)
         self._check_content(request.content)
-        parent = request.parent_message_id
-        if parent is not None and _log.find(context, _policy.shelves(principal), parent) is None:
-            raise _refusals.parent_not_found(parent)
+        parent = self._parent(request.parent_message_id, context)
         now = context.now
         message_id, self._ahead = _ids.next_stamp(self._tallies.last_id, self._ahead, now, context.random)
         shelf = _policy.shelf_of(principal, request.visibility)
@@ -246,6 +244,19 @@ class SessionActor(Actor):
         if header is None or not _policy.may_see_session(context.principal, header.project_id):
             raise _refusals.session_not_found(context.address.key)
         return header
+
+    def _parent(self, message_id: int | None, context: Context) -> tuple[int, str] | None:
+        """Return the id and the audience of the message that is answered.
+
+        Raises:
+            Refusal: ``PARENT_MESSAGE_NOT_FOUND``, whether it does not exist or is not for the caller.
+        """
+        if message_id is None:
+            return None
+        parent = _log.find(context, _policy.shelves(context.principal), message_id)
+        if parent is None:
+            raise _refusals.parent_not_found(message_id)
+        return message_id, parent.shelf.audience
 
     def _check_content(self, content: str) -> None:
         if len(content) > self.content_limit:

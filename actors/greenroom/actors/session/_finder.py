@@ -39,7 +39,7 @@ class Finder:
             self._index = SearchIndex()
             self._lanes = Lanes(self._index)
         shelves = _policy.shelves(context.principal, request.search_scope)
-        since = 0 if request.recent_hours is None else max(0, context.now - int(request.recent_hours * HOUR))
+        since = _since(request.recent_hours, context.now)
         window = yield from self._lanes.window(
             context,
             shelves,
@@ -71,7 +71,7 @@ class Finder:
                 shown = preview(entry.message.content, request.query)
                 hits.append(
                     replies.SearchHit(
-                        message=view(entry),
+                        message=view(entry, context.principal),
                         score=round(match.score, 2),
                         match_preview=shown.text,
                         match_start=shown.start,
@@ -91,6 +91,11 @@ class Finder:
             truncated=window.scanned < tallies.count(shelves) or len(hits) < len(matches),
             performance_note=f"RapidFuzz enabled: {window.scanned} messages scanned on prepared text",
         )
+
+
+def _since(hours: float | None, now: int) -> int:
+    """Return where the last ``hours`` begin, in microseconds since 1970."""
+    return 0 if hours is None or hours * HOUR >= now else now - int(hours * HOUR)
 
 
 def relevance(score: float) -> replies.Relevance:

@@ -2,10 +2,10 @@
 
 An id is 47 bits of time, in units of 16 microseconds since 2020, and 6 random bits.
 A hidden message between two visible ones leaves no trace in them: each id comes from
-the clock, not from the id before it. Only when the clock has not moved on since the last id
-(it stands still, or jumped back) must the next one be built on the last. Then the ids run
-ahead of the clock from there on, by a constant that one heavy-tailed random step adds to:
-a gap of any size can be a single step, so it proves nothing.
+the clock, not from the id before it. Only when the clock has not passed the last id (it
+stands still, or jumped back) must the next one be built on the last, by a random step so
+heavy-tailed that any gap can be a single one. From there the ids run ahead of the clock by
+a constant, on their own again, until the clock has passed them.
 
 When a clock jumps decades ahead the ids leave time behind at `LAST_UNIT` and go on by such
 steps through the remaining eighth of the 53 bits.
@@ -35,10 +35,12 @@ class Stamp(NamedTuple):
 def next_stamp(last_id: int, ahead: int, now: int, random: random.Random) -> Stamp:
     """Return an id above ``last_id`` for a message at ``now`` (microseconds since 1970)."""
     clock = _units(now)
-    unit, last_unit = clock + ahead, last_id >> RANDOM_BITS
-    if unit <= last_unit:
-        unit = last_unit + _step(random)
-        ahead = unit - clock
+    last_unit = last_id >> RANDOM_BITS
+    if clock > last_unit:
+        ahead = 0
+    elif clock + ahead <= last_unit:
+        ahead = last_unit + _step(random) - clock
+    unit = clock + ahead
     if unit >= LAST_UNIT:
         return Stamp(max(last_id, LAST_UNIT << RANDOM_BITS) + _step(random), ahead)
     return Stamp(unit << RANDOM_BITS | random.getrandbits(RANDOM_BITS), ahead)

@@ -44,7 +44,7 @@ def newest(context: Context, session_id: str, shelves: Sequence[Shelf]) -> Slice
     entries = _log.walk(context, shelves, reverse=True)
     page, has_more = yield from _log.take(context, entries, NEWEST_MESSAGES)
     cursor = _next_cursor(page[-1], _BACKWARD, _binding(session_id, "all")) if has_more else None
-    return Newest([view(entry) for entry in reversed(page)], cursor)
+    return Newest([view(entry, context.principal) for entry in reversed(page)], cursor)
 
 
 def page(request: requests.GetMessages, context: Context, tallies: Tallies) -> Slices[replies.MessagePage]:
@@ -79,7 +79,10 @@ def page(request: requests.GetMessages, context: Context, tallies: Tallies) -> S
     if request.since_id is not None:
         total = (yield from _log.count(context, shelves, first)) if first <= tallies.newest(shelves) else 0
     return replies.MessagePage(
-        messages=[view(entry) for entry in found], count=len(found), total=total, next_cursor=next_cursor
+        messages=[view(entry, context.principal) for entry in found],
+        count=len(found),
+        total=total,
+        next_cursor=next_cursor,
     )
 
 
@@ -96,7 +99,7 @@ def by_sender(
             context, entries, request.limit, lambda entry: entry.message.sender == request.sender, there
         )
     return replies.SenderMessages(
-        messages=[view(entry) for entry in found],
+        messages=[view(entry, context.principal) for entry in found],
         sender=request.sender,
         count=len(found),
         truncated=len(found) < there,
@@ -124,7 +127,7 @@ def by_timerange(
         context, entries, request.limit, lambda entry: start <= entry.message.timestamp <= end
     )
     return replies.TimeRangeMessages(
-        messages=[view(entry) for entry in found],
+        messages=[view(entry, context.principal) for entry in found],
         timerange=replies.TimeRange(start=request.start_time, end=request.end_time),
         count=len(found),
         truncated=has_more,

@@ -12,14 +12,17 @@ from __future__ import annotations
 
 import functools
 from hashlib import blake2b
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from greenroom.actors._policy import Shelf, Visibility
+from greenroom.actors._policy import PUBLIC, Shelf, Visibility, may_see_message
 from greenroom.actors._times import to_datetime
 from greenroom.actors.requests import _replies as replies
 from greenroom.actors.requests import _types as types
+
+if TYPE_CHECKING:
+    from greenroom.actors._principal import Principal
 
 HEADER = b"h"
 METADATA = b"d"
@@ -50,12 +53,15 @@ class Header(msgspec.Struct, frozen=True, array_like=True):
 
 
 class StoredMessage(msgspec.Struct, frozen=True, array_like=True):
-    """A message; its id, audience and visibility are its key's. ``metadata`` is JSON as received."""
+    """A message; its id, audience and visibility are its key's. ``metadata`` is JSON as received.
+
+    ``parent`` comes with its audience, since not everyone who sees an answer sees what it answers.
+    """
 
     sender: str
     timestamp: int
     message_type: str
-    parent: int | None
+    parent: tuple[int, str] | None
     metadata: bytes
     content: str
 
@@ -99,9 +105,10 @@ def tally_key(shelf: Shelf, sender: str) -> bytes:
     return TALLIES + shelf_prefix(shelf) + blake2b(sender.encode(), digest_size=16).digest()
 
 
-def view(entry: Entry) -> replies.MessageView:
-    """Return a message as its readers get it."""
+def view(entry: Entry, reader: Principal) -> replies.MessageView:
+    """Return a message as ``reader`` gets it; a parent hidden from it is left out."""
     message_id, shelf, message = entry
+    parent, audience = message.parent or (None, PUBLIC)
     return replies.MessageView(
         message_id=message_id,
         id=message_id,
@@ -111,5 +118,5 @@ def view(entry: Entry) -> replies.MessageView:
         visibility=shelf.visibility,
         message_type=message.message_type,
         metadata=msgspec.Raw(message.metadata),
-        parent_message_id=message.parent,
+        parent_message_id=parent if may_see_message(reader, audience) else None,
     )

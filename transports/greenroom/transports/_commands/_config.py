@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import sys
 from typing import TYPE_CHECKING, Any
 
 from greenroom.transports import _exits
+from greenroom.transports._output import say
 from greenroom.transports._settings import table
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def config(resolved: Resolved, *, as_json: bool) -> int:
     """Prints every setting; a value that is spelled as `greenroom` reads it, or a dash for none."""
-    sys.stdout.write((_json(resolved) if as_json else _table(resolved)) + "\n")
+    say(_json(resolved) if as_json else _table(resolved))
     return _exits.OK
 
 

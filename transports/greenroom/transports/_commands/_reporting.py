@@ -8,6 +8,7 @@ import traceback
 from typing import TYPE_CHECKING
 
 from greenroom.transports import _exits
+from greenroom.transports._output import complain
 from greenroom.transports._verdicts import judge
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def reported(command: str, action: Callable[[], int]) -> int:
         if verdict is None or logging.getLogger().isEnabledFor(logging.DEBUG):
             traceback.print_exception(error)
         code, sentence = verdict or (_exits.INTERNAL, f"internal fault: {type(error).__name__}: {error}")
-        return _exits.complain(command, sentence, code)
+        return complain(command, sentence, code)
 
 
 def _leaves(error: BaseException) -> list[BaseException]:

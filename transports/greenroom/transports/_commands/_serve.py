@@ -22,6 +22,7 @@ from greenroom.transports import _exits
 from greenroom.transports._commands._options import runtime_options
 from greenroom.transports._commands._reporting import reported, start_logging
 from greenroom.transports._control import serve_control
+from greenroom.transports._output import complain, remark
 from greenroom.transports._settings import flag, near, table, variable
 from greenroom.transports._stdio import serve_stdio
 from greenroom.transports._tools import TOOLS
@@ -37,9 +38,7 @@ def serve(resolved: Resolved) -> int:
     start_logging(resolved.settings.log_level)
     for name, stream in (("input", sys.stdin), ("output", sys.stdout)):
         if stream is None:  # started with the descriptor closed; the next file opened would be taken for it
-            return _exits.complain(
-                "serve", f"standard {name} is closed, and MCP is spoken over it", _exits.FAILED
-            )
+            return complain("serve", f"standard {name} is closed, and MCP is spoken over it", _exits.FAILED)
     for stranger in resolved.strangers:
         logger.warning("%s is not a setting%s", stranger, near(stranger, map(variable, table())))
     if resolved.settings.durability == "process":
@@ -51,7 +50,12 @@ async def _serve(resolved: Resolved) -> int:
     settings = resolved.settings
     stop = trio.Event()
     async with (
-        open_greenroom(settings.data, options=runtime_options(settings)) as runtime,
+        open_greenroom(
+            settings.data,
+            content_limit=settings.content_limit,
+            audit_days=settings.audit_days,
+            options=runtime_options(settings),
+        ) as runtime,
         trio.open_nursery() as nursery,
     ):
 
@@ -95,10 +99,10 @@ async def _stop_on_signal(
 def _explain(resolved: Resolved) -> None:
     """Says what a server without a client waits for: somebody typed the command to see what happens."""
     configuration = json.dumps(_client_configuration(resolved), indent=2)
-    sys.stderr.write(
+    remark(
         f"Greenroom keeps its data in {resolved.settings.data}\n"
         "and waits for an MCP client on standard input. A client starts the server itself; its\n"
-        f"configuration for a server like this one, which Ctrl-C ends:\n\n{configuration}\n\n"
+        f"configuration for a server like this one, which Ctrl-C ends:\n\n{configuration}\n"
     )
 
 

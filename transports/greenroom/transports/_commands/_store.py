@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from typing import TYPE_CHECKING, Any, Final
 
 from greenroom.transports import _exits
@@ -23,6 +22,7 @@ from greenroom.transports._door import (
     Verify,
     call,
 )
+from greenroom.transports._output import complain, say
 
 if TYPE_CHECKING:
     import argparse
@@ -40,7 +40,7 @@ def run(chosen: argparse.Namespace, resolved: Resolved) -> int:
         try:
             return _show(chosen, json.loads(call(resolved.settings.data, request, patience=patience)))
         except DoorError as error:
-            return _exits.complain(chosen.command, str(error), error.code)
+            return complain(chosen.command, str(error), error.code)
         except NobodyHomeError:
             pass
     # Imports trio, which takes longer than all that was done so far.
@@ -67,7 +67,7 @@ def _request(chosen: argparse.Namespace) -> Request | None:
 
 def _show(chosen: argparse.Namespace, result: dict[str, Any]) -> int:
     if result.get("readmitted") is False:
-        return _exits.complain(chosen.command, f"{chosen.kind} {chosen.key} was not set aside", _exits.FAILED)
+        return complain(chosen.command, f"{chosen.kind} {chosen.key} was not set aside", _exits.FAILED)
     text = json.dumps(result, indent=2) if chosen.json else TEXTS[chosen.command](result)
-    sys.stdout.write(text + "\n")
+    say(text)
     return _exits.OK

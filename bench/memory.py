@@ -1,0 +1,102 @@
+"""An agent's key-value memory: how long one caller waits, and how long a sweep of expired entries takes.
+
+A write is answered when it is on disk. The sweep is the memory's own timer: a clock
+that is two hours ahead when the store is opened again makes everything expire at once,
+and what is measured is the mean of the batches in which it goes.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from typing import TYPE_CHECKING
+
+import msgspec
+import trio
+
+from bench.harness import Figure, Plan, Report, Table, check, percentile
+from greenroom.actors import Agent, GetMemory, ListMemory, Principal, SetMemory, open_greenroom
+from greenroom.runtime import RuntimeOptions, SystemClock
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HOUR = 3_600
+OWNER = Principal(agent_id="rememberer")
+VALUE = msgspec.json.encode({"note": "remember the milk " * 40, "tags": ["shopping", "today"]})
+WRITERS = 64
+POLL_SECONDS = 0.001
+PATIENCE_SECONDS = 60
+
+
+class ClockAhead(SystemClock):
+    """The system's clock, two hours later."""
+
+    def now(self) -> int:
+        """Return the wall clock in microseconds since 1970 UTC, and two hours."""
+        return super().now() + 2 * HOUR * 1_000_000
+
+
+def run(plan: Plan) -> Report:
+    """Measure the waiting times."""
+    rows: list[list[str | int | float | None]] = []
+    figures = []
+    with plan.folder() as folder:
+        writes, reads = trio.run(_one_caller, folder, plan.size(1_000, 50))
+    for job, times in (("set_memory", writes), ("get_memory", reads)):
+        rows.append([job, len(times), statistics.median(times), percentile(times, 99), max(times)])
+        figures.append(Figure(what=f"{job}, median ms", value=statistics.median(times), most=10))
+    with plan.folder() as folder:
+        entries = plan.size(4_000, 400)
+        batches, batch, longest = trio.run(_sweep, folder, entries)
+    rows.append([f"sweep of {entries:,} entries, a batch", batches, batch, None, longest])
+    figures.append(Figure(what="sweep, ms a batch", value=batch, most=20))
+    columns = ["job", "times", "median ms", "99 % ms", "longest ms"]
+    table = Table(title="an agent's memory, in process, durability power", columns=columns, rows=rows)
+    return Report(tables=[table], figures=figures)
+
+
+async def _one_caller(folder: Path, times: int) -> tuple[list[float], list[float]]:
+    writes, reads = [], []
+    async with open_greenroom(folder) as runtime:
+        agent = Agent(runtime, OWNER)
+        for number in range(times):
+            began = time.perf_counter()
+            stored = await agent.ask(SetMemory(key=f"note-{number}", value=msgspec.Raw(VALUE)))
+            writes.append((time.perf_counter() - began) * 1e3)
+            check(stored.version == 1, f"note-{number} was there before")
+        for number in range(times):
+            began = time.perf_counter()
+            read = await agent.ask(GetMemory(key=f"note-{number}"))
+            reads.append((time.perf_counter() - began) * 1e3)
+            check(bytes(read.value) == VALUE, f"note-{number} is not what was stored")
+    return writes, reads
+
+
+async def _sweep(folder: Path, entries: int) -> tuple[int, float, float]:
+    """Return how many batches it took, their mean and the longest commit, in milliseconds."""
+    async with open_greenroom(folder, options=RuntimeOptions(durability="process")) as runtime:
+        agent = Agent(runtime, OWNER)
+        await agent.ask(SetMemory(key="kept", value=msgspec.Raw(VALUE)))
+        before = runtime.statistics().store.rows
+
+        async def write(start: int) -> None:
+            for number in range(start, entries, WRITERS):
+                value = msgspec.Raw(VALUE)
+                await agent.ask(SetMemory(key=f"expiring-{number}", value=value, expires_in=HOUR))
+
+        async with trio.open_nursery() as nursery:
+            for start in range(WRITERS):
+                nursery.start_soon(write, start)
+    async with open_greenroom(folder, clock=ClockAhead()) as runtime:
+        began = time.perf_counter()
+        # Of each entry only its record in the audit stays, and one for each batch.
+        while runtime.statistics().store.rows - before > entries * 1.1:
+            check(time.perf_counter() - began < PATIENCE_SECONDS, "expired entries stay on disk")
+            await trio.sleep(POLL_SECONDS)
+        elapsed = time.perf_counter() - began
+        found = runtime.statistics()
+        left = await Agent(runtime, OWNER).ask(ListMemory())
+        check([entry.key for entry in left.entries] == ["kept"], f"after the sweep there is {left.entries}")
+    batches = found.messages.timers_fired
+    return batches, elapsed / batches * 1e3, found.store.max_commit_seconds * 1e3

@@ -1,0 +1,145 @@
+"""The processes that `residency` starts: `fill` makes sessions, `touch` opens many of them again."""
+
+from __future__ import annotations
+
+import random
+import statistics
+import sys
+import time
+from functools import partial
+from pathlib import Path
+
+import msgspec
+import trio
+
+import greenroom.transports._commands._serve  # noqa: F401  a server has all of this loaded
+from bench.harness import check, percentile
+from greenroom.actors import Agent, CreateSession, GetSession, Principal, open_greenroom
+from greenroom.runtime import RuntimeOptions
+
+IN_FLIGHT = 512
+READERS = 64
+ONE_BY_ONE = 1_000
+SEED = 100
+AGENT = Principal(agent_id="maker")
+
+
+class Memory(msgspec.Struct, frozen=True):
+    """A process's resident memory in MB: its own, mapped files', and all."""
+
+    anonymous: float
+    file: float
+    all: float
+
+    def row(self) -> list[float]:
+        """Return the three."""
+        return [self.anonymous, self.file, self.all]
+
+
+class Filled(msgspec.Struct, frozen=True):
+    """What `fill` prints: sessions made a second, and the file's size."""
+
+    rate: float
+    file_bytes: int
+
+
+class Touched(msgspec.Struct, frozen=True):
+    """What `touch` prints."""
+
+    idle: Memory
+    after: Memory
+    median_ms: float
+    percentile_ms: float
+    rate: float
+    resident: int
+
+
+def memory_of(pid: int | str) -> Memory:
+    """Return what a process holds now."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    fields = dict(line.split(":", 1) for line in lines)
+    anonymous, file, all_ = (int(fields[name].split()[0]) / 1e3 for name in ("RssAnon", "RssFile", "VmRSS"))
+    return Memory(anonymous, file, all_)
+
+
+def session_of(number: int) -> str:
+    """Return the id of a session."""
+    return f"session-{number:07}"
+
+
+def purpose_of(number: int) -> str:
+    """Return the purpose of a session, by which an answer is known to be the right one's."""
+    return f"the purpose of session number {number}"
+
+
+def chosen(sessions: int, touches: int) -> list[int]:
+    """Return which sessions are touched, in which order: always the same, all over the store."""
+    return random.Random(SEED).sample(range(sessions), touches)
+
+
+async def fill(data: Path, sessions: int) -> Filled:
+    """Make sessions as a client would, many at a time."""
+    numbers = iter(range(sessions))
+    async with open_greenroom(data, options=RuntimeOptions(durability="process")) as runtime:
+        agent = Agent(runtime, AGENT)
+
+        async def make() -> None:
+            for number in numbers:
+                session_id = session_of(number)
+                made = await agent.ask(CreateSession(session_id=session_id, purpose=purpose_of(number)))
+                check(made.session_id == session_id, f"{made} answers the making of {session_id}")
+
+        began = time.perf_counter()
+        async with trio.open_nursery() as nursery:
+            for _ in range(IN_FLIGHT):
+                nursery.start_soon(make)
+        elapsed = time.perf_counter() - began
+        return Filled(sessions / elapsed, runtime.statistics().store.file_bytes)
+
+
+async def touch(data: Path, sessions: int, touches: int) -> Touched:
+    """Read sessions that are not in memory, and measure what that leaves there."""
+    order = chosen(sessions, touches)
+    one_by_one = min(ONE_BY_ONE, touches // 2)
+    times = []
+    async with open_greenroom(data) as runtime:
+        agent = Agent(runtime, AGENT)
+
+        async def read(number: int) -> None:
+            session_id = session_of(number)
+            answer = await agent.ask(GetSession(session_id=session_id))
+            check(
+                answer.session.purpose == purpose_of(number), f"{answer} answers the reading of {session_id}"
+            )
+
+        await read(0)
+        idle = memory_of("self")
+        for number in order[:one_by_one]:
+            began = time.perf_counter()
+            await read(number)
+            times.append((time.perf_counter() - began) * 1e3)
+        rest = iter(order[one_by_one:])
+
+        async def read_on() -> None:
+            for number in rest:
+                await read(number)
+
+        began = time.perf_counter()
+        async with trio.open_nursery() as nursery:
+            for _ in range(READERS):
+                nursery.start_soon(read_on)
+        rate = (touches - one_by_one) / (time.perf_counter() - began)
+        after = memory_of("self")
+        resident = runtime.statistics().actors.resident
+    return Touched(idle, after, statistics.median(times), percentile(times, 99), rate, resident)
+
+
+def main() -> None:
+    """Do what the command line says and print the result as JSON."""
+    verb, data, *numbers = sys.argv[1:]
+    do = partial(fill if verb == "fill" else touch, Path(data), *map(int, numbers))
+    sys.stdout.buffer.write(msgspec.json.encode(trio.run(do)))
+
+
+if __name__ == "__main__":
+    main()

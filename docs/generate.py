@@ -1,0 +1,407 @@
+"""Writes docs/reference/ from the code: `python docs/generate.py`, or `--check` to compare only.
+
+Three pages: the tools from their requests and replies, the settings from their table, and the public
+Python names from their sources. What is to be changed is the code, never the page.
+"""
+
+import argparse
+import ast
+import inspect
+import re
+import sys
+import types
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from greenroom.actors import is_write
+from greenroom.transports import _exits
+from greenroom.transports import _settings as settings
+from greenroom.transports._schema import reply_type
+from greenroom.transports._tool_errors import _PLAIN as PLAIN_ERRORS
+from greenroom.transports._tools import TOOLS, Tool
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+REFERENCE: Final = ROOT / "docs" / "reference"
+NOTICE: Final = "<!-- Written by docs/generate.py; change the code, not this page. -->\n\n"
+
+TOOLS_INTRODUCTION: Final = """\
+# Tools
+
+Times are UTC in RFC 3339 with `Z`, durations are seconds. Every success carries `success: true`.
+A tool that fails answers `isError: true` and, as JSON in `content[0].text`, `success: false`,
+`error` (a sentence), `code` (see [codes](#codes)) and `details`.
+
+A program asks the same requests in Python; the class is named with each tool.
+
+"""
+
+PLAIN: Final = {
+    bool: "boolean",
+    int: "integer",
+    float: "number",
+    str: "text",
+    datetime: "time",
+    msgspec.Raw: "any JSON",
+    type(None): "null",
+}
+
+
+def main() -> int:
+    """Write the pages, or with ``--check`` say which of them are not up to date."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="write nothing, and fail if a page would change")
+    check = parser.parse_args().check
+    pages = {"tools.md": tools_page(), "settings.md": settings_page(), "python.md": python_page()}
+    stale = []
+    for name, text in pages.items():
+        path = REFERENCE / name
+        if not path.exists() or path.read_text() != NOTICE + text:
+            stale.append(name)
+            if not check:
+                path.parent.mkdir(exist_ok=True)
+                path.write_text(NOTICE + text)
+    if check and stale:
+        print(f"{', '.join(stale)}: not up to date; run `python docs/generate.py`")
+        return 1
+    return 0
+
+
+def table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
+    """Return a Markdown table; a bar in a cell is escaped."""
+    lines = [head, tuple("---" for _ in head), *rows]
+    return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines)
+
+
+# -- tools ---------------------------------------------------------------------
+
+
+def tools_page() -> str:
+    """Return the page of the tools: parameters, replies, codes."""
+    objects: dict[str, type[msgspec.Struct]] = {}
+    parts = [TOOLS_INTRODUCTION, *(tool_section(tool, objects) for tool in TOOLS.values())]
+    parts.append("## Objects\n\nParts of the answers above.\n\n")
+    waiting = list(objects.values())
+    seen: set[str] = set()
+    while waiting:
+        struct = waiting.pop(0)
+        if struct.__name__ not in seen:
+            seen.add(struct.__name__)
+            inner: dict[str, type[msgspec.Struct]] = {}
+            parts.append(
+                f"### {struct.__name__}\n\n{prose(struct.__doc__)}\n\n{reply_table(struct, inner)}\n"
+            )
+            waiting += inner.values()
+    rows = [(f"`{code}`", " ".join(when)) for code, when in sorted(codes().items())]
+    parts.append("## Codes\n\n" + table(("code", "when"), rows))
+    return "".join(parts)
+
+
+def tool_section(tool: Tool, objects: dict[str, type[msgspec.Struct]]) -> str:
+    """Return what there is to know of one tool, and note the objects that its answer is made of."""
+    schema = tool.listing()["inputSchema"]
+    required = schema.get("required", [])
+    rows = [
+        (f"`{name}`", schema_type(field), schema_default(name, field, required), schema_limits(field))
+        for name, field in schema["properties"].items()
+    ]
+    reply = reply_type(tool.request)
+    return (
+        f"## {tool.name}\n\n{tool.description}\n\n"
+        f"{'' if is_write(tool.request) else 'Reads only. '}In Python: `{tool.request.__name__}`.\n\n"
+        f"{table(('parameter', 'type', 'default', 'limits'), rows)}\n"
+        f"{answer_words(reply)}{reply_table(reply, objects)}\n"
+    )
+
+
+def answer_words(reply: type[msgspec.Struct]) -> str:
+    """Return what the docstring of an answer says besides what it answers."""
+    said = re.sub(r"^Answers `\w+`\W*", "", prose(reply.__doc__))
+    return f"Answer: {said}\n\n" if said else ""
+
+
+def schema_type(field: Mapping[str, Any]) -> str:
+    """Return the type of a parameter, in words."""
+    if "enum" in field:
+        return ", ".join(f"`{value}`" if value is not None else "null" for value in field["enum"])
+    if "anyOf" in field:
+        return " or ".join(schema_type(choice) for choice in field["anyOf"])
+    kinds = field.get("type", "any JSON")
+    words = {"string": "time" if field.get("format") == "date-time" else "text"}
+    return " or ".join(words.get(kind, kind) for kind in ([kinds] if isinstance(kinds, str) else kinds))
+
+
+def schema_default(name: str, field: Mapping[str, Any], required: list[str]) -> str:
+    """Return what holds when the parameter is left out."""
+    if name in required:
+        return "required"
+    if "default" in field:
+        return f"`{msgspec.json.encode(field['default']).decode()}`"
+    return "`{}`" if field.get("type") == "object" else "null"
+
+
+def schema_limits(field: Mapping[str, Any]) -> str:
+    """Return a parameter's limits and the word on it."""
+    found = [*ranges(field), *(limit for choice in field.get("anyOf", ()) for limit in ranges(choice))]
+    if "description" in field:
+        found.append(field["description"])
+    return "; ".join(found)
+
+
+def ranges(field: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the limits of one type."""
+    for least, most, unit in (("minLength", "maxLength", " characters"), ("minimum", "maximum", "")):
+        if least in field or most in field:
+            yield span(field.get(least), field.get(most)) + unit
+    if "exclusiveMinimum" in field:
+        yield f"more than {field['exclusiveMinimum']:,}"
+    if "pattern" in field:
+        yield f"`{field['pattern']}`"
+
+
+def span(least: float | None, most: float | None) -> str:
+    """Return two bounds, of which one may be missing, as words."""
+    if most is None:
+        return f"at least {least:,}"
+    return f"at most {most:,}" if least is None else f"{least:,}-{most:,}"
+
+
+def reply_table(struct: type[msgspec.Struct], objects: dict[str, type[msgspec.Struct]]) -> str:
+    """Return the fields of an answer, and note the objects among them."""
+    hints = get_type_hints(struct, include_extras=True)
+    names = [field.name for field in msgspec.structs.fields(struct) if field.name != "success"]
+    return table(("answer", "type"), [(f"`{name}`", type_words(hints[name], objects)) for name in names])
+
+
+def type_words(of: Any, objects: dict[str, type[msgspec.Struct]]) -> str:
+    """Return a Python type in the words of JSON."""
+    origin, arguments = get_origin(of), get_args(of)
+    if origin is Annotated:
+        return type_words(arguments[0], objects)
+    if origin is Literal:
+        return ", ".join(f"`{value}`" for value in arguments)
+    if origin in (Union, types.UnionType):
+        return " or ".join(type_words(argument, objects) for argument in arguments)
+    if origin is list:
+        return f"list of {type_words(arguments[0], objects)}"
+    if isinstance(of, type) and issubclass(of, msgspec.Struct):
+        objects[of.__name__] = of
+        return f"[{of.__name__}](#{of.__name__.lower()})"
+    return PLAIN[of]
+
+
+def codes() -> dict[str, list[str]]:
+    """Return every code of a failed tool, and when it is answered."""
+    found: dict[str, list[str]] = {}
+    for path in sorted((ROOT / "actors").rglob("*.py")):
+        for function in ast.walk(ast.parse(path.read_text())):
+            if isinstance(function, ast.FunctionDef):
+                sentence = prose(ast.get_docstring(function)).partition("\n")[0]
+                for code in refusal_codes(function):
+                    found.setdefault(code, []).append(sentence)
+    for code, sentence in [*PLAIN_ERRORS.values(), *EDGE_CODES.items()]:
+        found.setdefault(code, []).append(sentence)
+    return found
+
+
+EDGE_CODES: Final = {
+    "OVERLOADED": "Too many requests wait for the same session or memory; repeat after `retry_after_ms`.",
+    "INTERNAL_ERROR": "A fault of the server, which is in its log; nothing was carried out.",
+}
+
+
+def refusal_codes(function: ast.FunctionDef) -> Iterator[str]:
+    """Yield the codes of the refusals that a function makes itself."""
+    for node in ast.walk(function):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "Refusal" and node.args:
+            code = node.args[0]
+            if isinstance(code, ast.Constant):
+                yield str(code.value)
+
+
+# -- settings --------------------------------------------------------------------
+
+
+def settings_page() -> str:
+    """Return the page of the settings and of the exit codes."""
+    rows = []
+    for key, setting in settings.table().items():
+        default = getattr(settings.Settings, key, None)
+        shown = f"`{setting.show(default)}`" if default else ""
+        flag = f"`{settings.flag(key)} {setting.metavar}`"
+        rows.append((flag, f"`{settings.variable(key)}`", f"`{key}`", shown, setting.help))
+    head = ("flag", "variable", "key of the file", "default", "meaning")
+    exits = [(str(code), meaning) for code, meaning in _exits.MEANINGS.items()]
+    return (
+        "# Settings\n\n"
+        "A flag wins over a variable, a variable over the file, the file over the default. "
+        "`greenroom config` shows what is in force and where it came from. How to use them: "
+        "[configure](../how-to/configure.md).\n\n"
+        f"{table(head, rows)}\n"
+        f"The file is the one that `--config FILE` or `{settings.CONFIG_VARIABLE}` names, "
+        "else `greenroom/config.toml` in the platform's folder for a user's configuration.\n\n"
+        f"## Exit codes\n\n{table(('code', 'meaning'), exits)}"
+    )
+
+
+# -- Python ----------------------------------------------------------------------
+
+
+class Exported(NamedTuple):
+    """A public name and the statement that defines it."""
+
+    name: str
+    node: ast.stmt
+    text: str
+
+
+def python_page() -> str:
+    """Return the page of the public Python names."""
+    parts = ["# Python\n\nEverything here is imported from the package named in the heading.\n\n"]
+    for package in ("runtime", "actors"):
+        folder = ROOT / package / "greenroom" / package
+        tree = ast.parse((folder / "__init__.py").read_text())
+        parts.append(f"## greenroom.{package}\n\n{prose(ast.get_docstring(tree))}\n\n")
+        names = sorted(exported(tree), key=lambda each: (rank(each.node), each.name.lower()))
+        parts += [entry(each) for each in names]
+    return "".join(parts)
+
+
+def rank(node: ast.stmt) -> int:
+    """Return where a name stands: functions, then classes, then values, then errors."""
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        return 0
+    if isinstance(node, ast.ClassDef):
+        return 3 if node.name.endswith("Error") or node.name == "Refusal" else 1
+    return 2
+
+
+def exported(tree: ast.Module) -> Iterator[Exported]:
+    """Yield the names that a package re-exports."""
+    for statement in tree.body:
+        if isinstance(statement, ast.ImportFrom) and statement.module is not None:
+            source = module_path(statement.module)
+            body = ast.parse(source.read_text()).body
+            for alias in statement.names:
+                if alias.asname == alias.name:
+                    yield definition(alias.name, body)
+
+
+def module_path(module: str) -> Path:
+    """Return the file of a module of ours."""
+    package = module.split(".")[1]
+    path = ROOT / package / Path(*module.split("."))
+    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+
+
+def definition(name: str, body: list[ast.stmt]) -> Exported:
+    """Return the statement that defines ``name``, with its documentation."""
+    for node, following in zip(body, [*body[1:], None], strict=True):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and node.name == name:
+            return Exported(name, node, ast.get_docstring(node) or "")
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        if any(isinstance(target, ast.Name) and target.id == name for target in targets):
+            said = following.value if isinstance(following, ast.Expr) else None
+            text = said.value if isinstance(said, ast.Constant) else ""
+            return Exported(name, node, inspect.cleandoc(str(text)))
+    raise LookupError(f"{name} is exported and not defined")
+
+
+def entry(each: Exported) -> str:
+    """Return the section of one public name."""
+    if isinstance(each.node, ast.ClassDef):
+        code = class_head(each.node)
+        functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+        methods = [node for node in each.node.body if isinstance(node, functions)]
+        shown = [method for method in methods if not method.name.startswith("_")]
+        more = "".join(
+            f"#### {each.name}.{method.name}\n\n```py\n{signature(method)}\n```\n\n"
+            f"{prose(ast.get_docstring(method))}\n\n"
+            for method in shown
+        )
+        return f"### {each.name}\n\n```py\n{code}\n```\n\n{prose(each.text)}\n\n{more}"
+    if isinstance(each.node, ast.FunctionDef | ast.AsyncFunctionDef):
+        return f"### {each.name}\n\n```py\n{signature(each.node)}\n```\n\n{prose(each.text)}\n\n"
+    annotated = isinstance(each.node, ast.AnnAssign)
+    code = f"{each.name}: {ast.unparse(each.node.annotation)}" if annotated else ast.unparse(each.node)
+    return f"### {each.name}\n\n```py\n{code}\n```\n\n{prose(each.text)}\n\n"
+
+
+def class_head(node: ast.ClassDef) -> str:
+    """Return a class's line, what makes it, and its fields."""
+    documented = "Args:" in (ast.get_docstring(node) or "")  # others are made by the runtime alone
+    bases = ", ".join(map(ast.unparse, node.bases))
+    lines = [f"class {node.name}({bases})" if bases else f"class {node.name}"]
+    for each in node.body:
+        if isinstance(each, ast.FunctionDef) and each.name == "__init__" and documented:
+            lines.append(f"    {signature(each)}".replace("\n", "\n    "))
+        elif isinstance(each, ast.AnnAssign | ast.Assign) and not ast.unparse(each).startswith("_"):
+            lines.append(f"    {ast.unparse(each)}")
+    return "\n".join(lines)
+
+
+def signature(node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
+    """Return how a function is called, over several lines when it is long."""
+    before = "async def" if isinstance(node, ast.AsyncFunctionDef) else "def"
+    decorators = {ast.unparse(each) for each in node.decorator_list}
+    if "asynccontextmanager" in decorators:
+        before = "async with"
+    returns = "" if node.returns is None or before == "async with" else f" -> {ast.unparse(node.returns)}"
+    arguments = re.sub(r"^self(, )?", "", ast.unparse(node.args))
+    if "property" in decorators:
+        return f"{node.name}: {ast.unparse(node.returns)}" if node.returns is not None else node.name
+    line = f"{before} {node.name}({arguments}){returns}"
+    if len(line) <= 100:  # noqa: PLR2004  a page's width
+        return line
+    listed = "".join(f"    {each},\n" for each in split_arguments(arguments))
+    return f"{before} {node.name}(\n{listed}){returns}"
+
+
+def split_arguments(arguments: str) -> list[str]:
+    """Return a function's arguments one by one: commas inside of brackets separate nothing."""
+    parts, depth, start = [], 0, 0
+    for at, character in enumerate(arguments):
+        depth += (character in "([{") - (character in ")]}")
+        if character == "," and depth == 0:
+            parts.append(arguments[start:at].strip())
+            start = at + 1
+    return [*parts, arguments[start:].strip()]
+
+
+# -- docstrings ------------------------------------------------------------------
+
+SECTIONS: Final = {
+    "Args:": "Arguments",
+    "Attributes:": "Attributes",
+    "Class attributes:": "Class attributes",
+    "Raises:": "Raises",
+    "Returns:": "Returns",
+}
+
+
+def prose(docstring: str | None) -> str:
+    """Return a docstring as Markdown: sections become lists, and double back-quotes single ones."""
+    lines = inspect.cleandoc(docstring or "").replace("``", "`").splitlines()
+    out: list[str] = []
+    section = False
+    for line in lines:
+        if line in SECTIONS:
+            section = True
+            out += [f"**{SECTIONS[line]}**", ""]
+        elif line and not line.startswith(" "):
+            section = False
+            out.append(line)
+        elif section and (named := re.match(r"    (\*{0,2}[\w, ]+): (.*)", line)):
+            out.append(f"- `{named[1]}`: {named[2]}")
+        elif section and line.startswith("    "):
+            out.append("  " + line.strip())
+        else:
+            out.append(line)
+    return "\n".join(out).rstrip()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

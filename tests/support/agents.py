@@ -1,0 +1,88 @@
+"""Agents at work in a runtime with sessions and memory, on virtual time."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager, contextmanager
+from typing import TYPE_CHECKING, Any, Protocol
+
+import msgspec
+import pytest
+
+from greenroom.actors import AddMessage, Agent, AuditRow, Principal, open_greenroom
+from greenroom.runtime import IndexReader, InlineCommitter, Query, Refusal, RuntimeOptions
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+    from contextlib import AbstractAsyncContextManager
+    from pathlib import Path
+
+    from support.clocks import VirtualClock
+
+    from greenroom.runtime import Runtime
+
+FAST = RuntimeOptions(durability="process")
+"""These tests are about answers; that an answer is on disk is shown elsewhere."""
+
+
+class Enter(Protocol):
+    """`open_greenroom` on the test's folder, with an inline committer and a virtual clock."""
+
+    def __call__(self, **options: Any) -> AbstractAsyncContextManager[House]: ...
+
+
+class House:
+    """A runtime and those who work in it.
+
+    Attributes:
+        clock: Its wall clock; move it with `tick`.
+    """
+
+    def __init__(self, runtime: Runtime, clock: VirtualClock) -> None:
+        self.runtime = runtime
+        self.clock = clock
+
+    def agent(self, agent_id: str, agent_type: str | None = None, **identity: Any) -> Agent:
+        return Agent(self.runtime, Principal(agent_id=agent_id, agent_type=agent_type, **identity))
+
+    def tick(self, seconds: float = 1.0) -> None:
+        self.clock.jump(round(seconds * 1_000_000))
+
+
+@asynccontextmanager
+async def house(folder: Path, clock: VirtualClock, **options: Any) -> AsyncIterator[House]:
+    settings: dict[str, Any] = {"clock": clock, "committer": InlineCommitter(), "options": FAST} | options
+    async with open_greenroom(folder, **settings) as runtime:
+        yield House(runtime, clock)
+
+
+def json(text: str) -> msgspec.Raw:
+    return msgspec.Raw(text.encode())
+
+
+def wire(reply: Any) -> Any:
+    """Return what a client would parse from a reply."""
+    return msgspec.json.decode(msgspec.json.encode(reply))
+
+
+@contextmanager
+def refused(code: str, **details: Any) -> Iterator[pytest.ExceptionInfo[Refusal]]:
+    """Expect a refusal with this code and, among others, these details."""
+    with pytest.raises(Refusal) as caught:
+        yield caught
+    refusal = caught.value
+    assert (refusal.code, {**refusal.details, **details}) == (code, refusal.details)
+
+
+async def say(agent: Agent, session_id: str, *contents: str, **options: Any) -> list[int]:
+    """Add messages; return their ids."""
+    return [
+        (await agent.ask(AddMessage(session_id=session_id, content=content, **options))).message_id
+        for content in contents
+    ]
+
+
+class AuditTrail(Query[list[AuditRow]], frozen=True, kw_only=True):
+    """The audit records, oldest first."""
+
+    def run(self, reader: IndexReader) -> list[AuditRow]:
+        return [row.value for row in reader.rows("audit", AuditRow)]

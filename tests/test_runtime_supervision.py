@@ -1,0 +1,379 @@
+"""Failure is contained; restarts follow the group; who fails too often is set aside."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import pytest
+import trio
+from greenroom.runtime import (
+    Actor,
+    ActorFailedError,
+    ActorSetAsideError,
+    Address,
+    Context,
+    Group,
+    Message,
+    Refusal,
+    Runtime,
+    RuntimeOptions,
+    Slices,
+    Strategy,
+    UnknownKindError,
+    handles,
+)
+from trio.testing import wait_all_tasks_blocked
+
+from support.actors import Add, Alarm, Append, Counter, Entries, FailAfter, Forward, Log, Read, Rings, SetAlarm
+from support.asking import Open, post
+from support.clocks import START, VirtualClock
+from support.committers import GatedCommitter
+
+VISITS = Address("counter", "visits")
+OTHER = Address("counter", "other")
+LOG = Address("log", "log")
+
+
+async def fail(runtime: Runtime, address: Address = VISITS, times: int = 1) -> None:
+    for _ in range(times):
+        with pytest.raises(ActorFailedError):
+            await runtime.ask(address, FailAfter())
+
+
+@pytest.mark.promise("runtime.failure-contained")
+async def test_a_failure_is_the_senders_and_nobody_elses(reopen: Open) -> None:
+    async with reopen() as runtime, trio.open_nursery() as nursery:
+        before = await post(nursery, runtime, VISITS, Add(by=1))
+        failing = await post(nursery, runtime, VISITS, FailAfter(by=100))
+        after = await post(nursery, runtime, VISITS, Add(by=1))
+        bystander = await post(nursery, runtime, OTHER, Add(by=1))
+        assert (await before.reply(), await after.reply(), await bystander.reply()) == (1, 2, 1)
+        with pytest.raises(ActorFailedError):
+            await failing.reply()
+
+
+@pytest.mark.promise("runtime.supervision", "runtime.time-injected")
+async def test_restarts_pause_ever_longer_with_jitter(reopen: Open) -> None:
+    """The first restart comes at once; then 0.5 to 1.5 times 1, 2, 4, 4 seconds."""
+    group = Group(kinds=("counter",), intensity=100, period=1_000, backoff=1, backoff_limit=4)
+    waits: list[list[float]] = []
+    async with reopen(groups=[group]) as runtime:
+        for actor in range(8):
+            address = Address("counter", str(actor))
+            waits.append([])
+            for _ in range(5):
+                await fail(runtime, address)
+                failed_at = trio.current_time()
+                assert await runtime.ask(address, Read()) == 0
+                waits[-1].append(trio.current_time() - failed_at)
+        assert runtime.statistics().actors.restarts == 40
+    for wait in waits:
+        assert wait[0] == 0
+        for measured, base in zip(wait[1:], (1, 2, 4, 4), strict=True):
+            assert 0.5 * base <= measured < 1.5 * base + 0.001
+    assert len({wait[1] for wait in waits}) > 1, "jitter"
+
+
+@pytest.mark.promise("runtime.supervision")
+async def test_failures_that_are_long_past_do_not_count(reopen: Open) -> None:
+    group = Group(kinds=("counter",), intensity=3, period=10)
+    async with reopen(groups=[group]) as runtime:
+        for _ in range(10):
+            await fail(runtime, times=2)
+            await trio.sleep(11)
+        assert runtime.statistics().actors.set_aside == []
+
+
+@pytest.mark.promise("runtime.supervision")
+async def test_who_fails_too_often_is_set_aside_until_readmitted(reopen: Open) -> None:
+    async with reopen() as runtime, trio.open_nursery() as nursery:
+        await runtime.ask(VISITS, Add(by=5))
+        await fail(runtime, times=4)
+        last = await post(nursery, runtime, VISITS, FailAfter())
+        waiting = [await post(nursery, runtime, VISITS, Add()) for _ in range(3)]
+        with pytest.raises(ActorFailedError):
+            await last.reply()
+        for pending in waiting:
+            with pytest.raises(ActorSetAsideError, match="failed 5 times"):
+                await pending.reply()
+        with pytest.raises(ActorSetAsideError):
+            await runtime.ask(VISITS, Read())
+        with pytest.raises(ActorSetAsideError):
+            runtime.tell(VISITS, Add())
+        statistics = runtime.statistics()
+        assert statistics.actors.set_aside == ["counter/visits"]
+        assert (statistics.messages.waiting, statistics.messages.failed) == (0, 5)
+        assert await runtime.ask(OTHER, Add()) == 1
+        assert runtime.readmit(VISITS)
+        assert not runtime.readmit(VISITS)
+        assert await runtime.ask(VISITS, Read()) == 5
+        await fail(runtime, times=4)
+        assert await runtime.ask(VISITS, Read()) == 5, "the count of failures began anew"
+
+
+@pytest.mark.promise("runtime.supervision")
+async def test_readmitting_an_actor_that_is_not_set_aside_changes_nothing(reopen: Open) -> None:
+    async with reopen() as runtime:
+        assert not runtime.readmit(VISITS)
+
+
+@pytest.mark.promise("runtime.supervision", "runtime.tells", "runtime.timers")
+async def test_tells_and_timers_of_an_actor_set_aside_wait_in_the_store(
+    reopen: Open, clock: VirtualClock
+) -> None:
+    groups = [Group(kinds=("log",), intensity=1), Group(kinds=("alarm",), intensity=1)]
+    alarm = Address("alarm", "a")
+    Log.trouble["bad"] = 1
+    Alarm.trouble["bad"] = 1
+    async with reopen(groups=groups) as runtime:
+        relay = Address("relay", "r")
+        await runtime.ask(relay, Forward(entries=["bad"], to=["log"], risky=True))
+        await runtime.ask(alarm, SetAlarm(name="bad", due=clock.now()))
+        await trio.sleep(1)
+        assert sorted(runtime.statistics().actors.set_aside) == ["alarm/a", "log/log"]
+        await runtime.ask(relay, Forward(entries=["second", "third"], to=["log"]))
+        await trio.sleep(100)
+        assert runtime.statistics().messages.dead_letters == 0
+        assert runtime.readmit(LOG)
+        assert runtime.readmit(alarm)
+        await trio.sleep(1)
+        assert await runtime.ask(LOG, Entries()) == ["bad", "second", "third"]
+        assert [note for note, _ in await runtime.ask(alarm, Rings())] == ["bad"]
+        assert runtime.statistics().messages.timers_fired == 2
+
+
+@pytest.mark.promise("runtime.supervision", "runtime.tells")
+async def test_a_set_aside_actor_starts_afresh_with_the_next_runtime(reopen: Open) -> None:
+    Log.trouble["bad"] = 1
+    groups = [Group(kinds=("log",), intensity=1)]
+    async with reopen(groups=groups) as runtime:
+        await runtime.ask(Address("relay", "r"), Forward(entries=["bad", "good"], to=["log"], risky=True))
+        await trio.sleep(1)
+        with pytest.raises(ActorSetAsideError):
+            await runtime.ask(LOG, Entries())
+    async with reopen(groups=groups) as runtime:
+        assert await runtime.ask(LOG, Entries()) == ["bad", "good"]
+
+
+@pytest.mark.promise("runtime.supervision", "runtime.commit-failure")
+async def test_what_was_in_flight_for_an_actor_set_aside_still_gets_its_answer(reopen: Open) -> None:
+    gate = GatedCommitter()
+    groups = [Group(kinds=("counter",), intensity=1)]
+    async with reopen(committer=gate, groups=groups) as runtime, trio.open_nursery() as nursery:
+        add = await post(nursery, runtime, VISITS, Add(by=3))
+        await gate.arrived()
+        await fail(runtime)
+        assert not add.is_answered
+        gate.let_all_through()
+        assert await add.reply() == 3
+
+
+@pytest.mark.promise("runtime.tells", "runtime.bounded")
+async def test_a_tell_that_keeps_failing_is_tried_thrice_and_becomes_a_dead_letter(reopen: Open) -> None:
+    Log.trouble["bad"] = 100
+    async with reopen() as runtime:
+        await runtime.ask(Address("relay", "r"), Forward(entries=["one", "bad", "two"], to=["log"], risky=True))
+        await trio.sleep(100)
+        assert Log.trouble["bad"] == 97
+        assert await runtime.ask(LOG, Entries()) == ["one", "two"]
+        messages = runtime.statistics().messages
+        assert (messages.dead_letters, messages.failed, messages.waiting) == (1, 3, 0)
+    async with reopen() as runtime:
+        assert await runtime.ask(LOG, Entries()) == ["one", "two"]
+        assert Log.trouble["bad"] == 97
+
+
+@pytest.mark.promise("runtime.tells", "runtime.bounded")
+async def test_a_tell_that_is_refused_becomes_a_dead_letter_at_once(reopen: Open) -> None:
+    Log.trouble["bad"] = -1
+    async with reopen() as runtime:
+        await runtime.ask(Address("relay", "r"), Forward(entries=["one", "bad", "two"], to=["log"], risky=True))
+        await trio.sleep(1)
+        assert await runtime.ask(LOG, Entries()) == ["one", "two"]
+        assert runtime.statistics().messages.dead_letters == 1
+
+
+@pytest.mark.promise("runtime.bounded")
+async def test_a_tell_of_the_program_that_fails_is_counted(reopen: Open) -> None:
+    async with reopen() as runtime:
+        runtime.tell(VISITS, FailAfter())
+        runtime.tell(VISITS, Add())
+        assert await runtime.ask(VISITS, Read()) == 1
+        assert runtime.statistics().messages.dead_letters == 1
+
+
+class Do(Message[str]):
+    what: str = ""
+
+
+class Sibling(Actor):
+    """One of a group; says when it is activated and how it was stopped."""
+
+    events: ClassVar[list[str]] = []
+
+    def activate(self, context: Context) -> None:
+        Sibling.events.append(f"{context.address} up")
+        if context.address.key == "never":
+            raise RuntimeError("never")
+        if context.address.key == "refused":
+            raise Refusal("CLOSED", "closed today")
+
+    @handles(Do)
+    def do(self, message: Do, context: Context) -> str | Slices[str]:
+        if message.what == "fail":
+            raise RuntimeError("told to")
+        if message.what == "slow":
+            return self.slow(context)
+        return "done"
+
+    def slow(self, context: Context) -> Slices[str]:
+        context.put(b"slow", 1)
+        while True:
+            yield
+
+
+class First(Sibling):
+    kind = "first"
+
+
+class Second(Sibling):
+    kind = "second"
+
+
+class Third(Sibling):
+    kind = "third"
+
+
+KINDS = ("first", "second", "third")
+
+
+@pytest.mark.promise("runtime.supervision", "runtime.system-first")
+@pytest.mark.parametrize(
+    ("strategy", "restarted"),
+    [
+        (Strategy.ONE_FOR_ONE, ["second"]),
+        (Strategy.ONE_FOR_ALL, ["first", "second", "third"]),
+        (Strategy.REST_FOR_ONE, ["second", "third"]),
+    ],
+)
+async def test_siblings_of_the_same_key_restart_by_the_groups_strategy(
+    reopen: Open, strategy: Strategy, restarted: list[str]
+) -> None:
+    Sibling.events.clear()
+    groups = [Group(kinds=KINDS, strategy=strategy)]
+    async with reopen(actors=[First, Second, Third], groups=groups) as runtime:
+        for key in ("k", "other"):
+            for kind in KINDS:
+                await runtime.ask(Address(kind, key), Do())
+        Sibling.events.clear()
+        with pytest.raises(ActorFailedError):
+            await runtime.ask(Address("second", "k"), Do(what="fail"))
+        for key in ("k", "other"):
+            for kind in KINDS:
+                assert await runtime.ask(Address(kind, key), Do()) == "done"
+        assert Sibling.events == [f"{kind}/k up" for kind in restarted]
+        assert runtime.statistics().actors.restarts == len(restarted)
+
+
+@pytest.mark.promise("runtime.system-first")
+async def test_a_restart_goes_before_the_messages_that_wait_and_ends_work_under_way(reopen: Open) -> None:
+    Sibling.events.clear()
+    groups = [Group(kinds=KINDS, strategy=Strategy.ONE_FOR_ALL)]
+    async with reopen(actors=[First, Second, Third], groups=groups) as runtime, trio.open_nursery() as nursery:
+        slow = await post(nursery, runtime, Address("third", "k"), Do(what="slow"))
+        await trio.lowlevel.checkpoint()
+        waiting = await post(nursery, runtime, Address("third", "k"), Do())
+        with pytest.raises(ActorFailedError):
+            await runtime.ask(Address("first", "k"), Do(what="fail"))
+        with pytest.raises(ActorFailedError, match="third/k was restarted because first/k failed"):
+            await slow.reply()
+        assert await waiting.reply() == "done"
+        assert Sibling.events == ["third/k up", "first/k up", "third/k up"]
+
+
+@pytest.mark.promise("runtime.failure-contained", "runtime.supervision")
+async def test_an_actor_that_cannot_be_activated_fails_its_asker_and_is_set_aside(reopen: Open) -> None:
+    async with reopen(actors=[First]) as runtime:
+        for _ in range(5):
+            with pytest.raises(ActorFailedError):
+                await runtime.ask(Address("first", "never"), Do())
+        with pytest.raises(ActorSetAsideError):
+            await runtime.ask(Address("first", "never"), Do())
+        with pytest.raises(Refusal, match="closed today"):
+            await runtime.ask(Address("first", "refused"), Do())
+        assert await runtime.ask(Address("first", "k"), Do()) == "done"
+
+
+@pytest.mark.promise("runtime.failure-contained")
+async def test_an_actor_that_cannot_tell_its_size_harms_nobody(reopen: Open) -> None:
+    class Shy(Actor):
+        kind = "shy"
+
+        def resident_bytes(self) -> int:
+            raise RuntimeError("shy")
+
+        @handles(Do)
+        def do(self, _message: Do, _context: Context) -> str:
+            return "done"
+
+    async with reopen(actors=[Shy, Counter]) as runtime:
+        assert await runtime.ask(Address("shy", "s"), Do()) == "done"
+        assert await runtime.ask(VISITS, Add()) == 1
+
+
+@pytest.mark.promise("runtime.supervision")
+async def test_a_pause_that_ends_while_memory_is_short_harms_nobody(reopen: Open) -> None:
+    group = Group(kinds=("counter",), intensity=1_000, period=10_000, backoff=1, backoff_limit=1)
+    async with reopen(groups=[group], options=RuntimeOptions(resident_limit=1)) as runtime:
+        for number in range(40):
+            address = Address("counter", str(number))
+            await fail(runtime, address, times=2)
+            until = trio.current_time()
+            for _ in range(30):
+                await trio.sleep_until(until + 0.05)
+                until += 0.05
+                await runtime.ask(OTHER, Read())
+        assert await runtime.ask(VISITS, Add()) == 1
+
+
+@pytest.mark.promise("runtime.supervision")
+def test_a_group_names_kinds_that_exist_once() -> None:
+    from greenroom.runtime._supervision import groups_by_kind
+
+    with pytest.raises(UnknownKindError):
+        groups_by_kind(["a"], [Group(kinds=("a", "b"))])
+    with pytest.raises(UnknownKindError):
+        groups_by_kind(["a"], [Group(kinds=("a",)), Group(kinds=("a",))])
+
+
+@pytest.mark.promise("runtime.supervision", "runtime.tells")
+async def test_a_dead_letter_on_its_way_to_disk_is_not_handed_over_again(reopen: Open) -> None:
+    Log.trouble["bad"] = 100
+    gate = GatedCommitter()
+    groups = [Group(kinds=("alarm",), intensity=1), Group(kinds=("log",), intensity=100)]
+    async with reopen(committer=gate, groups=groups) as runtime, trio.open_nursery() as nursery:
+        await post(nursery, runtime, Address("relay", "r"), Forward(entries=["bad"], to=["log"], risky=True))
+        await gate.arrived()
+        gate.let_through()
+        await gate.arrived()  # three failures later the burial is at the gate
+        assert Log.trouble["bad"] == 97
+        await fail_alarm(runtime)
+        assert runtime.readmit(Address("alarm", "a")), "looks through the whole store for messages"
+        await wait_all_tasks_blocked()
+        gate.let_all_through()
+        assert await runtime.ask(LOG, Entries()) == []
+        assert Log.trouble["bad"] == 97
+        assert runtime.statistics().messages.dead_letters == 1
+
+
+async def fail_alarm(runtime: Runtime) -> None:
+    with pytest.raises(ActorFailedError):
+        await runtime.ask(Address("alarm", "a"), SetAlarm(name="x" * 300, due=START))
+
+
+@pytest.mark.promise("runtime.in-order")
+async def test_a_log_entry_of_the_program_and_of_a_handler_both_arrive(reopen: Open) -> None:
+    async with reopen() as runtime:
+        runtime.tell(LOG, Append(entry="program"))
+        await runtime.ask(Address("relay", "r"), Forward(entries=["handler"], to=["log"]))
+        assert await runtime.ask(LOG, Entries()) == ["program", "handler"]

@@ -1,0 +1,222 @@
+"""Durable timers, on a wall clock that jumps."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+import trio
+from greenroom.runtime import Address, Group, Index, Message, RuntimeOptions
+from trio.testing import wait_all_tasks_blocked
+
+from support.actors import ACTORS, Alarm, CancelAlarm, Place, Rings, Rows, SetAlarm
+from support.asking import Open, post
+from support.clocks import DAY, HOUR, SECOND, START
+from support.committers import GatedCommitter, crash_at, crashing
+
+if TYPE_CHECKING:
+    from support.clocks import VirtualClock
+
+ALARM = Address("alarm", "a")
+pytestmark = pytest.mark.promise("runtime.timers", "runtime.time-injected")
+
+
+async def test_a_timer_fires_at_its_time_and_once(reopen: Open) -> None:
+    async with reopen() as runtime:
+        await runtime.ask(ALARM, SetAlarm(name="x", due=START + 10 * SECOND))
+        await trio.sleep(9.9)
+        assert await runtime.ask(ALARM, Rings()) == []
+        await trio.sleep(0.2)
+        assert await runtime.ask(ALARM, Rings()) == [("x", START + 10 * SECOND)]
+        await trio.sleep(10_000)
+        assert len(await runtime.ask(ALARM, Rings())) == 1
+        assert runtime.statistics().messages.timers_fired == 1
+        assert runtime.statistics().store.rows == 1, "nothing of the timer stays"
+
+
+async def test_timers_fire_in_the_order_of_their_times(reopen: Open) -> None:
+    async with reopen() as runtime:
+        for name, after in (("c", 30), ("a", 10), ("b", 20), ("now", 0), ("past", -50)):
+            await runtime.ask(ALARM, SetAlarm(name=name, due=START + after * SECOND))
+        await trio.sleep(31)
+        rings = await runtime.ask(ALARM, Rings())
+        assert [name for name, _ in rings] in (["now", "past", "a", "b", "c"], ["past", "now", "a", "b", "c"])
+        assert [when for name, when in rings if name in "abc"] == [START + after * SECOND for after in (10, 20, 30)]
+
+
+async def test_a_timer_of_the_same_name_replaces_the_first(reopen: Open) -> None:
+    async with reopen() as runtime:
+        await runtime.ask(ALARM, SetAlarm(name="x", due=START + 10 * SECOND, note="first"))
+        await runtime.ask(ALARM, SetAlarm(name="x", due=START + 20 * SECOND, note="later"))
+        await runtime.ask(ALARM, SetAlarm(name="y", due=START + 20 * SECOND, note="first"))
+        await runtime.ask(ALARM, SetAlarm(name="y", due=START + 5 * SECOND, note="sooner"))
+        await runtime.ask(Address("alarm", "b"), SetAlarm(name="x", due=START + SECOND))
+        await trio.sleep(100)
+        assert await runtime.ask(ALARM, Rings()) == [("sooner", START + 5 * SECOND), ("later", START + 20 * SECOND)]
+
+
+async def test_a_cancelled_timer_does_not_fire_and_cancelling_after_is_no_error(reopen: Open) -> None:
+    async with reopen() as runtime:
+        await runtime.ask(ALARM, SetAlarm(name="x", due=START + 10 * SECOND))
+        await runtime.ask(ALARM, SetAlarm(name="y", due=START + 10 * SECOND))
+        await runtime.ask(ALARM, CancelAlarm(name="x"))
+        await trio.sleep(20)
+        assert await runtime.ask(ALARM, Rings()) == [("y", START + 10 * SECOND)]
+        for name in ("x", "y", "never"):
+            await runtime.ask(ALARM, CancelAlarm(name=name))
+        assert len(await runtime.ask(ALARM, Rings())) == 1
+
+
+async def test_a_timer_that_fired_but_waits_in_the_mailbox_can_still_be_cancelled_or_replaced(
+    reopen: Open,
+) -> None:
+    gate = GatedCommitter()
+    async with reopen(committer=gate) as runtime, trio.open_nursery() as nursery:
+        gate.open = True
+        due = START + 10 * SECOND
+        for name in ("cancelled", "replaced", "same time"):
+            await runtime.ask(ALARM, SetAlarm(name=name, due=due, note=f"{name}: old"))
+        await trio.sleep(9.999_999)
+        # The requests come into the mailbox before the timers, which fire in the same instant.
+        for _ in range(3):
+            await post(nursery, runtime, ALARM, CancelAlarm(name="cancelled"))
+            await post(nursery, runtime, ALARM, SetAlarm(name="replaced", due=due + 1, note="replaced: new"))
+            await post(nursery, runtime, ALARM, SetAlarm(name="same time", due=due, note="same time: new"))
+        await trio.sleep(20)
+        notes = sorted(note for note, _ in await runtime.ask(ALARM, Rings()))
+        assert notes == ["replaced: new", "same time: new"]
+
+
+async def test_a_timer_may_set_itself_again(reopen: Open) -> None:
+    async with reopen() as runtime:
+        await runtime.ask(ALARM, SetAlarm(name="x", due=START + 10 * SECOND, again=5))
+        await trio.sleep(60)
+        rings = await runtime.ask(ALARM, Rings())
+        assert [when for _, when in rings] == [START + (10 + after) * SECOND for after in range(6)]
+
+
+async def test_a_restart_fires_what_became_due_meanwhile(reopen: Open, clock: VirtualClock) -> None:
+    async with reopen() as runtime:
+        await runtime.ask(ALARM, SetAlarm(name="due", due=START + HOUR))
+        await runtime.ask(ALARM, SetAlarm(name="not yet", due=START + DAY))
+    clock.jump(2 * HOUR)
+    async with reopen() as runtime:
+        await wait_all_tasks_blocked()
+        assert [name for name, _ in await runtime.ask(ALARM, Rings())] == ["due"]
+        await trio.sleep(24 * 3_600)
+        assert [name for name, _ in await runtime.ask(ALARM, Rings())] == ["due", "not yet"]
+
+
+@pytest.mark.parametrize("after", [False, True])
+async def test_a_crash_while_a_timer_is_handled_makes_it_fire_once(reopen: Open, after: bool) -> None:  # noqa: FBT001  pytest's parameter
+    with crashing():
+        async with reopen(committer=crash_at(2, after=after)) as runtime:
+            await runtime.ask(ALARM, SetAlarm(name="x", due=START + SECOND, again=1))
+            await trio.sleep_forever()
+    async with reopen() as runtime:
+        await trio.sleep(100)
+        assert [name for name, _ in await runtime.ask(ALARM, Rings())] == ["x", "x"]
+
+
+async def test_the_clock_jumps_forward_and_timers_follow_within_half_a_minute(
+    reopen: Open, clock: VirtualClock
+) -> None:
+    async with reopen() as runtime:
+        await runtime.ask(ALARM, SetAlarm(name="x", due=START + 10 * HOUR))
+        await trio.sleep(100)
+        clock.jump(11 * HOUR)
+        await trio.sleep(31)
+        assert [name for name, _ in await runtime.ask(ALARM, Rings())] == ["x"]
+
+
+async def test_the_clock_jumps_back_and_timers_wait_for_their_time(reopen: Open, clock: VirtualClock) -> None:
+    async with reopen() as runtime:
+        await runtime.ask(ALARM, SetAlarm(name="x", due=START + 60 * SECOND))
+        await trio.sleep(59)
+        clock.jump(-HOUR)
+        await trio.sleep(3_000)
+        assert await runtime.ask(ALARM, Rings()) == []
+        await trio.sleep(700)
+        assert await runtime.ask(ALARM, Rings()) == [("x", START + 60 * SECOND)]
+
+
+async def test_a_timer_that_keeps_failing_becomes_a_dead_letter_and_its_name_is_free(reopen: Open) -> None:
+    Alarm.trouble["x"] = 3
+    async with reopen() as runtime:
+        await runtime.ask(ALARM, SetAlarm(name="x", due=START + SECOND))
+        await trio.sleep(100)
+        assert await runtime.ask(ALARM, Rings()) == []
+        assert runtime.statistics().messages.dead_letters == 1
+        await runtime.ask(ALARM, SetAlarm(name="x", due=START + 200 * SECOND, note="second"))
+        await trio.sleep(200)
+        assert [note for note, _ in await runtime.ask(ALARM, Rings())] == ["second"]
+
+
+async def test_timers_of_a_kind_that_is_gone_become_dead_letters(reopen: Open, clock: VirtualClock) -> None:
+    async with reopen() as runtime:
+        for number in range(300):
+            await runtime.ask(ALARM, SetAlarm(name=str(number), due=START + SECOND))
+        await runtime.ask(Address("shelf", "s"), Place(key=b"k", value="v"))
+    clock.jump(HOUR)
+    rest = [actor for actor in ACTORS if actor is not Alarm]
+    async with reopen(actors=rest) as runtime:
+        await trio.sleep(100)
+        assert runtime.statistics().messages.dead_letters == 300
+        assert runtime.statistics().store.rows == 302, "dead letters and a shelf; no names of timers"
+
+
+@pytest.mark.promise("runtime.fair", "runtime.supervision")
+async def test_timers_of_actors_set_aside_hold_nobody_up(reopen: Open, clock: VirtualClock) -> None:
+    Alarm.trouble["bad"] = 1
+    clock.jump(-HOUR)
+    async with reopen(groups=[Group(kinds=("alarm",), intensity=1)]) as runtime:
+        await runtime.ask(ALARM, SetAlarm(name="bad", due=START - HOUR))
+        for number in range(600):
+            await runtime.ask(ALARM, SetAlarm(name=str(number), due=START))
+        await wait_all_tasks_blocked()
+        await runtime.ask(Address("alarm", "other"), SetAlarm(name="x", due=START + SECOND))
+        await trio.sleep(2 * 3_600)
+        assert runtime.statistics().actors.set_aside == ["alarm/a"]
+        assert len(await runtime.ask(Address("alarm", "other"), Rings())) == 1
+        assert runtime.statistics().messages.timers_fired == 2
+
+
+@pytest.mark.promise("runtime.bounded")
+async def test_timers_that_a_full_mailbox_cannot_take_come_soon_after(reopen: Open) -> None:
+    async with reopen(options=RuntimeOptions(durability="process", mailbox_limit=10)) as runtime:
+        for number in range(100):
+            await runtime.ask(ALARM, SetAlarm(name=str(number), due=START + 100 * SECOND))
+        await trio.sleep(105)
+        assert len(await runtime.ask(ALARM, Rings())) == 100
+
+
+class Nothing(Message[None]):
+    """A message that the alarm does not handle."""
+
+
+async def test_names_are_limited_and_a_bad_one_harms_nobody(reopen: Open) -> None:
+    async with reopen() as runtime:
+        await runtime.ask(ALARM, SetAlarm(name="ü" * 100, due=START))
+        for bad in (SetAlarm(name="x" * 201, due=START), SetAlarm(name="x", due=-1), SetAlarm(name="x", due=1 << 64)):
+            with pytest.raises(Exception, match="failed while handling"):
+                await runtime.ask(ALARM, bad)
+            runtime.readmit(ALARM)
+        await trio.sleep(60)
+        assert [name for name, _ in await runtime.ask(ALARM, Rings())] == ["ü" * 100]
+
+
+async def test_rows_of_an_index_with_a_ttl_leave_when_they_are_too_old(
+    reopen: Open, clock: VirtualClock
+) -> None:
+    shelf = Address("shelf", "s")
+    indexes = [Index("shelves", ttl=HOUR), Index("other")]
+    async with reopen(indexes=indexes) as runtime:
+        for minute in range(0, 120, 10):
+            await runtime.ask(shelf, Place(key=(START + minute * 60 * SECOND).to_bytes(8), value=str(minute)))
+        clock.jump(HOUR)
+        await trio.sleep(61)
+        assert [value for _, _, value in await runtime.query(Rows())] == [str(minute) for minute in range(10, 120, 10)]
+        clock.jump(HOUR)
+        await trio.sleep(60)
+        assert [value for _, _, value in await runtime.query(Rows())] == [str(minute) for minute in range(70, 120, 10)]
+        assert runtime.statistics().rows_expired == 7

@@ -1,0 +1,196 @@
+"""The tools as a model sees them: what the listing costs, and that it says the truth."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema  # type: ignore[import-untyped]  # mcp brings it without types
+import msgspec
+import pytest
+from harness import MODERN_META, Client, greenroom
+
+from greenroom.actors import REQUESTS
+from greenroom.transports._schema import input_schema, output_schema, reply_type
+from greenroom.transports._tools import TOOLS
+
+INPUT_BUDGET = 3_000
+WHOLE_BUDGET = 5_500
+ANNOTATIONS = {"readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"}
+PAGE_A = {
+    "create_session",
+    "get_session",
+    "list_sessions",
+    "add_message",
+    "update_session",
+    "get_messages",
+    "search_context",
+    "search_by_sender",
+    "search_by_timerange",
+    "set_memory",
+    "get_memory",
+    "list_memory",
+    "delete_memory",
+}
+
+
+def tokens(value: Any) -> float:
+    return len(msgspec.json.encode(value).decode()) / 4
+
+
+async def listed(client: Client) -> list[dict[str, Any]]:
+    await client.initialize()
+    tools: list[dict[str, Any]] = (await client.request("tools/list"))["result"]["tools"]
+    return tools
+
+
+async def test_the_listing_costs_no_more_than_promised(tmp_path: Path) -> None:
+    async with greenroom(tmp_path) as client:
+        tools = await listed(client)
+    assert tokens(tools) <= WHOLE_BUDGET
+    for tool in tools:
+        del tool["outputSchema"]
+    assert tokens(tools) <= INPUT_BUDGET
+
+
+async def test_every_tool_has_what_a_model_chooses_by(tmp_path: Path) -> None:
+    async with greenroom(tmp_path) as client:
+        tools = await listed(client)
+    assert {tool["name"] for tool in tools} == PAGE_A == set(REQUESTS)
+    assert len({tool["description"] for tool in tools}) == len(tools)
+    for tool in tools:
+        assert tool["title"]
+        assert len(tool["description"]) >= 50
+        assert set(tool["annotations"]) == {
+            "readOnlyHint",
+            "destructiveHint",
+            "idempotentHint",
+            "openWorldHint",
+        }
+        assert tool["annotations"]["openWorldHint"] is False
+        writes = "idempotency_key" in tool["inputSchema"]["properties"]
+        assert tool["annotations"]["readOnlyHint"] is not writes
+        for schema in (tool["inputSchema"], tool["outputSchema"]):
+            jsonschema.Draft202012Validator.check_schema(schema)
+            assert schema["type"] == "object"
+            assert "$ref" not in json.dumps(schema)
+            assert "(?" not in json.dumps(schema)
+        assert tool["inputSchema"]["additionalProperties"] is False
+
+
+@pytest.mark.parametrize("era", ["handshake", "modern"])
+async def test_every_answer_is_what_its_schema_says(tmp_path: Path, era: str) -> None:
+    validators = {
+        name: jsonschema.Draft202012Validator(tool.listing()["outputSchema"]) for name, tool in TOOLS.items()
+    }
+    answered: set[str] = set()
+
+    async with greenroom(tmp_path) as client:
+        if era == "handshake":
+            await client.initialize()
+        else:
+            client.meta = MODERN_META
+
+        async def call(name: str, **arguments: Any) -> dict[str, Any]:
+            jsonschema.validate(arguments, input_schema(TOOLS[name].request))
+            answer = await client.request("tools/call", {"name": name, "arguments": arguments})
+            result = answer["result"]
+            assert not result.get("isError"), result
+            validators[name].validate(result["structuredContent"])
+            assert json.loads(result["content"][0]["text"]) == result["structuredContent"]
+            assert result["structuredContent"]["success"] is True
+            answered.add(name)
+            content: dict[str, Any] = result["structuredContent"]
+            return content
+
+        first = await call("create_session", purpose="plan", metadata={"a": [1, None]})
+        await call(
+            "create_session", purpose="plan", session_id="mine", project_id="p", initial_state={"x": 1.5}
+        )
+        plan = first["session_id"]
+        message = await call("add_message", session_id=plan, content="the naïve plan", metadata={"tag": "x"})
+        for visibility in ("private", "agent_only"):
+            parent = message["message_id"]
+            await call(
+                "add_message",
+                session_id=plan,
+                content="re: plan",
+                visibility=visibility,
+                parent_message_id=parent,
+            )
+        await call("get_session", session_id=plan)
+        await call("list_sessions", limit=1)
+        await call("list_sessions", status="active", project_id="p")
+        await call("get_messages", session_id=plan, limit=1)
+        await call(
+            "get_messages", session_id=plan, since_id=message["message_id"], visibility_filter="private"
+        )
+        await call("search_context", session_id=plan, query="plan")
+        await call("search_context", session_id=plan, query="plan", recent_hours=None, max_rows_scanned=None)
+        await call("search_by_sender", session_id=plan, sender="tester")
+        times = {"start_time": "2020-01-01T00:00:00Z", "end_time": "2999-01-01T00:00:00+02:00"}
+        await call("search_by_timerange", session_id=plan, **times)
+        values: tuple[Any, ...] = (None, "123", 123, [1.5, {"a": True}], {})
+        for value in values:
+            await call("set_memory", key="k", value=value)
+            assert (await call("get_memory", key="k"))["value"] == value
+        await call("set_memory", key="k", value=1, session_id=plan, expires_in=60, metadata={"m": 1})
+        await call("get_memory", key="k", session_id=plan)
+        await call("list_memory", session_id="all", prefix="k", limit=1)
+        await call("list_memory")
+        await call("delete_memory", key="k")
+        await call("delete_memory", key="k")
+        await call("update_session", session_id=plan, status="paused", metadata={"b": 2}, state={"c": 3})
+        await call("update_session", session_id=plan, status="terminated")
+        await call("get_session", session_id=plan)
+    assert answered == PAGE_A
+
+
+class Inner(msgspec.Struct):
+    """A programmer's words."""
+
+    value: msgspec.Raw
+    times: list[int] = []
+
+
+class Reply(msgspec.Struct):
+    """A programmer's words."""
+
+    inner: Inner | None
+    every: list[Inner]
+    kind: str = "x"
+
+
+class Request(msgspec.Struct, forbid_unknown_fields=True):
+    """A programmer's words."""
+
+    name: str
+    inner: Inner
+    limit: int | None = 24
+    note: str | None = None
+
+
+def test_a_schema_is_written_without_references_and_words_for_programmers() -> None:
+    inner = {
+        "type": "object",
+        "properties": {"value": {}, "times": {"type": "array", "items": {"type": "integer"}}},
+        "required": ["value"],
+    }
+    assert output_schema(Reply) == {
+        "type": "object",
+        "properties": {
+            "inner": {**inner, "type": ["object", "null"]},
+            "every": {"type": "array", "items": inner},
+            "kind": {"type": "string"},
+        },
+        "required": ["inner", "every"],
+    }
+    assert "programmer" not in json.dumps(input_schema(Request))
+    assert input_schema(Request)["properties"]["limit"] == {"type": ["integer", "null"], "default": 24}
+    assert input_schema(Request)["properties"]["note"] == {"type": ["string", "null"]}
+
+
+def test_a_request_must_say_what_it_is_answered_with() -> None:
+    with pytest.raises(TypeError, match="Reply"):
+        reply_type(Reply)

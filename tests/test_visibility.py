@@ -1,0 +1,186 @@
+"""What a reader may not see leaves no trace in anything that it gets.
+
+The same story is told in two worlds: whole, and without what the reader may not see.
+Every answer to the reader must be the same in both, ids aside, which are compared by
+their order.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import hypothesis.strategies as st
+import msgspec
+import pytest
+import trio
+import trio.testing
+from hypothesis import given, settings
+
+from greenroom.actors import (
+    AddMessage,
+    Agent,
+    CreateSession,
+    GetMemory,
+    GetMessages,
+    GetSession,
+    ListMemory,
+    ListSessions,
+    Principal,
+    SearchBySender,
+    SearchByTimerange,
+    SearchContext,
+    SetMemory,
+    open_greenroom,
+)
+from greenroom.runtime import InlineCommitter, Refusal, RuntimeOptions
+from support.clocks import VirtualClock
+
+PEOPLE = {
+    "ann": Principal(agent_id="ann", agent_type="coder", projects=frozenset({"p"})),
+    "ben": Principal(agent_id="ben", agent_type="coder", projects=frozenset({"p"})),
+    "cat": Principal(agent_id="cat", agent_type="tester", projects=frozenset({"p"})),
+    "dan": Principal(agent_id="dan", projects=frozenset()),
+}
+PROJECT_OF = {"open": None, "closed": "p"}
+WORDS = ["deploy", "database", "databse", "the secret plan", "deploy the database tonight", "42"]
+
+people = st.sampled_from(sorted(PEOPLE))
+sayings = st.tuples(
+    st.just("say"), people, st.sampled_from(sorted(PROJECT_OF)), st.sampled_from(WORDS),
+    st.sampled_from(["public", "private", "agent_only"]),
+)  # fmt: skip
+notes = st.tuples(st.just("note"), people, st.none() | st.just("open"), st.sampled_from(["k1", "k2"]))
+stories = st.lists(st.one_of(sayings, sayings, notes), min_size=1, max_size=25)
+
+
+def is_member(name: str, session: str) -> bool:
+    project = PROJECT_OF[session]
+    return project is None or project in (PEOPLE[name].projects or ())
+
+
+def may_know(reader: str, deed: tuple[Any, ...]) -> bool:
+    """Say by the rules of the specification whether ``reader`` may notice a deed."""
+    kind, doer = deed[0], deed[1]
+    if kind == "note":
+        return bool(doer == reader)
+    _, _, session, _, visibility = deed
+    if not is_member(reader, session):
+        return False
+    mine, theirs = PEOPLE[reader].agent_type, PEOPLE[doer].agent_type
+    same_type = mine is not None and mine == theirs
+    return visibility == "public" or doer == reader or (visibility == "agent_only" and same_type)
+
+
+@asynccontextmanager
+async def world(folder: str, reader: str, story: list[tuple[Any, ...]], *, whole: bool) -> AsyncIterator[Agent]:
+    """Tell a story, at the same times whether or not all of it happens, and let the reader in."""
+    clock = VirtualClock()
+    async with open_greenroom(
+        Path(folder) / ("whole" if whole else "seen"),
+        clock=clock,
+        committer=InlineCommitter(),
+        options=RuntimeOptions(durability="process"),
+    ) as runtime:
+        agents = {name: Agent(runtime, principal) for name, principal in PEOPLE.items()}
+        for session, project in PROJECT_OF.items():
+            clock.jump(1_000)
+            if whole or is_member(reader, session):
+                await agents["ann"].ask(CreateSession(purpose="p", session_id=session, project_id=project))
+        for deed in story:
+            clock.jump(1_000_000)
+            if whole or may_know(reader, deed):
+                await do(agents[deed[1]], deed)
+        yield agents[reader]
+
+
+async def do(agent: Agent, deed: tuple[Any, ...]) -> None:
+    request: Any
+    if deed[0] == "say":
+        _, _, session, content, visibility = deed
+        request = AddMessage(session_id=session, content=content, visibility=visibility)
+    else:
+        _, _, session, key = deed
+        request = SetMemory(key=key, value=msgspec.Raw(b"1"), session_id=session)
+    try:
+        await agent.ask(request)
+    except Refusal as refusal:
+        assert refusal.code == "SESSION_NOT_FOUND"  # noqa: PT017  the outsiders' tries are part of the story
+
+
+async def everything(agent: Agent) -> list[Any]:
+    """Return the answers of every read path, as a client parses them."""
+    past, future = datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
+    requests: list[Any] = [ListSessions(limit=1), ListSessions(), ListMemory(session_id="all")]
+    requests += [GetMemory(key=key, session_id=scope) for key in ("k1", "k2") for scope in (None, "open")]
+    for session in PROJECT_OF:
+        requests += [
+            GetSession(session_id=session),
+            GetMessages(session_id=session, limit=2),
+            GetMessages(session_id=session, offset=1),
+            SearchByTimerange(session_id=session, start_time=past, end_time=future),
+            SearchContext(session_id=session, query="deploy database", fuzzy_threshold=0, limit=5),
+            SearchContext(session_id=session, query="databas", max_rows_scanned=3),
+            SearchContext(session_id=session, query="secret", recent_hours=None, max_rows_scanned=None),
+        ]
+        requests += [GetMessages(session_id=session, visibility_filter=kind) for kind in ("public", "private", "agent_only")]  # type: ignore[arg-type]  # mypy widens the literals
+        requests += [SearchBySender(session_id=session, sender=name) for name in PEOPLE]
+    answers: list[Any] = []
+    for request in requests:
+        try:
+            reply = msgspec.json.decode(msgspec.json.encode(await agent.ask(request)))
+        except Refusal as refusal:
+            reply = (refusal.code, refusal.sentence, refusal.details)
+        answers.append(reply)
+    return answers
+
+
+def ranked(answers: list[Any]) -> list[Any]:
+    """Replace message ids by their rank, and cursors, which carry ids, by whether there is one."""
+    ids: set[int] = set()
+
+    def collect(value: Any) -> None:
+        if isinstance(value, dict):
+            ids.update(value[name] for name in ("message_id",) if name in value)
+            for part in value.values():
+                collect(part)
+        elif isinstance(value, list):
+            for part in value:
+                collect(part)
+
+    collect(answers)
+    rank = {message_id: number for number, message_id in enumerate(sorted(ids))}
+
+    def replaced(value: Any, name: str = "") -> Any:
+        if isinstance(value, dict):
+            return {key: replaced(part, key) for key, part in value.items()}
+        if isinstance(value, list):
+            return [replaced(part, name) for part in value]
+        if name in {"next_cursor", "cursor"}:
+            return value is not None
+        return rank.get(value, value) if name in {"id", "message_id"} else value
+
+    result: list[Any] = replaced(answers)
+    return result
+
+
+@pytest.mark.promise(
+    "sessions.visibility", "identity.visible-only", "identity.alike", "sessions.project", "sessions.listing",
+    "memory.private", "sessions.message-ids",
+)  # fmt: skip
+@given(story=stories, reader=people)
+@settings(max_examples=60, deadline=None, derandomize=True)
+def test_the_hidden_leaves_no_trace(story: list[tuple[Any, ...]], reader: str) -> None:
+    async def compare() -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            async with world(folder, reader, story, whole=True) as agent:
+                whole = await everything(agent)
+            async with world(folder, reader, story, whole=False) as agent:
+                seen = await everything(agent)
+        assert ranked(whole) == ranked(seen)
+
+    trio.run(compare, clock=trio.testing.MockClock())
