@@ -38,7 +38,7 @@ def main() -> int:
                 print(wrong, file=sys.stderr)
                 break
             reports[name] = report
-            _print(name, report, markdown=chosen.markdown)
+            _print(name, report, markdown=chosen.markdown, figures=not chosen.smoke)
     _write(chosen.json or _default_file(smoke=chosen.smoke), reports, smoke=chosen.smoke, wrong=wrong)
     return 1 if wrong else 0
 
@@ -54,11 +54,11 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _print(name: str, report: Report, *, markdown: bool) -> None:
+def _print(name: str, report: Report, *, markdown: bool, figures: bool) -> None:
     print(f"\n## {name}\n" if markdown else f"\n== {name} ==\n")
     for table in report.tables:
         print((as_markdown if markdown else as_text)(table), end="\n\n")
-    for figure in report.figures:
+    for figure in report.figures if figures else ():
         print(f"{'- ' if markdown else ''}{_sentence(figure)}")
     sys.stdout.flush()
 

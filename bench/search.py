@@ -40,7 +40,7 @@ def run(plan: Plan) -> Report:
     """Compare the times of a search."""
     rows: list[list[str | int | float | None]] = []
     figures = []
-    for size in plan.size(SIZES, SIZES[:1]):
+    for size in plan.size(SIZES, (300,)):
         posts = conversation(size)
         also = Rounds()
         with plan.folder() as folder:

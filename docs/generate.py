@@ -6,16 +6,16 @@ Python names from their sources. What is to be changed is the code, never the pa
 
 import argparse
 import ast
-import inspect
 import re
 import sys
 import types
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin, get_type_hints
 
 import msgspec
+from python_names import prose, python_page
 
 from greenroom.actors import is_write
 from greenroom.transports import _exits
@@ -245,162 +245,6 @@ def settings_page() -> str:
         "else `greenroom/config.toml` in the platform's folder for a user's configuration.\n\n"
         f"## Exit codes\n\n{table(('code', 'meaning'), exits)}"
     )
-
-
-# -- Python ----------------------------------------------------------------------
-
-
-class Exported(NamedTuple):
-    """A public name and the statement that defines it."""
-
-    name: str
-    node: ast.stmt
-    text: str
-
-
-def python_page() -> str:
-    """Return the page of the public Python names."""
-    parts = ["# Python\n\nEverything here is imported from the package named in the heading.\n\n"]
-    for package in ("runtime", "actors"):
-        folder = ROOT / package / "greenroom" / package
-        tree = ast.parse((folder / "__init__.py").read_text())
-        parts.append(f"## greenroom.{package}\n\n{prose(ast.get_docstring(tree))}\n\n")
-        names = sorted(exported(tree), key=lambda each: (rank(each.node), each.name.lower()))
-        parts += [entry(each) for each in names]
-    return "".join(parts)
-
-
-def rank(node: ast.stmt) -> int:
-    """Return where a name stands: functions, then classes, then values, then errors."""
-    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-        return 0
-    if isinstance(node, ast.ClassDef):
-        return 3 if node.name.endswith("Error") or node.name == "Refusal" else 1
-    return 2
-
-
-def exported(tree: ast.Module) -> Iterator[Exported]:
-    """Yield the names that a package re-exports."""
-    for statement in tree.body:
-        if isinstance(statement, ast.ImportFrom) and statement.module is not None:
-            source = module_path(statement.module)
-            body = ast.parse(source.read_text()).body
-            for alias in statement.names:
-                if alias.asname == alias.name:
-                    yield definition(alias.name, body)
-
-
-def module_path(module: str) -> Path:
-    """Return the file of a module of ours."""
-    package = module.split(".")[1]
-    path = ROOT / package / Path(*module.split("."))
-    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
-
-
-def definition(name: str, body: list[ast.stmt]) -> Exported:
-    """Return the statement that defines ``name``, with its documentation."""
-    for node, following in zip(body, [*body[1:], None], strict=True):
-        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and node.name == name:
-            return Exported(name, node, ast.get_docstring(node) or "")
-        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
-        if any(isinstance(target, ast.Name) and target.id == name for target in targets):
-            said = following.value if isinstance(following, ast.Expr) else None
-            text = said.value if isinstance(said, ast.Constant) else ""
-            return Exported(name, node, inspect.cleandoc(str(text)))
-    raise LookupError(f"{name} is exported and not defined")
-
-
-def entry(each: Exported) -> str:
-    """Return the section of one public name."""
-    if isinstance(each.node, ast.ClassDef):
-        code = class_head(each.node)
-        functions = (ast.FunctionDef, ast.AsyncFunctionDef)
-        methods = [node for node in each.node.body if isinstance(node, functions)]
-        shown = [method for method in methods if not method.name.startswith("_")]
-        more = "".join(
-            f"#### {each.name}.{method.name}\n\n```py\n{signature(method)}\n```\n\n"
-            f"{prose(ast.get_docstring(method))}\n\n"
-            for method in shown
-        )
-        return f"### {each.name}\n\n```py\n{code}\n```\n\n{prose(each.text)}\n\n{more}"
-    if isinstance(each.node, ast.FunctionDef | ast.AsyncFunctionDef):
-        return f"### {each.name}\n\n```py\n{signature(each.node)}\n```\n\n{prose(each.text)}\n\n"
-    annotated = isinstance(each.node, ast.AnnAssign)
-    code = f"{each.name}: {ast.unparse(each.node.annotation)}" if annotated else ast.unparse(each.node)
-    return f"### {each.name}\n\n```py\n{code}\n```\n\n{prose(each.text)}\n\n"
-
-
-def class_head(node: ast.ClassDef) -> str:
-    """Return a class's line, what makes it, and its fields."""
-    documented = "Args:" in (ast.get_docstring(node) or "")  # others are made by the runtime alone
-    bases = ", ".join(map(ast.unparse, node.bases))
-    lines = [f"class {node.name}({bases})" if bases else f"class {node.name}"]
-    for each in node.body:
-        if isinstance(each, ast.FunctionDef) and each.name == "__init__" and documented:
-            lines.append(f"    {signature(each)}".replace("\n", "\n    "))
-        elif isinstance(each, ast.AnnAssign | ast.Assign) and not ast.unparse(each).startswith("_"):
-            lines.append(f"    {ast.unparse(each)}")
-    return "\n".join(lines)
-
-
-def signature(node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
-    """Return how a function is called, over several lines when it is long."""
-    before = "async def" if isinstance(node, ast.AsyncFunctionDef) else "def"
-    decorators = {ast.unparse(each) for each in node.decorator_list}
-    if "asynccontextmanager" in decorators:
-        before = "async with"
-    returns = "" if node.returns is None or before == "async with" else f" -> {ast.unparse(node.returns)}"
-    arguments = re.sub(r"^self(, )?", "", ast.unparse(node.args))
-    if "property" in decorators:
-        return f"{node.name}: {ast.unparse(node.returns)}" if node.returns is not None else node.name
-    line = f"{before} {node.name}({arguments}){returns}"
-    if len(line) <= 100:  # noqa: PLR2004  a page's width
-        return line
-    listed = "".join(f"    {each},\n" for each in split_arguments(arguments))
-    return f"{before} {node.name}(\n{listed}){returns}"
-
-
-def split_arguments(arguments: str) -> list[str]:
-    """Return a function's arguments one by one: commas inside of brackets separate nothing."""
-    parts, depth, start = [], 0, 0
-    for at, character in enumerate(arguments):
-        depth += (character in "([{") - (character in ")]}")
-        if character == "," and depth == 0:
-            parts.append(arguments[start:at].strip())
-            start = at + 1
-    return [*parts, arguments[start:].strip()]
-
-
-# -- docstrings ------------------------------------------------------------------
-
-SECTIONS: Final = {
-    "Args:": "Arguments",
-    "Attributes:": "Attributes",
-    "Class attributes:": "Class attributes",
-    "Raises:": "Raises",
-    "Returns:": "Returns",
-}
-
-
-def prose(docstring: str | None) -> str:
-    """Return a docstring as Markdown: sections become lists, and double back-quotes single ones."""
-    lines = inspect.cleandoc(docstring or "").replace("``", "`").splitlines()
-    out: list[str] = []
-    section = False
-    for line in lines:
-        if line in SECTIONS:
-            section = True
-            out += [f"**{SECTIONS[line]}**", ""]
-        elif line and not line.startswith(" "):
-            section = False
-            out.append(line)
-        elif section and (named := re.match(r"    (\*{0,2}[\w, ]+): (.*)", line)):
-            out.append(f"- `{named[1]}`: {named[2]}")
-        elif section and line.startswith("    "):
-            out.append("  " + line.strip())
-        else:
-            out.append(line)
-    return "\n".join(out).rstrip()
 
 
 if __name__ == "__main__":

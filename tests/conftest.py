@@ -54,7 +54,7 @@ def reopen(folder: Path, clock: VirtualClock) -> Open:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run the tests of `VIRTUAL` on trio's autojump clock, which pytest-trio takes from direct arguments only."""
+    """Run the tests of `VIRTUAL` on the autojump clock; pytest-trio takes it from direct arguments only."""
     for item in items:
         if isinstance(item, pytest.Function) and VIRTUAL & set(item.fixturenames):
             item.add_marker(pytest.mark.trio(run=_run_in_virtual_time))

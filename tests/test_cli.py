@@ -35,14 +35,14 @@ def environment(home: Path, **more: str) -> dict[str, str]:
 class Server:
     """A `greenroom serve` with pipes, spoken to in lines."""
 
-    def __init__(self, home: Path, *arguments: str, **more: str) -> None:
-        self.errors = home / f"stderr-{len(list(home.glob('stderr-*')))}"
-        with self.errors.open("wb") as errors:
+    def __init__(self, home: Path, *arguments: str, errors: Path | None = None, **more: str) -> None:
+        self.errors = errors or home / f"stderr-{len(list(home.glob('stderr-*')))}"
+        with self.errors.open("wb") as opened:
             self.process = subprocess.Popen(
                 [*PROGRAM, "serve", "--data", str(home / "store"), *arguments],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                stderr=errors,
+                stderr=opened,
                 env=environment(home, **more),
             )
         assert self.process.stdin is not None
@@ -75,8 +75,10 @@ class Server:
 
     def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
         self.send_call(tool, **arguments)
-        answer: dict[str, Any] = self.receive()["result"]["structuredContent"]
-        return answer
+        answer = self.receive()
+        assert "structuredContent" in answer.get("result", {}), (answer, self.errors.read_text())
+        content: dict[str, Any] = answer["result"]["structuredContent"]
+        return content
 
     def end(self) -> int:
         self.input.close()
@@ -84,8 +86,8 @@ class Server:
 
 
 @contextlib.contextmanager
-def serving(home: Path, *arguments: str, **more: str) -> Iterator[Server]:
-    server = Server(home, *arguments, **more)
+def serving(home: Path, *arguments: str, errors: Path | None = None, **more: str) -> Iterator[Server]:
+    server = Server(home, *arguments, errors=errors, **more)
     try:
         server.initialize()
         yield server
@@ -217,7 +219,7 @@ def test_at_the_end_of_input_everything_asked_is_answered(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_ends_an_idle_server_in_order(tmp_path: Path, number: signal.Signals) -> None:
-    with serving(tmp_path) as server:
+    with serving(tmp_path, "--log-level", "debug") as server:
         server.process.send_signal(number)
         assert server.process.wait() == 0
         assert server.output.read() == b""
@@ -248,19 +250,33 @@ def test_a_signal_in_mid_request_loses_nothing_that_was_answered(
         assert len(kept) == len(set(kept))
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 def test_a_second_signal_ends_at_once(tmp_path: Path) -> None:
-    with serving(tmp_path) as server:
-        session = server.call("create_session", purpose="stuck")["session_id"]
-        # A client that stops reading keeps the server from finishing its answers.
-        server.call("add_message", session_id=session, content="x" * 10_000)
-        for _ in range(100):
-            server.send_call("get_messages", session_id=session)
-        server.process.send_signal(signal.SIGTERM)
-        seen = ""
-        while "SIGTERM" not in seen:
-            seen = server.errors.read_text()
-        server.process.send_signal(signal.SIGTERM)
-        assert server.process.wait() == -signal.SIGTERM
+    pipe = tmp_path / "stderr-of-the-stuck"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        with serving(tmp_path, "--log-level", "debug", errors=pipe) as server:
+            # A full pipe: what the server says about the first signal is what it gets stuck in.
+            filler = os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
+            with contextlib.suppress(BlockingIOError):
+                while True:
+                    os.write(filler, b"x")
+            os.close(filler)
+            server.process.send_signal(signal.SIGTERM)
+            while catches(server.process.pid, signal.SIGTERM):
+                assert server.process.poll() is None
+            server.process.send_signal(signal.SIGTERM)
+            assert server.process.wait() == -signal.SIGTERM
+    finally:
+        os.close(reader)
+
+
+def catches(pid: int, number: signal.Signals) -> bool:
+    """Whether a process has a handler of its own for a signal."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    (mask,) = re.findall(r"^SigCgt:\s+(\w+)$", status, re.MULTILINE)
+    return bool(int(mask, 16) >> (number - 1) & 1)
 
 
 def test_durability_process_warns(tmp_path: Path) -> None:
@@ -360,6 +376,17 @@ def test_a_second_server_names_the_owner_and_leaves_it_alone(tmp_path: Path) -> 
         assert f"process {first.process.pid}" in sentence(done)
         assert first.call("create_session", purpose="still here")["success"]
         assert run_on_store(tmp_path, "stats").returncode == 0
+
+
+def test_a_server_that_is_just_starting_is_waited_for(tmp_path: Path) -> None:
+    server = Server(tmp_path)
+    with server.process:
+        lock = tmp_path / "store" / "owner.lock"
+        while not (lock.exists() and lock.read_bytes()):
+            assert server.process.poll() is None
+        done = run_on_store(tmp_path, "stats")
+        assert (done.returncode, done.stderr) == (0, "")
+        assert server.end() == 0
 
 
 def test_debug_shows_the_traceback_too(tmp_path: Path) -> None:

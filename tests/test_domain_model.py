@@ -14,6 +14,8 @@ import trio
 import trio.testing
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
+from support.clocks import VirtualClock
+from support.model import AGENTS, SESSIONS, STEPS, Model, Said
 
 from greenroom.actors import (
     AddMessage,
@@ -31,8 +33,6 @@ from greenroom.actors import (
     open_greenroom,
 )
 from greenroom.runtime import InlineCommitter, Refusal, Runtime, RuntimeOptions, StorageFullError
-from support.clocks import VirtualClock
-from support.model import AGENTS, SESSIONS, STEPS, Model, Said
 
 agents = st.sampled_from(sorted(AGENTS))
 sessions = st.sampled_from(SESSIONS)
@@ -103,7 +103,13 @@ class Life:
         await self._agents["bob"].ask(UpdateSession(session_id=session, status=status))
 
     async def _store(
-        self, agent: str, session: str | None, key: str, value: Any, lifetime: int | None, overwrite: bool  # noqa: FBT001
+        self,
+        agent: str,
+        session: str | None,
+        key: str,
+        value: Any,
+        lifetime: int | None,
+        overwrite: bool,  # noqa: FBT001
     ) -> None:
         raw = msgspec.Raw(msgspec.json.encode(value))
         await self._agents[agent].ask(
@@ -177,7 +183,9 @@ def expected(model: Model, now: int) -> dict[str, Any]:
 def _expected_of(model: Model, agent: str, now: int) -> dict[str, Any]:
     mine = [(key, entry) for key, entry in model.live(now).items() if key[0] == agent]
     return {
-        "order": sorted(model.sessions, key=lambda name: model.sessions[name].last_activity(agent), reverse=True),
+        "order": sorted(
+            model.sessions, key=lambda name: model.sessions[name].last_activity(agent), reverse=True
+        ),
         "sessions": {
             name: {
                 "status": session.seen_status(agent),

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 import trio
-
 from harness import ServerProcess, server_process
 
 DELAY_SECONDS = 0.05
@@ -73,7 +72,9 @@ async def test_a_failed_fsync_is_never_answered_as_success(tmp_path: Path) -> No
             rest = await client.rest()
             await server.process.wait()
         for message in rest:
-            assert "error" in message or json.loads(message["result"]["content"][0]["text"])["success"] is False
+            assert (
+                "error" in message or json.loads(message["result"]["content"][0]["text"])["success"] is False
+            )
         assert server.process.returncode not in {0, None}
         assert "could not be written" in server.errors()
     async with server_process(tmp_path) as server:

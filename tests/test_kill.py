@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from harness import Client, server_process
 
 KILLS = 50
@@ -43,7 +42,9 @@ async def write_until_killed(home: Path, ledger: Ledger, answers_wanted: int) ->
         client = server.client
         await client.initialize("writer")
         if not ledger.asked:
-            assert (await client.call("create_session", purpose="to be killed", session_id=SESSION))["success"]
+            assert (await client.call("create_session", purpose="to be killed", session_id=SESSION))[
+                "success"
+            ]
         keys = ledger.next_requests(IN_FLIGHT)
         open_requests = {await client.send_call("add_message", ledger.asked[key]): key for key in keys}
         for _ in range(answers_wanted):

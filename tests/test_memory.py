@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import datetime as dt
 import itertools
-from json import dumps
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
 import trio
-from hypothesis import given
-from hypothesis import strategies as st
-from support.agents import AuditTrail, json, refused
+from support.agents import AuditTrail, json, keep, keys, moment, refused, value_of
 
 from greenroom.actors import (
     AddMessage,
@@ -21,7 +18,6 @@ from greenroom.actors import (
     GetMemory,
     ListMemory,
     SetMemory,
-    parse_request,
 )
 from greenroom.runtime import InlineCommitter
 
@@ -30,176 +26,10 @@ if TYPE_CHECKING:
 
     from support.agents import Enter
 
-    from greenroom.actors import Agent
     from greenroom.runtime._store import Store, Work
 
 FOUR_BYTES = "\U0001f600"
 MINUTE = 60
-
-
-async def keep(agent: Agent, key: str, value: str = "1", **arguments: Any) -> int:
-    return (await agent.ask(SetMemory(key=key, value=json(value), **arguments))).version
-
-
-async def value_of(agent: Agent, key: str, **arguments: Any) -> str:
-    return bytes((await agent.ask(GetMemory(key=key, **arguments))).value).decode()
-
-
-async def keys(agent: Agent, **arguments: Any) -> list[str]:
-    return [entry.key for entry in (await agent.ask(ListMemory(**arguments))).entries]
-
-
-def moment(microseconds: int) -> dt.datetime:
-    return dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(microseconds=microseconds)
-
-
-# -- JSON ------------------------------------------------------------------------
-
-
-@pytest.mark.promise("memory.json")
-@pytest.mark.parametrize(
-    "text",
-    [
-        '"123"',
-        "123",
-        "123456789012345678901234567890",
-        "-0",
-        "-0.0",
-        "1.10",
-        "1E5",
-        "1e-400",
-        "9" * 5_000,
-        "null",
-        "true",
-        '""',
-        '"\\u0000\\ud83d\\ude00\\/"',
-        '"\U0001f600\u2028\x7f"',
-        "[]",
-        "{}",
-        '{"b": 1, "a" : [ 1,2.50 ],"": null}',
-        '{"a": {"a": {"a": 1}}, "A": 2}',
-        "[" * 100 + "]" * 100,
-        '"' + "x" * 1_048_574 + '"',
-    ],
-    ids=lambda text: text[:20],
-)
-async def test_a_value_comes_back_as_it_went_in(enter: Enter, text: str) -> None:
-    arguments = f'{{"key": "k", "value": {text}, "metadata": {{"n": 1.10}}}}'.encode()
-    async with enter() as at:
-        alice = at.agent("alice")
-        await alice.ask(parse_request(SetMemory, arguments), checked=True)
-        assert await value_of(alice, "k") == text
-    async with enter() as at:
-        read = await at.agent("alice").ask(GetMemory(key="k"))
-        assert (bytes(read.value).decode(), bytes(read.metadata)) == (text, b'{"n": 1.10}')
-        [entry] = (await at.agent("alice").ask(ListMemory())).entries
-        assert entry.value_size == len(text.encode())
-
-
-@pytest.mark.promise("memory.json")
-@pytest.mark.parametrize(
-    "text",
-    [
-        "1e400",
-        "-1e400",
-        "[1, 1e999]",
-        "NaN",
-        "Infinity",
-        "-Infinity",
-        '"\\ud800"',
-        '"\\udc00\\ud800"',
-        '{"\\udfff": 1}',
-        '[{"a": "\\ud83d x"}]',
-        '{"a": 1, "a": 1}',
-        '[{"a": {"b": 1, "c": 2, "b": 3}}]',
-        "[" * 101 + "]" * 101,
-        '{"a":' * 101 + "1" + "}" * 101,
-        "[" * 100_000 + "]" * 100_000,
-        "[" * 100_000,
-        "",
-        "1,",
-        "01",
-        "'a'",
-        '"\n"',
-        '"\\x"',
-        "tru",
-    ],
-    ids=lambda text: text[:20],
-)
-def test_what_cannot_be_kept_is_refused(text: str) -> None:
-    with refused("SERIALIZATION_ERROR"):
-        parse_request(SetMemory, f'{{"key": "k", "value": {text}}}'.encode())
-    with refused("SERIALIZATION_ERROR"):
-        parse_request(CreateSession, f'{{"purpose": "p", "metadata": {{"x": {text}}}}}'.encode())
-
-
-@pytest.mark.promise("memory.json")
-@pytest.mark.parametrize(
-    "raw",
-    [
-        b'{"key": "k", "value": "\xff"}',
-        b'{"key": "k", "value": "\xed\xa0\x80"}',
-        b'{"key": "k", "value": 1, "value": 2}',
-        b'{"key": "\\ud800", "value": 1}',
-        b'\xef\xbb\xbf{"key": "k", "value": 1}',
-        b'{"key": "k", "value": 1} {}',
-        b"",
-    ],
-)
-def test_bytes_that_are_no_strict_json_are_refused(raw: bytes) -> None:
-    with refused("SERIALIZATION_ERROR"):
-        parse_request(SetMemory, raw)
-
-
-@pytest.mark.promise("memory.json")
-async def test_a_value_made_in_python_is_checked_as_one_from_outside(enter: Enter) -> None:
-    async with enter() as at:
-        alice = at.agent("alice")
-        for text in ("1e400", '{"a":1,"a":1}', "[" * 101 + "]" * 101, "no json", ""):
-            with refused("SERIALIZATION_ERROR"):
-                await keep(alice, "k", text)
-        with refused("SERIALIZATION_ERROR"):
-            await keep(alice, "\ud800")
-        with refused("VALIDATION_ERROR", field="key"):
-            await keep(alice, "")
-        assert await keys(alice) == []
-
-
-texts = st.text(st.characters(codec="utf-8"))
-plain = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | texts
-
-
-@given(value=st.recursive(plain, lambda inner: st.lists(inner) | st.dictionaries(texts, inner)))
-def test_every_representable_value_is_let_in(value: Any) -> None:
-    text = dumps(value).encode()
-    request = parse_request(SetMemory, b'{"key":"k","value":' + text + b"}")
-    assert bytes(request.value) == text
-
-
-@pytest.mark.promise("mcp.limits")
-@pytest.mark.parametrize("field", ["value", "metadata"])
-def test_a_value_has_a_limit_in_bytes(field: str) -> None:
-    text = {"value": '"%s"', "metadata": '{"a":"%s"}'}[field]
-    arguments = {"key": '"k"', "value": "1", "metadata": "{}"}
-    for size in (1_048_576, 1_048_577):
-        arguments[field] = text % ("é" * ((size - len(text) + 2) // 2) + "x" * ((size - len(text)) % 2))
-        assert len(arguments[field].encode()) == size
-        raw = "{" + ",".join(f'"{name}":{value}' for name, value in arguments.items()) + "}"
-        if size == 1_048_576:
-            parse_request(SetMemory, raw.encode())
-        else:
-            with refused("VALIDATION_ERROR", field=field, limit=1_048_576, size=size, unit="bytes"):
-                parse_request(SetMemory, raw.encode())
-
-
-def test_null_leaves_optional_things_out() -> None:
-    request = parse_request(
-        SetMemory, b'{"key":"k","value":null,"metadata":null,"session_id":null,"expires_in":null}'
-    )
-    assert (bytes(request.value), bytes(request.metadata), request.session_id) == (b"null", b"{}", None)
-
-
-# -- expiry ------------------------------------------------------------------------
 
 
 @pytest.mark.promise("memory.expiry")
@@ -311,9 +141,6 @@ async def test_a_clock_that_jumps_changes_no_order(enter: Enter) -> None:
         assert await value_of(alice, "k4") == "1"
 
 
-# -- keys and scopes -----------------------------------------------------------------
-
-
 @pytest.mark.promise("memory.keys")
 @pytest.mark.parametrize("session_id", [None, "s" * 128])
 async def test_long_keys_of_four_byte_characters_are_told_apart(enter: Enter, session_id: str | None) -> None:
@@ -355,13 +182,14 @@ async def test_keys_that_look_alike_are_different_keys(enter: Enter) -> None:
 async def test_global_and_session_entries_of_one_key_are_different_entries(enter: Enter) -> None:
     async with enter() as at:
         alice = at.agent("alice")
-        for session_id in ("s", "t", "g"):
-            await alice.ask(CreateSession(purpose="p", session_id=session_id))
-        for number, session_id in enumerate((None, "s", "t", "g")):
+        scopes = (None, "s", "t", "g")
+        for name in scopes[1:]:
+            await alice.ask(CreateSession(purpose="p", session_id=name))
+        for number, session_id in enumerate(scopes):
             stored = await alice.ask(SetMemory(key="k", value=json(str(number)), session_id=session_id))
             assert (stored.version, stored.scope) == (1, "global" if session_id is None else "session")
             assert stored.session_scoped is (session_id is not None)
-        for number, session_id in enumerate((None, "s", "t", "g")):
+        for number, session_id in enumerate(scopes):
             assert await value_of(alice, "k", session_id=session_id) == str(number)
             listed = await alice.ask(ListMemory(session_id=session_id))
             assert [(entry.key, entry.session_id) for entry in listed.entries] == [("k", session_id)]
@@ -381,9 +209,6 @@ async def test_global_and_session_entries_of_one_key_are_different_entries(enter
         with refused("MEMORY_NOT_FOUND"):
             await value_of(alice, "k", session_id="nowhere")
         assert await keys(alice, session_id="nowhere") == []
-
-
-# -- versions and listings -------------------------------------------------------------
 
 
 @pytest.mark.promise("memory.overwrite")

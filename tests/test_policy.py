@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.agents import house, json, refused, say, wire
+from support.agents import FAR_AHEAD, LONG_AGO, house, json, refused, say, wire
 from support.clocks import VirtualClock
 
 from greenroom.actors import (
@@ -38,9 +37,7 @@ if TYPE_CHECKING:
 
     from support.agents import Enter, House
 
-LONG_AGO = dt.datetime(2000, 1, 1, tzinfo=dt.UTC)
-FAR_AHEAD = dt.datetime(2100, 1, 1, tzinfo=dt.UTC)
-FILTERS = ("all", "public", "private", "agent_only")
+FILTERS: tuple[policy.VisibilityFilter, ...] = ("all", "public", "private", "agent_only")
 
 agent_ids = st.sampled_from(["a", "b", "type", "public", "planner"])
 principals = st.builds(
@@ -100,6 +97,12 @@ def test_a_project_is_for_its_members(
     project_id: str | None,
     seen: bool,  # noqa: FBT001  pytest passes it by name
 ) -> None:
+    assert policy.may_see_session(Principal(agent_id="a", projects=projects), project_id) is seen
+
+
+@pytest.mark.promise("identity.agent-id")
+@pytest.mark.parametrize("name", ["", "a" * 101, "a b", "ä", "a\n", "../a", "a\0"])
+def test_an_identity_of_another_alphabet_is_no_identity(name: str) -> None:
     with pytest.raises(ValueError, match="A-Za-z0-9"):
         Principal(agent_id=name)
     with pytest.raises(ValueError, match="A-Za-z0-9"):
@@ -225,7 +228,8 @@ def without_random_bits(answer: Any) -> Any:
 @pytest.mark.promise("sessions.message-ids")
 @pytest.mark.promise("memory.private")
 async def test_hidden_messages_change_nothing_that_a_reader_gets(
-    tmp_path: Path, autojump_clock: object
+    tmp_path: Path,
+    autojump_clock: object,  # noqa: ARG001  pytest-trio runs the test on it
 ) -> None:
     async def seen(*, hidden: bool) -> list[Any]:
         async with house(tmp_path / str(hidden), VirtualClock()) as at:
@@ -242,7 +246,7 @@ async def test_hidden_messages_change_nothing_that_a_reader_gets(
                 *[
                     await bob.ask(GetMessages(session_id="first", visibility_filter=wanted))
                     for wanted in FILTERS
-                ],  # type: ignore[arg-type]  # a literal each
+                ],
                 await bob.ask(GetMessages(session_id="first", limit=2, offset=3)),
                 await bob.ask(GetMessages(session_id="second", since_id=0)),
                 await bob.ask(SearchContext(session_id="first", query="word")),

@@ -25,7 +25,9 @@ def kept() -> dict[str, list[str]]:
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and ast.unparse(node.func) == "pytest.mark.promise":
                 for argument in node.args:
-                    assert isinstance(argument, ast.Constant), f"{path.name}:{node.lineno}: promise ids are literals"
+                    assert isinstance(argument, ast.Constant), (
+                        f"{path.name}:{node.lineno}: promise ids are literals"
+                    )
                     marks.setdefault(str(argument.value), []).append(f"{path.name}:{node.lineno}")
     return marks
 
@@ -83,7 +85,8 @@ def test_public_names_are_exported_once_and_documented(package: str) -> None:
     module = importlib.import_module(f"greenroom.{package}")
     assert module.__doc__
     public = {name for name in vars(module) if not name.startswith("_")} - {
-        path.stem if path.is_file() else path.name for path in (ROOT / package / "greenroom" / package).iterdir()
+        path.stem if path.is_file() else path.name
+        for path in (ROOT / package / "greenroom" / package).iterdir()
     }
     assert public == set(exported)
     for name in exported:

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import pytest
 import trio
+from support.actors import Add, AddSlowly, Append, Entries, Forward, Place, Read, Rows, Take
+from support.asking import Open, Pending, post
+from support.committers import GatedCommitter, full
+from trio.testing import wait_all_tasks_blocked
+
 from greenroom.runtime import (
     Address,
     Idempotency,
@@ -13,11 +18,6 @@ from greenroom.runtime import (
     StorageFullError,
     StoreFailedError,
 )
-from trio.testing import wait_all_tasks_blocked
-
-from support.actors import Add, AddSlowly, Append, Entries, Forward, Place, Read, Rows, Take
-from support.asking import Open, Pending, post
-from support.committers import GatedCommitter, full
 
 VISITS = Address("counter", "visits")
 OTHER = Address("counter", "other")

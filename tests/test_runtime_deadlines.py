@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import pytest
 import trio
+from support.actors import Add, AddSlowly, Append, Entries, FailAfter, Forward, Read
+from support.asking import Open, post
+from support.committers import GatedCommitter
+from trio.testing import wait_all_tasks_blocked
+
 from greenroom.runtime import (
     ActorFailedError,
     Address,
@@ -12,11 +17,6 @@ from greenroom.runtime import (
     RuntimeOptions,
     UnknownKindError,
 )
-from trio.testing import wait_all_tasks_blocked
-
-from support.actors import Add, AddSlowly, Append, Entries, FailAfter, Forward, Read
-from support.asking import Open, post
-from support.committers import GatedCommitter
 
 VISITS = Address("counter", "visits")
 OTHER = Address("counter", "other")

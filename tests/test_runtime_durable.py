@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 import trio
-from greenroom.runtime import ActorFailedError, Address, Refusal
-from trio.testing import wait_all_tasks_blocked
-
 from support.actors import Add, Counter, FailAfter, Find, Place, Read, RefuseAdd, Rows
 from support.asking import Open, post
 from support.committers import GatedCommitter, crash_at, crashing
+from trio.testing import wait_all_tasks_blocked
+
+from greenroom.runtime import ActorFailedError, Address, Refusal
 
 VISITS = Address("counter", "visits")
 OTHER = Address("counter", "other")

@@ -4,11 +4,21 @@ from __future__ import annotations
 
 import pytest
 import trio
-from greenroom.runtime import Actor, Address, Context, IndexReader, Message, Query, RuntimeOptions, Slices, handles
-
 from support.actors import ACTORS, INDEXES, Add, AddSlowly, Append, Entries, Place, Read
 from support.asking import Open, post
 from support.clocks import VirtualClock
+
+from greenroom.runtime import (
+    Actor,
+    Address,
+    Context,
+    IndexReader,
+    Message,
+    Query,
+    RuntimeOptions,
+    Slices,
+    handles,
+)
 
 BUSY = Address("counter", "busy")
 QUIET = Address("counter", "quiet")
@@ -47,7 +57,9 @@ async def test_a_flooded_actor_lets_a_quiet_one_have_its_turn_after_a_quantum(re
             runtime.tell(Address("noter", "quiet"), Note(what=f"quiet {number}"))
         await runtime.ask(Address("noter", "busy"), Note(what="end"))
     assert [order.index(f"quiet {number}") for number in range(3)] == [10, 11, 12]
-    assert [what for what in order if what.startswith("busy")] == [f"busy {number}" for number in range(1_000)]
+    assert [what for what in order if what.startswith("busy")] == [
+        f"busy {number}" for number in range(1_000)
+    ]
 
 
 @pytest.mark.promise("runtime.fair")

@@ -6,6 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import trio
+from support.actors import Add, AddSlowly, FailAfter, Read, RefuseAdd, Whoami
+from support.asking import Open, post
+from support.clocks import DAY, HOUR
+from support.committers import GatedCommitter, crash_at, crashing
+from trio.testing import wait_all_tasks_blocked
+
 from greenroom.runtime import (
     Actor,
     ActorFailedError,
@@ -19,12 +25,6 @@ from greenroom.runtime import (
     RuntimeOptions,
     handles,
 )
-from trio.testing import wait_all_tasks_blocked
-
-from support.actors import Add, AddSlowly, FailAfter, Read, RefuseAdd, Whoami
-from support.asking import Open, post
-from support.clocks import DAY, HOUR
-from support.committers import GatedCommitter, crash_at, crashing
 
 if TYPE_CHECKING:
     from support.clocks import VirtualClock
@@ -51,7 +51,12 @@ async def test_without_a_key_a_repeat_is_another_request(reopen: Open) -> None:
 
 async def test_another_key_or_scope_is_another_request(reopen: Open) -> None:
     async with reopen() as runtime:
-        others = [ONCE, ONCE._replace(key="kez"), ONCE._replace(scope="you add"), ONCE._replace(scope="me ad", key="dkey")]
+        others = [
+            ONCE,
+            ONCE._replace(key="kez"),
+            ONCE._replace(scope="you add"),
+            ONCE._replace(scope="me ad", key="dkey"),
+        ]
         assert [await runtime.ask(VISITS, Add(), idempotency=other) for other in others] == [1, 2, 3, 4]
 
 
@@ -230,7 +235,10 @@ async def test_a_repeat_during_a_crash_is_answered_after_it(reopen: Open) -> Non
     for commit in range(1, 6):
         once = ONCE._replace(key=f"crash {commit}")
         with crashing():
-            async with reopen(committer=crash_at(commit, after=True)) as runtime, trio.open_nursery() as nursery:
+            async with (
+                reopen(committer=crash_at(commit, after=True)) as runtime,
+                trio.open_nursery() as nursery,
+            ):
                 for _ in range(commit - 1):
                     await runtime.ask(OTHER, Add())
                 await post(nursery, runtime, VISITS, Add(), idempotency=once)

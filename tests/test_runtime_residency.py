@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 import trio
-from greenroom.runtime import Actor, Address, Context, Message, RuntimeOptions, handles
-
 from support.actors import Add, AddSlowly, Counter, Read
 from support.asking import Open, post
 from support.committers import GatedCommitter
+
+from greenroom.runtime import Actor, Address, Context, Message, RuntimeOptions, handles
 
 pytestmark = pytest.mark.promise("runtime.one-owner")
 

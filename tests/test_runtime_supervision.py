@@ -6,6 +6,24 @@ from typing import ClassVar
 
 import pytest
 import trio
+from support.actors import (
+    Add,
+    Alarm,
+    Append,
+    Counter,
+    Entries,
+    FailAfter,
+    Forward,
+    Log,
+    Read,
+    Rings,
+    SetAlarm,
+)
+from support.asking import Open, post
+from support.clocks import START, VirtualClock
+from support.committers import GatedCommitter
+from trio.testing import wait_all_tasks_blocked
+
 from greenroom.runtime import (
     Actor,
     ActorFailedError,
@@ -22,12 +40,6 @@ from greenroom.runtime import (
     UnknownKindError,
     handles,
 )
-from trio.testing import wait_all_tasks_blocked
-
-from support.actors import Add, Alarm, Append, Counter, Entries, FailAfter, Forward, Log, Read, Rings, SetAlarm
-from support.asking import Open, post
-from support.clocks import START, VirtualClock
-from support.committers import GatedCommitter
 
 VISITS = Address("counter", "visits")
 OTHER = Address("counter", "other")
@@ -172,7 +184,9 @@ async def test_what_was_in_flight_for_an_actor_set_aside_still_gets_its_answer(r
 async def test_a_tell_that_keeps_failing_is_tried_thrice_and_becomes_a_dead_letter(reopen: Open) -> None:
     Log.trouble["bad"] = 100
     async with reopen() as runtime:
-        await runtime.ask(Address("relay", "r"), Forward(entries=["one", "bad", "two"], to=["log"], risky=True))
+        await runtime.ask(
+            Address("relay", "r"), Forward(entries=["one", "bad", "two"], to=["log"], risky=True)
+        )
         await trio.sleep(100)
         assert Log.trouble["bad"] == 97
         assert await runtime.ask(LOG, Entries()) == ["one", "two"]
@@ -187,7 +201,9 @@ async def test_a_tell_that_keeps_failing_is_tried_thrice_and_becomes_a_dead_lett
 async def test_a_tell_that_is_refused_becomes_a_dead_letter_at_once(reopen: Open) -> None:
     Log.trouble["bad"] = -1
     async with reopen() as runtime:
-        await runtime.ask(Address("relay", "r"), Forward(entries=["one", "bad", "two"], to=["log"], risky=True))
+        await runtime.ask(
+            Address("relay", "r"), Forward(entries=["one", "bad", "two"], to=["log"], risky=True)
+        )
         await trio.sleep(1)
         assert await runtime.ask(LOG, Entries()) == ["one", "two"]
         assert runtime.statistics().messages.dead_letters == 1
@@ -279,7 +295,10 @@ async def test_siblings_of_the_same_key_restart_by_the_groups_strategy(
 async def test_a_restart_goes_before_the_messages_that_wait_and_ends_work_under_way(reopen: Open) -> None:
     Sibling.events.clear()
     groups = [Group(kinds=KINDS, strategy=Strategy.ONE_FOR_ALL)]
-    async with reopen(actors=[First, Second, Third], groups=groups) as runtime, trio.open_nursery() as nursery:
+    async with (
+        reopen(actors=[First, Second, Third], groups=groups) as runtime,
+        trio.open_nursery() as nursery,
+    ):
         slow = await post(nursery, runtime, Address("third", "k"), Do(what="slow"))
         await trio.lowlevel.checkpoint()
         waiting = await post(nursery, runtime, Address("third", "k"), Do())

@@ -149,9 +149,13 @@ async def test_a_client_that_vanishes_leaves_no_traceback(tmp_path: Path) -> Non
         process = server.process
         assert process.stdout is not None
         await process.stdout.aclose()
-        with pytest.raises(trio.BrokenResourceError):
+
+        async def ask_on() -> None:
             while True:
                 await server.client.send_request("ping")
+
+        with pytest.raises(trio.BrokenResourceError):
+            await ask_on()
         assert await process.wait() == 0
     assert "Traceback" not in server.errors()
 
@@ -206,6 +210,9 @@ async def test_a_thousand_pipelined_messages_keep_their_order(tmp_path: Path) ->
             assert (await client.receive())["result"]["isError"] is False
         kept = await client.call("get_messages", session_id=session, limit=1_000)
         assert [message["content"] for message in kept["messages"]] == [str(index) for index in range(1_000)]
+        await client.end_input()
+        assert await server.process.wait() == 0
+        assert server.errors() == ""
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc to read a process's memory")

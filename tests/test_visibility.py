@@ -20,6 +20,7 @@ import pytest
 import trio
 import trio.testing
 from hypothesis import given, settings
+from support.clocks import VirtualClock
 
 from greenroom.actors import (
     AddMessage,
@@ -38,7 +39,6 @@ from greenroom.actors import (
     open_greenroom,
 )
 from greenroom.runtime import InlineCommitter, Refusal, RuntimeOptions
-from support.clocks import VirtualClock
 
 PEOPLE = {
     "ann": Principal(agent_id="ann", agent_type="coder", projects=frozenset({"p"})),
@@ -77,7 +77,9 @@ def may_know(reader: str, deed: tuple[Any, ...]) -> bool:
 
 
 @asynccontextmanager
-async def world(folder: str, reader: str, story: list[tuple[Any, ...]], *, whole: bool) -> AsyncIterator[Agent]:
+async def world(
+    folder: str, reader: str, story: list[tuple[Any, ...]], *, whole: bool
+) -> AsyncIterator[Agent]:
     """Tell a story, at the same times whether or not all of it happens, and let the reader in."""
     clock = VirtualClock()
     async with open_greenroom(
@@ -127,7 +129,10 @@ async def everything(agent: Agent) -> list[Any]:
             SearchContext(session_id=session, query="databas", max_rows_scanned=3),
             SearchContext(session_id=session, query="secret", recent_hours=None, max_rows_scanned=None),
         ]
-        requests += [GetMessages(session_id=session, visibility_filter=kind) for kind in ("public", "private", "agent_only")]  # type: ignore[arg-type]  # mypy widens the literals
+        requests += [
+            GetMessages(session_id=session, visibility_filter=kind)
+            for kind in ("public", "private", "agent_only")
+        ]  # type: ignore[arg-type]  # mypy widens the literals
         requests += [SearchBySender(session_id=session, sender=name) for name in PEOPLE]
     answers: list[Any] = []
     for request in requests:

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 import pytest
 
-from greenroom.actors import AddMessage, Agent, AuditRow, Principal, open_greenroom
+from greenroom.actors import (
+    AddMessage,
+    Agent,
+    AuditRow,
+    CreateSession,
+    GetMemory,
+    GetMessages,
+    ListMemory,
+    Principal,
+    SetMemory,
+    open_greenroom,
+)
 from greenroom.runtime import IndexReader, InlineCommitter, Query, Refusal, RuntimeOptions
 
 if TYPE_CHECKING:
@@ -19,6 +31,9 @@ if TYPE_CHECKING:
     from support.clocks import VirtualClock
 
     from greenroom.runtime import Runtime
+
+LONG_AGO = dt.datetime(2000, 1, 1, tzinfo=dt.UTC)
+FAR_AHEAD = dt.datetime(2100, 1, 1, tzinfo=dt.UTC)
 
 FAST = RuntimeOptions(durability="process")
 """These tests are about answers; that an answer is on disk is shown elsewhere."""
@@ -79,6 +94,39 @@ async def say(agent: Agent, session_id: str, *contents: str, **options: Any) -> 
         (await agent.ask(AddMessage(session_id=session_id, content=content, **options))).message_id
         for content in contents
     ]
+
+
+async def begin(at: House, **arguments: Any) -> Agent:
+    """Return alice, a planner, after she has created the session ``s``."""
+    alice = at.agent("alice", "planner")
+    await alice.ask(CreateSession(purpose="p", session_id="s", **arguments))
+    return alice
+
+
+async def contents(agent: Agent, **arguments: Any) -> list[str]:
+    """Return what an agent reads in the session ``s``."""
+    page = await agent.ask(GetMessages(session_id="s", **arguments))
+    return [message.content for message in page.messages]
+
+
+async def keep(agent: Agent, key: str, value: str = "1", **arguments: Any) -> int:
+    """Set a memory; return its version."""
+    return (await agent.ask(SetMemory(key=key, value=json(value), **arguments))).version
+
+
+async def value_of(agent: Agent, key: str, **arguments: Any) -> str:
+    """Return a memory's JSON."""
+    return bytes((await agent.ask(GetMemory(key=key, **arguments))).value).decode()
+
+
+async def keys(agent: Agent, **arguments: Any) -> list[str]:
+    """Return the keys of a listing."""
+    return [entry.key for entry in (await agent.ask(ListMemory(**arguments))).entries]
+
+
+def moment(microseconds: int) -> dt.datetime:
+    """Return a time of the runtime's clock as replies have it."""
+    return dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(microseconds=microseconds)
 
 
 class AuditTrail(Query[list[AuditRow]], frozen=True, kw_only=True):

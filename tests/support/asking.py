@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import trio
+
 from greenroom.runtime import Address, GreenroomError, Message, Runtime
 
 if TYPE_CHECKING:
@@ -39,7 +40,13 @@ class Pending(Generic[R]):
     def is_answered(self) -> bool:
         return bool(self._reply)
 
+    @property
+    def the_reply(self) -> R:
+        """The reply of an ask that `is_answered`."""
+        return self._reply[0]
+
     async def reply(self) -> R:
+        """Wait for the reply, or raise what the ask raised."""
         await self.over.wait()
         if self.error is not None:
             raise self.error

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import trio
+
 from greenroom.runtime import InlineCommitter, StorageFullError, StoreFailedError
 
 if TYPE_CHECKING:

@@ -110,7 +110,15 @@ class Model:
         return "done"
 
     def store(
-        self, now: int, agent: str, session: str | None, key: str, value: Any, lifetime: int | None, *, overwrite: bool
+        self,
+        now: int,
+        agent: str,
+        session: str | None,
+        key: str,
+        value: Any,
+        lifetime: int | None,
+        *,
+        overwrite: bool,
     ) -> str:
         if session is not None and session not in self.sessions:
             return "SESSION_NOT_FOUND"
@@ -118,7 +126,9 @@ class Model:
         if old is not None and not overwrite:
             return "KEY_EXISTS"
         expires_at = None if lifetime is None else now + lifetime * 1_000_000
-        self.memory[agent, session, key] = Entry(value, 1 if old is None else old.version + 1, now, expires_at)
+        self.memory[agent, session, key] = Entry(
+            value, 1 if old is None else old.version + 1, now, expires_at
+        )
         return "done"
 
     def forget(self, now: int, agent: str, session: str | None, key: str) -> str:

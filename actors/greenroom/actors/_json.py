@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from math import isfinite
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -92,11 +93,8 @@ def _too_deep() -> Exception:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     table = dict(pairs)
     if len(table) != len(pairs):
-        seen: set[str] = set()
-        for key, _ in pairs:
-            if key in seen:
-                raise not_serializable(f"the key {key[:100]!r} appears twice in one object", key=key[:100])
-            seen.add(key)
+        [(key, _)] = Counter(key for key, _ in pairs).most_common(1)
+        raise not_serializable(f"the key {key[:100]!r} appears twice in one object", key=key[:100])
     return table
 
 

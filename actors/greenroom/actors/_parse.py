@@ -36,10 +36,8 @@ def parse_request(request_type: type[Q], raw: bytes) -> Q:
     decoder, raw_fields = _plan(request_type)
     try:
         request: Q = decoder.decode(raw)
-    except msgspec.ValidationError as error:
+    except msgspec.DecodeError as error:
         raise _worded(str(error), request_type, arguments, raw) from None
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise not_serializable(f"this is not JSON: {error}") from None
     for name, is_object in raw_fields:
         if name in arguments:
             request = _checked_value(request, name, is_object=is_object)
@@ -56,7 +54,7 @@ def check_request(request: Q) -> Q:
         raw = msgspec.json.encode(request)
     except UnicodeEncodeError as error:
         raise not_serializable(f"a text holds a lone surrogate at character {error.start}") from None
-    except (OverflowError, TypeError, ValueError) as error:
+    except (TypeError, ValueError) as error:
         raise not_serializable(f"this is no value for JSON: {error}") from None
     return parse_request(type(request), raw)
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Generator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, get_args, get_origin
 
 import msgspec
+
 from greenroom.runtime._errors import UnknownKindError
 
 if TYPE_CHECKING:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 import outcome
+
 from greenroom.runtime import _rows
 from greenroom.runtime._actor import reply_type
 from greenroom.runtime._errors import ActorFailedError, IdempotencyConflictError, Refusal, StoreError
@@ -67,7 +68,7 @@ class Answers:
             answer = _rows.Answer(request.fingerprint, details, refusal.code, refusal.sentence)
         else:
             answer = _rows.Answer(request.fingerprint, _rows.encode_json(result.value))
-        when = _rows.index_prefix(_rows.ANSWER_TIMES) + now.to_bytes(8) + tag
+        when = _rows.index_prefix(_rows.ANSWER_TIMES) + _rows.sortable(now.to_bytes(8)) + tag
         return [(INDEXES, _rows.ANSWERS + tag, _rows.encode(answer)), (INDEXES, when, b"")]
 
     def settled(self, envelope: Envelope) -> list[Envelope]:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
+
 from greenroom.runtime import _rows
 from greenroom.runtime._errors import UnknownKindError
 from greenroom.runtime._store import ACTORS, INDEXES, Op
@@ -42,7 +43,12 @@ class Domain:
         self.indexes = indexes
         self.random = randomness
         self.slice_over = slice_over
-        self.last_outbox_number = 0
+        self.last_number = 0
+
+    def next_number(self) -> int:
+        """Return a number for a tell or a timer, above all that are in the store."""
+        self.last_number += 1
+        return self.last_number
 
 
 class Context:
@@ -140,8 +146,7 @@ class Context:
 
     def tell(self, address: Address, message: Message[Any]) -> None:
         """Stage a message that another actor gets after the commit, also when the process dies between."""
-        self._domain.last_outbox_number += 1
-        key = _rows.OUTBOX + self._domain.last_outbox_number.to_bytes(8)
+        key = _rows.OUTBOX + self._domain.next_number().to_bytes(8)
         parcel = _rows.Parcel(address.kind, address.key, type(message).__name__, _rows.encode_json(message))
         self.effects.ops.append((INDEXES, key, _rows.encode(parcel)))
         self.effects.tells.append((key, address, message))
@@ -152,22 +157,27 @@ class Context:
         There is one timer a name (at most 200 bytes): a second one replaces the first.
         """
         self.cancel_timer(name)
-        parcel = _rows.Parcel(*self.address, type(message).__name__, _rows.encode_json(message), name, due)
-        self.effects.ops.append((INDEXES, _rows.timer_key(due, self.address, name), _rows.encode(parcel)))
-        self._stage(_rows.timer_name_key(self.address, name), due.to_bytes(8))
+        parcel = _rows.Parcel(*self.address, type(message).__name__, _rows.encode_json(message), name)
+        row = _rows.timer_key(due, self.address, name, self._domain.next_number())
+        self.effects.ops.append((INDEXES, row, _rows.encode(parcel)))
+        self._stage(_rows.timer_name_key(self.address, name), row)
         self.effects.next_due = min(due, self.effects.next_due or due)
 
     def cancel_timer(self, name: str) -> None:
         """Stage the removal of the timer ``name``; a missing one is no error."""
-        due = self.timer_due(name)
-        if due is not None:
+        row = self.timer_row(name)
+        if row is not None:
             self._stage(_rows.timer_name_key(self.address, name), None)
-            self.effects.ops.append((INDEXES, _rows.timer_key(due, self.address, name), None))
+            self.effects.ops.append((INDEXES, row, None))
 
     def timer_due(self, name: str) -> int | None:
         """Return when the timer ``name`` is due (microseconds since 1970), or None when none is set."""
-        payload = self._read(_rows.timer_name_key(self.address, name))
-        return None if payload is None else int.from_bytes(payload)
+        row = self.timer_row(name)
+        return None if row is None else _rows.timer_due(row)
+
+    def timer_row(self, name: str) -> bytes | None:
+        """Return the stored row of the timer ``name``, or None; the kernel tells by it what was set anew."""
+        return self._read(_rows.timer_name_key(self.address, name))
 
     def use_reserve(self) -> None:
         """Let this message's effects use the space kept back for deletes, expiry and audit."""
@@ -191,7 +201,7 @@ class Context:
             raise UnknownKindError(f"no index {index!r} was given to open_runtime")
         if self._tag is None:
             self._tag = _rows.address_tag(self.address)
-        return _rows.index_prefix(index) + _rows.check_key("a row's sort key", sort_key) + self._tag
+        return _rows.row_key(index, _rows.check_key("a row's sort key", sort_key), self._tag)
 
 
 class Staged:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import outcome
 import trio
+
 from greenroom.runtime import _rows
 from greenroom.runtime._address import Address
 from greenroom.runtime._errors import (
@@ -91,8 +92,7 @@ class Deliveries:
         """Move a stored message that cannot be handled to the dead letters; then it is over."""
         assert envelope.row is not None
         assert envelope.cell is not None
-        name = "" if envelope.timer is None else envelope.timer[0]
-        parcel = _parcel(envelope.cell.address, envelope.message, reason, name)
+        parcel = _parcel(envelope.cell.address, envelope.message, reason, envelope.timer or "")
         self._bury(envelope.row, parcel).settlements.append((envelope, outcome.Error(error)))
 
     def recover(self) -> None:
@@ -135,7 +135,7 @@ class Deliveries:
         self._next_due = None
         delivered = 0
         for row, payload in self._store.scan(INDEXES, _rows.TIMERS):
-            due = int.from_bytes(row[len(_rows.TIMERS) : len(_rows.TIMERS) + 8])
+            due = _rows.timer_due(row)
             if due > now or delivered >= BATCH:
                 self._next_due = due
                 break
@@ -144,7 +144,7 @@ class Deliveries:
             parcel = _rows.decode(payload, _rows.Parcel)
             message = self._unpack(row, parcel)
             if message is not None:
-                envelope = Envelope(message, row=row, timer=(parcel.name, parcel.due))
+                envelope = Envelope(message, row=row, timer=parcel.name)
                 delivered += self._deliver(Address(parcel.kind, parcel.key), envelope, row)
         self.fired += delivered
 
@@ -183,7 +183,7 @@ class Deliveries:
         self.dead_letters += 1
         logger.error("dead letter: %s to %s/%s: %s", parcel.message, parcel.kind, parcel.key, parcel.reason)
         number = self._pipeline.next_number()
-        key = _rows.DEAD + self._clock.now().to_bytes(8) + number.to_bytes(8)
+        key = _rows.DEAD + _rows.sortable(self._clock.now().to_bytes(8)) + number.to_bytes(8)
         ops: list[Op] = [(INDEXES, row, None), (INDEXES, key, _rows.encode(parcel))]
         if row.startswith(_rows.TIMERS):
             ops.append((ACTORS, _rows.timer_name_key(Address(parcel.kind, parcel.key), parcel.name), None))

@@ -7,6 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 import trio
+
 from greenroom.runtime import _rows
 from greenroom.runtime._answers import expired_answer
 from greenroom.runtime._pipeline import Effects
@@ -59,7 +60,7 @@ class Janitor:
         """Remove a batch of the rows from before ``oldest``, in microseconds since 1970; return how many."""
         if oldest <= 0:
             return 0
-        end = prefix + oldest.to_bytes(8)
+        end = prefix + _rows.sortable(oldest.to_bytes(8))
         expired = [key for key, _ in islice(self._store.scan(INDEXES, prefix), BATCH) if key < end]
         if expired:
             ops: list[Op] = [(INDEXES, key, None) for key in expired]

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import outcome
 import trio
+
 from greenroom.runtime._answers import Answers, Waiting
 from greenroom.runtime._context import Context
 from greenroom.runtime._dispatcher import Dispatcher
@@ -77,6 +78,7 @@ class Kernel:
         self._failures: dict[Address, list[float]] = {}
         self._idle: trio.Event | None = None
         self._closed = False
+        self._newest: Envelope | None = None
         self.residents = Residents(options)
         self.dispatcher = Dispatcher(clock, options.slice_seconds, self._turn, self._after_pass)
         self.set_aside: dict[Address, int] = {}
@@ -141,6 +143,7 @@ class Kernel:
         waiting += [cell.running.envelope for cell in self.residents if cell.running is not None]
         waiting += [envelope for work in self.pipeline.works() for envelope, _ in work.settlements]
         waiting += self._answers.repeats()
+        waiting += [] if self._newest is None else [self._newest]  # its handler may have ended the program
         for envelope in waiting:
             envelope.settle(outcome.Error(error()))
 
@@ -166,6 +169,7 @@ class Kernel:
 
     def _begin(self, cell: Cell, envelope: Envelope) -> None:
         envelope.begun = True
+        self._newest = envelope
         if envelope.deadline <= trio.current_time():
             self.counts["expired"] += 1
             sentence = (
@@ -246,10 +250,9 @@ class Kernel:
     def _still_wanted(self, envelope: Envelope, context: Context) -> bool:
         """Stage the end of a stored message's row, unless its timer was cancelled or set anew meanwhile."""
         if envelope.timer is not None:
-            name, due = envelope.timer
-            if context.timer_due(name) != due:
+            if context.timer_row(envelope.timer) != envelope.row:
                 return False
-            context.cancel_timer(name)
+            context.cancel_timer(envelope.timer)
         elif envelope.row is not None:
             context.effects.ops.append((INDEXES, envelope.row, None))
         return True

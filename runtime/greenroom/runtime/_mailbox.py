@@ -42,7 +42,7 @@ class Envelope:
         deadline: On trio's clock; a message not begun by then is not begun.
         row: The stored row (an outbox number, a timer) that brought this message, deleted by the commit
             that handles it.
-        timer: The name and due time of the timer that brought it.
+        timer: The name of the timer that brought it.
         told: Whether nobody ever waited for a reply.
         attempts: How often handling it has failed.
         begun: Whether a handler has seen it.
@@ -72,7 +72,7 @@ class Envelope:
         deadline: float = float("inf"),
         idempotency: Idempotency | None = None,
         row: bytes | None = None,
-        timer: tuple[str, int] | None = None,
+        timer: str | None = None,
         told: bool = False,
     ) -> None:
         self.message = message

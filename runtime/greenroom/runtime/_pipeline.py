@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import trio
+
 from greenroom.runtime._store import Op, Work
 
 if TYPE_CHECKING:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
+
 from greenroom.runtime import _rows
 from greenroom.runtime._address import Address
 from greenroom.runtime._errors import UnknownKindError
@@ -38,7 +39,8 @@ class IndexReader:
 
     def get(self, index: str, sort_key: bytes, address: Address, of: type[T]) -> T | None:
         """Return the row that the actor at ``address`` wrote at ``sort_key``, or None."""
-        payload = self._domain.store.get(INDEXES, self._prefix(index) + sort_key + _rows.address_tag(address))
+        self._check(index)
+        payload = self._domain.store.get(INDEXES, _rows.row_key(index, sort_key, _rows.address_tag(address)))
         return None if payload is None else _rows.decode(_rows.decode(payload, _rows.RowRecord).value, of)
 
     def rows(
@@ -59,19 +61,20 @@ class IndexReader:
             start: The first sort key wanted, inclusive; with ``reverse`` the highest.
             reverse: From the highest sort key down.
         """
-        name = self._prefix(index)
-        bound = None
-        if start is not None:
-            bound = name + start + (b"\xff" * _rows.TAG_BYTES if reverse else b"")
-        for key, payload in self._domain.store.scan(INDEXES, name + prefix, start=bound, reverse=reverse):
+        self._check(index)
+        name = _rows.index_prefix(index)
+        bound = None if start is None else name + _rows.sortable(start)
+        if bound is not None and reverse:
+            bound += _rows.END_OF_SORT_KEY + b"\xff" * _rows.TAG_BYTES
+        stored = self._domain.store.scan(INDEXES, name + _rows.sortable(prefix), start=bound, reverse=reverse)
+        for key, payload in stored:
             record = _rows.decode(payload, _rows.RowRecord)
             value = _rows.decode(record.value, of)
-            yield _rows.Row(key[len(name) : -_rows.TAG_BYTES], Address(record.kind, record.key), value)
+            yield _rows.Row(_rows.sort_key_of(index, key), Address(record.kind, record.key), value)
 
-    def _prefix(self, index: str) -> bytes:
+    def _check(self, index: str) -> None:
         if index not in self._domain.indexes:
             raise UnknownKindError(f"no index {index!r} was given to open_runtime")
-        return _rows.index_prefix(index)
 
 
 class Query(msgspec.Struct, Generic[R_co], frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import trio
+
 from greenroom.runtime._mailbox import Cell
 
 if TYPE_CHECKING:

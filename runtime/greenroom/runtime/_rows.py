@@ -1,8 +1,8 @@
 """Where everything lies in the store: the keys and records of actors and shared indexes.
 
     ACTORS   kind NUL key NUL "u" own key          an actor's own records
-             kind NUL key NUL "t" timer name       when that timer is due
-    INDEXES  index NUL sort key, actor tag         a row of a shared index
+             kind NUL key NUL "t" timer name       the row of that timer
+    INDEXES  index NUL sort key NUL NUL actor tag  a row of a shared index (each NUL of the sort key: NUL 0xff)
              "!timer" NUL due, actor tag           a message to deliver at its time
              "!outbox" NUL number                  a message to deliver after its sender's commit
              "!dead" NUL number                    a message that could not be delivered
@@ -19,6 +19,7 @@ from collections.abc import Hashable, Iterable
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 import msgspec
+
 from greenroom.runtime._address import Address
 from greenroom.runtime._errors import StoreDamagedError, UnknownKindError
 
@@ -33,6 +34,7 @@ ANSWERS = b"!answer\0"
 ANSWER_TIMES = "!answer-time"
 
 TAG_BYTES = 16
+END_OF_SORT_KEY = b"\0\0"
 MAX_OWN_KEY_BYTES = 200
 MAX_INDEX_NAME_BYTES = 32
 
@@ -74,7 +76,6 @@ class Parcel(msgspec.Struct, frozen=True, array_like=True):
     message: str
     body: bytes
     name: str = ""
-    due: int = 0
     reason: str = ""
 
 
@@ -92,19 +93,42 @@ def index_prefix(name: str) -> bytes:
     return name.encode() + b"\0"
 
 
+def sortable(sort_key: bytes) -> bytes:
+    r"""Return ``sort_key`` so that what follows it does not disturb the order: NUL becomes ``NUL 0xff``."""
+    return sort_key.replace(b"\0", b"\0\xff")
+
+
+def row_key(index: str, sort_key: bytes, tag: bytes) -> bytes:
+    """Return the key of the row of a shared index that the actor with this `address_tag` has at ``sort_key``."""
+    return index_prefix(index) + sortable(sort_key) + END_OF_SORT_KEY + tag
+
+
+def sort_key_of(index: str, key: bytes) -> bytes:
+    """Return the sort key within a row's key."""
+    escaped = key[len(index.encode()) + 1 : -len(END_OF_SORT_KEY) - TAG_BYTES]
+    return escaped.replace(b"\0\xff", b"\0")
+
+
 def address_tag(address: Address) -> bytes:
     """Return 16 bytes that stand for an address at the end of a shared row's key."""
     return hashlib.blake2b(address.prefix(), digest_size=TAG_BYTES).digest()
 
 
-def timer_key(due: int, address: Address, name: str) -> bytes:
-    """Return the key of a timer's row: by due time, then by actor and name."""
-    tag = hashlib.blake2b(address.prefix() + name.encode(), digest_size=TAG_BYTES).digest()
+def timer_key(due: int, address: Address, name: str, number: int) -> bytes:
+    """Return the key of a timer's row: by due time, then by actor, name and ``number``, which no other setting has."""
+    tag = hashlib.blake2b(
+        address.prefix() + name.encode() + number.to_bytes(8), digest_size=TAG_BYTES
+    ).digest()
     return TIMERS + due.to_bytes(8) + tag
 
 
+def timer_due(row: bytes) -> int:
+    """Return when the timer whose row is ``row`` is due."""
+    return int.from_bytes(row[len(TIMERS) : len(TIMERS) + 8])
+
+
 def timer_name_key(address: Address, name: str) -> bytes:
-    """Return the key under which an actor finds when its timer ``name`` is due.
+    """Return the key under which an actor finds the row of its timer ``name``.
 
     Raises:
         ValueError: the name is longer than 200 bytes.

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import trio
+
 from greenroom.runtime import _backup, _rows
 from greenroom.runtime._actor import Actor, Message, kinds_by_name
 from greenroom.runtime._check import check_structure
@@ -64,7 +65,7 @@ class Runtime:
         self._stop = trio.CancelScope()
         self._domain = Domain(store, indexes, random.SystemRandom(), self._slice_over)
         self._kernel = Kernel(kinds, groups, self._domain, clock, options)
-        self._domain.last_outbox_number = max(clock.now(), _last_outbox_number(store))
+        self._domain.last_number = max(clock.now(), _last_outbox_number(store))
         self._pipeline = Pipeline(committer, store, self._kernel.settle, self._fail)
         self._deliveries = Deliveries(store, kinds, self._kernel, self._pipeline, clock)
         self._kernel.pipeline = self._pipeline
@@ -109,7 +110,7 @@ class Runtime:
             deadline=trio.current_effective_deadline(),
             idempotency=idempotency,
         )
-        self._check_failure()
+        self._check_open()
         self._kernel.deliver(address, envelope)
         if on_accepted is not None:
             on_accepted()
@@ -130,12 +131,12 @@ class Runtime:
         Raises:
             OverloadedError, ActorSetAsideError, UnknownKindError, RuntimeClosedError: it was not accepted.
         """
-        self._check_failure()
+        self._check_open()
         self._kernel.deliver(address, Envelope(message, principal=principal, told=True))
 
     async def query(self, query: Query[R], *, principal: Any = None) -> R:
         """Run a query over the shared indexes and return its answer, once what it saw is on disk."""
-        self._check_failure()
+        self._check_open()
         await trio.lowlevel.checkpoint()
         reader = IndexReader(self._domain, principal, self._clock.now())
         started = self._kernel.dispatcher.start_slice()
@@ -224,9 +225,11 @@ class Runtime:
             return StoreFailedError(str(self._failure))
         return RuntimeClosedError("the runtime closed before the reply; look whether the request took effect")
 
-    def _check_failure(self) -> None:
+    def _check_open(self) -> None:
         if self._failure is not None:
             raise self._last_word()
+        if self._ended:
+            raise RuntimeClosedError("the runtime is closed")
 
     def _fail(self, failure: StoreFailedError) -> None:
         """End everything: what is on disk is no longer known, so nothing more may be answered."""
@@ -266,6 +269,8 @@ class Runtime:
                                 await self._kernel.drain()
                         except trio.Cancelled as cancelled:  # the block's own error, if any, goes first
                             error = error or cancelled
+                    # Otherwise an outer cancellation would end the nursery with `Cancelled` for an error.
+                    nursery.cancel_scope.shield = True
                     nursery.cancel_scope.cancel()
         finally:
             self._end()

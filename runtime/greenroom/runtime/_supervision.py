@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import msgspec
+
 from greenroom.runtime._errors import UnknownKindError
 
 

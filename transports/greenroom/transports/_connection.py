@@ -30,7 +30,6 @@ from mcp_types import CLIENT_INFO_META_KEY, JSONRPCError, JSONRPCNotification, J
 from greenroom.transports._frames import (
     INTERNAL_ERROR,
     INVALID_REQUEST,
-    NO_ID,
     Frame,
     FrameError,
     LineSplitter,
@@ -50,6 +49,7 @@ logger = logging.getLogger(__name__)
 
 READ_SIZE = 64 * 1024
 WRITE_SIZE = 256 * 1024
+FLUSH = 0.1  # seconds
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,7 +61,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
         in_flight_bytes: Bytes of their lines; the one that goes over is still read.
         unsent_bytes: Bytes of answers that the client has not read, before it is made to wait.
         large_answers: How many requests with large answers run at once.
-        drain: Seconds that open requests have after the end of input.
+        drain: Seconds that open requests and unread answers have after the end of input.
         stop: Seconds that open requests have after a request to stop.
     """
 
@@ -124,17 +124,14 @@ class Connection:
     async def next_message(self) -> SessionMessage | None:
         """Return the next message for the SDK; None when input is over and every call is settled."""
         while (line := await self._next_line()) is not None:
-            if isinstance(line, Oversized):
-                sentence = f"the frame has {line.size} bytes; the limit is {line.limit}"
-                self._put(error_line(NO_ID, INVALID_REQUEST, sentence))
-                continue
             try:
-                message = self._message(parse_frame(line))
+                message = self._message(_frame(line))
             except FrameError as error:
                 self._put(error_line(error.id, error.code, str(error)))
-                continue
-            if message is not None:
-                return message
+            else:
+                if message is not None:
+                    return message
+            await trio.lowlevel.checkpoint()  # a chunk may hold thousands of lines that come to nothing
         self._drain_deadline = min(self._drain_deadline, trio.current_time() + self.limits.drain)
         await self._drained(lambda: not self._calls)
         return None
@@ -270,6 +267,8 @@ class Connection:
 
     async def flushed(self) -> None:
         """Wait until the client has taken the whole output, within the time left for draining."""
+        # What was answered at the very end of the time must not be lost for want of a moment.
+        self._drain_deadline = max(self._drain_deadline, trio.current_time() + FLUSH)
         await self._drained(lambda: self._unsent_bytes == 0)
 
     @asynccontextmanager
@@ -295,6 +294,12 @@ class Connection:
     async def _drained(self, condition: Callable[[], bool]) -> None:
         with trio.CancelScope(deadline=self._drain_deadline) as self._draining:
             await self._until(condition)
+
+
+def _frame(line: bytes | Oversized) -> Frame | None:
+    if isinstance(line, Oversized):
+        raise FrameError(INVALID_REQUEST, f"the frame has {line.size} bytes; the limit is {line.limit}")
+    return parse_frame(line)
 
 
 def _answer(id: bytes, body: JSONRPCResponse | JSONRPCError, reply: bytes | None) -> bytes:

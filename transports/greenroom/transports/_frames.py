@@ -21,6 +21,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from greenroom.transports._members import NotSplitError, RepeatedKeyError, members_of
+
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
 METHOD_NOT_FOUND = -32601
@@ -32,8 +34,6 @@ FRAME_LIMIT = 8 * 1024 * 1024
 
 MAX_ID_BYTES = 1_000
 MAX_METHOD_LENGTH = 200
-# Splitting a line that msgspec refuses costs about 0.3 µs a token; beyond this it is answered without its id.
-MAX_SCANNED_TOKENS = 50_000
 
 NO_ID = b"null"
 RequestKey = int | str
@@ -128,11 +128,6 @@ class LineSplitter:
             yield line
 
 
-_MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
-_KEY = re.compile(rb'[ \t\r\n]*"((?:[^"\\]++|\\.)*+)"[ \t\r\n]*:[ \t\r\n]*')
-_AFTER = re.compile(rb"[ \t\r\n]*(.?)")
-_TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[\[\]{}]')
-_SCALAR = re.compile(rb"[^\[\]{},\s]++")
 _INTEGER = re.compile(rb"-?(?:0|[1-9][0-9]*)")
 _KINDS = {
     b'"': "a string",
@@ -142,14 +137,6 @@ _KINDS = {
     b"f": "a boolean",
     b"n": "null",
 }
-
-
-class _RepeatedKeyError(Exception):
-    """An object names a key twice."""
-
-
-class _NotSplitError(Exception):
-    """The shallow scanner found no object whose members it can tell apart."""
 
 
 def parse_frame(line: bytes) -> Frame | None:
@@ -188,128 +175,19 @@ def parse_frame(line: bytes) -> Frame | None:
 def _envelope(line: bytes) -> dict[str, bytes]:
     """Return the raw members of the line's object."""
     try:
-        return _members_of(line)
+        return members_of(line)
     except UnicodeDecodeError as error:
         sentence = f"the frame is not UTF-8: byte {error.start} cannot be read"
         raise FrameError(PARSE_ERROR, sentence) from None
-    except _RepeatedKeyError as error:
+    except RepeatedKeyError as error:
         raise FrameError(INVALID_REQUEST, f"the message {error}") from None
     except msgspec.ValidationError:
         kind = "a batch, which this protocol does not have" if line.lstrip()[:1] == b"[" else "no object"
         raise FrameError(INVALID_REQUEST, f"a message must be an object; this one is {kind}") from None
     except msgspec.DecodeError as error:
         raise FrameError(PARSE_ERROR, f"the frame is not JSON: {error}") from None
-    except _NotSplitError as error:
+    except NotSplitError as error:
         raise FrameError(PARSE_ERROR, f"the frame cannot be read: {error}") from None
-
-
-def _members_of(raw: bytes) -> dict[str, bytes]:
-    """Return an object's members as they stand in its JSON, whose syntax is checked on the way.
-
-    What msgspec cannot read although it is JSON's grammar (an escaped lone surrogate, nesting
-    beyond the interpreter's recursion) is cut into members without a look inside them, so
-    that the request can be refused under its id by whoever reads that member.
-
-    Raises:
-        UnicodeDecodeError: the bytes are not UTF-8.
-        msgspec.DecodeError: they are not JSON, or (`msgspec.ValidationError`) no object.
-        _RepeatedKeyError: a key stands there twice.
-        _NotSplitError: they are too nested even to be cut.
-    """
-    if not raw.isascii():
-        raw.decode()
-    try:
-        found = _MEMBERS.decode(raw)
-    except RecursionError:
-        return _cut(raw)
-    except msgspec.ValidationError:
-        raise
-    except msgspec.DecodeError:
-        if b"\\ud" not in raw.lower():
-            raise
-        try:
-            return _cut(raw)
-        except _NotSplitError:
-            pass
-        raise
-    members = {key: bytes(value) for key, value in found.items()}
-    _refuse_repeated_keys(raw, members)
-    return members
-
-
-def _refuse_repeated_keys(raw: bytes, members: dict[str, bytes]) -> None:
-    """Walk the object's own keys; msgspec keeps the last of two in silence."""
-    seen: set[str] = set()
-    position = raw.index(b"{") + 1
-    while len(seen) < len(members):
-        match = _KEY.match(raw, position)
-        assert match is not None, "msgspec read an object here"
-        key = _key_text(match[1])
-        if key in seen or not raw.startswith(members[key], match.end()):
-            raise _RepeatedKeyError(f"names {key[:50]!r} twice")
-        seen.add(key)
-        position, mark = _next_mark(raw, match.end() + len(members[key]))
-        if mark not in b",}":  # the last value of a repeated key is a prefix of its first
-            raise _RepeatedKeyError(f"names {key[:50]!r} twice")
-    if members and raw[position - 1 : position] != b"}":
-        raise _RepeatedKeyError("names a key twice")
-
-
-def _next_mark(raw: bytes, position: int) -> tuple[int, bytes]:
-    """Return the next character that is no blank, and the position after it."""
-    match = _AFTER.match(raw, position)
-    assert match is not None, "the pattern matches the empty string"
-    return match.end(), match[1]
-
-
-def _key_text(quoted: bytes) -> str:
-    return str(msgspec.json.decode(b'"%b"' % quoted)) if b"\\" in quoted else quoted.decode()
-
-
-def _cut(raw: bytes) -> dict[str, bytes]:
-    """Split an object at its own commas, by brackets and strings only."""
-    position, mark = _next_mark(raw, 0)
-    if mark != b"{":
-        raise _NotSplitError("it is nested too deeply")
-    members: dict[str, bytes] = {}
-    while mark != b"}":
-        match = _KEY.match(raw, position)
-        if match is None:
-            raise _NotSplitError("it is nested too deeply, or not JSON")
-        try:
-            key = _key_text(match[1])
-        except msgspec.DecodeError:
-            raise _NotSplitError("a key is not valid Unicode") from None
-        if key in members:
-            raise _RepeatedKeyError(f"names {key[:50]!r} twice")
-        end = _end_of_value(raw, match.end())
-        members[key] = raw[match.end() : end]
-        position, mark = _next_mark(raw, end)
-        if mark not in (b",", b"}"):
-            raise _NotSplitError("it is nested too deeply, or not JSON")
-    if raw[position:].strip():
-        raise _NotSplitError("something follows the object")
-    return members
-
-
-def _end_of_value(raw: bytes, start: int) -> int:
-    """Return where the value that begins at `start` ends, without recursion."""
-    if raw[start : start + 1] not in (b"{", b"[", b'"'):
-        scalar = _SCALAR.match(raw, start)
-        if scalar is None:
-            raise _NotSplitError("a value is missing")
-        return scalar.end()
-    depth = 0
-    for count, token in enumerate(_TOKEN.finditer(raw, start)):
-        if token[0] in (b"{", b"["):
-            depth += 1
-        elif token[0] in (b"}", b"]"):
-            depth -= 1
-        if depth == 0:
-            return token.end()
-        if count > MAX_SCANNED_TOKENS:
-            break
-    raise _NotSplitError("it is nested too deeply, or a bracket is not closed")
 
 
 def _decoded(raw: bytes | None) -> Any:
@@ -352,8 +230,8 @@ def _params_of(raw: bytes | None, *, is_call: bool) -> tuple[dict[str, Any] | No
     if raw[:1] != b"{":
         raise ValueError(f"params must be an object, not {_KINDS.get(raw[:1], 'a number')}")
     try:
-        members = _members_of(raw)
-    except (_RepeatedKeyError, _NotSplitError) as error:
+        members = members_of(raw)
+    except (RepeatedKeyError, NotSplitError) as error:
         raise ValueError(f"params: {error}") from None
     arguments = b"{}"
     if is_call and (given := members.pop("arguments", b"null")) != b"null":

@@ -97,7 +97,7 @@ class McpServer:
             instructions=INSTRUCTIONS,
             cache_hints={"tools/list": CacheHint(ttl_ms=3_600_000, scope="public")},
         )
-        self._server.middleware.clear()  # tracing spans: 5 % of a call's time, and nobody collects them
+        self._server.middleware.clear()  # tracing spans that nobody collects
         self._server.add_request_handler("tools/list", PaginatedRequestParams, self._list_tools)
         self._server.add_request_handler("tools/call", CallToolRequestParams, self._call_tool)
 
@@ -191,10 +191,10 @@ class _Served:
     async def answer(self, tool: Tool, call: Call) -> tuple[bytes, bool]:
         """Return the JSON that answers a call, and whether it is a failure's."""
         assert call.turn is not None, "tool calls have turns"
-        if self._door is None:
-            self._door = self._door_for(fit_agent_id(self._connection.client_name))
         await call.turn.come()
         try:
+            if self._door is None:
+                self._door = self._door_for(fit_agent_id(self._connection.client_name))
             async with self._connection.room_for_answer(large=tool.large_answer):
                 request = tool.parse(call.frame.arguments)
                 reply = await self._door.ask(request, checked=True, on_accepted=call.turn.leave)

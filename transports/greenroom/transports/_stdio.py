@@ -16,15 +16,13 @@ if TYPE_CHECKING:
     from greenroom.transports._server import Door
     from greenroom.transports._tools import Tool
 
-DEFAULT_LIMITS = Limits()
-
 
 async def serve_stdio(
     tools: Mapping[str, Tool],
     door_for: Callable[[str], Door],
     *,
     request_timeout: float = REQUEST_TIMEOUT,
-    limits: Limits = DEFAULT_LIMITS,
+    limits: Limits | None = None,
     stop: trio.Event | None = None,
 ) -> None:
     """Serve one MCP client, in either protocol era, until its input ends.
@@ -39,13 +37,15 @@ async def serve_stdio(
         door_for: Opens the domain for the client, given the client's own name made to fit an
             agent id. Called once, at the first tool call.
         request_timeout: Seconds that a tool call may take.
-        limits: What the client may take.
+        limits: What the client may take; unless given, `Limits.drain` is long enough for every tool call.
         stop: Set it to end gracefully.
 
     Raises:
         OSError: standard input or output is closed.
         StoreFailedError: the store failed for good; the process should end.
     """
+    if limits is None:
+        limits = Limits(drain=request_timeout + 1)
     server = McpServer(tools, door_for, request_timeout=request_timeout)
     with claimed_wire() as wire:
         # FdStream closes what it is given, and waits only where a descriptor would block: a

@@ -107,8 +107,8 @@ class SearchIndex:
         text, terms = yield from _prepare(content, slice_over)
         values, value_terms = yield from _prepare(metadata, slice_over)
         names = tokens(sender)
-        name = tuple(term for token in names for term in token.terms)
-        terms.update(name, *(token.parts for token in names))
+        name = tuple(term for token in names for term, _ in token.terms)
+        terms.update(*(token.posted for token in names))
 
         row = len(self._ids)
         self._ids.append(id)
@@ -120,7 +120,7 @@ class SearchIndex:
         self._texts.append(f" {phrase_key(names)} \n {text} ")
         self._metadata.append(f" {values} " if values else "")
         self._asking.append(asks(content))
-        place.authors.setdefault(name, array("I")).append(row)
+        place.sign(row, name)
         self._key_bytes += _ROW_BYTES + sys.getsizeof(self._texts[row])
         if values:
             self._key_bytes += sys.getsizeof(self._metadata[row])
@@ -159,9 +159,7 @@ def _prepare(text: str, slice_over: Callable[[], bool]) -> Slices[tuple[str, set
     for stretch in stretches(text, _STRETCH):
         found = tokens(stretch)
         pieces.append(phrase_key(found))
-        for token in found:
-            if token.terms:
-                terms.update(token.terms, token.parts)
+        terms.update(*[posted for _, _, posted in found])
         if slice_over():
             yield
     return " ".join(pieces), terms

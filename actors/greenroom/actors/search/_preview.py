@@ -10,7 +10,7 @@ from rapidfuzz import fuzz, process
 from greenroom.actors.search._text import Token, is_unspaced, spans, tokens
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Sequence
 
 # Characters in which single words are looked for (2 ms); the query as it stands is found anywhere.
 _LOOKED_AT = 12_000
@@ -117,10 +117,11 @@ def _place(text: str, start: int, end: int, term: str) -> tuple[int, int]:
 
 def _meanings(words: Collection[str], query: Sequence[Token]) -> dict[str, list[tuple[str, str]]]:
     """Return, for words of the content, their terms and the term of the query that each stands for."""
-    here = {word: {term for token in tokens(word) for term in _terms(token)} for word in words}
+    here = {
+        word: {term for token in tokens(word) for term in token.posted or (token.piece,)} for word in words
+    }
     present = set().union(*here.values())
-    wanted = {term for token in query for term in (*token.terms, *token.parts)}
-    wanted = wanted or {token.piece for token in query}
+    wanted = _terms([token for token in query if token.posted] or query)
     meaning = {term: term for term in wanted & present}
     spaced = [term for term in present if not is_unspaced(term)]
     for term in sorted(wanted - present)[:_LOOSE_WORDS]:
@@ -131,16 +132,13 @@ def _meanings(words: Collection[str], query: Sequence[Token]) -> dict[str, list[
     return {word: [(term, meaning[term]) for term in sorted(terms & known)] for word, terms in here.items()}
 
 
+def _terms(found: Sequence[Token]) -> set[str]:
+    return {term for token in found for term in token.posted or (token.piece,)}
+
+
 def _misspelt(term: str, here: Collection[str]) -> list[str]:
     found = process.extract(term, here, scorer=fuzz.ratio, score_cutoff=_TYPO_CUTOFF, limit=3)
     return [other for other, _, _ in found]
-
-
-def _terms(token: Token) -> Iterator[str]:
-    yield from token.terms
-    yield from token.parts
-    if not token.terms:
-        yield token.piece
 
 
 def _after_cluster(text: str, at: int) -> int:

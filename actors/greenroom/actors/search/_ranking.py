@@ -14,7 +14,7 @@ messages hold half of a long question's (measured: the tenth best covers 0.9 / s
 
 - The query as a phrase (stems, in order) scores 100.
 - A sender named in full in the query is one term of double weight: 1 for that
-  sender's messages, 0.5 for messages that mention the name.
+  sender's messages, 0.7 for messages that mention the name.
 - A message without any word of the query stays below 60, whatever its neighbours say. In a
   query of up to three terms, the name of the message's sender is no such word.
 - A query without terms (stop words, symbols), or none of whose terms occur, is looked for as it stands.
@@ -32,7 +32,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, TypeVar
 
 from greenroom.actors.search._similar import similar
-from greenroom.actors.search._text import Token, is_unspaced, tokens
+from greenroom.actors.search._text import Token, tokens
 from greenroom.actors.search._view import STEP, View
 
 if TYPE_CHECKING:
@@ -51,10 +51,10 @@ _INSIDE_WORD = 70.0
 _NEAR = (0.5, 0.4, 0.3, 0.2)
 _ANSWER = 0.8
 _NAME_WEIGHT = 2.0
-_MENTION = 0.5
+_MENTION = 0.7
 _SHORT = 3
 _LOOK = 250_000  # characters looked through for a phrase between two looks at the clock
-_PARTS = 0.9  # a compound identifier's parts, all there but not as that compound
+_INSTEAD = 0.9  # a compound's parts are all there but not as that compound; a month has its name
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class Query:
 
     Attributes:
         phrase: What the phrase key of a text has to contain, without the blanks around it.
-        terms: Term and compound's parts, in order, repetitions included.
+        terms: The terms of its tokens, in order, repetitions included, see `Token`.
     """
 
     phrase: str
@@ -73,8 +73,7 @@ class Query:
     def read(cls, text: str) -> Query:
         """Read a query as the caller typed it."""
         found = tokens(text)
-        terms = ((term, () if is_unspaced(term) else token.parts) for token in found for term in token.terms)
-        return cls(phrase_key(found), tuple(terms))
+        return cls(phrase_key(found), tuple(term for token in found for term in token.terms))
 
 
 def phrase_key(found: Sequence[Token]) -> str:
@@ -122,32 +121,35 @@ class Ranking:
         enough = not distinct or len(names) + len(distinct) > _SHORT
         for groups, weight in names:
             yield from self._credit(groups, weight, spread=False, shares=enough)
-        for term, parts in distinct:
-            yield from self._term(term, parts)
+        for term, instead in distinct:
+            yield from self._term(term, instead)
         found = yield from (self._phrases() if any(self._shared) else self._literal())
         return (yield from self._choose(found, threshold, limit))
 
     def _names(self, terms: list[tuple[str, tuple[str, ...]]]) -> Slices[list[tuple[Sequence[Group], float]]]:
         """Take the senders' names out of ``terms``; returns who wrote or mentions each, and its weight."""
-        named: list[tuple[Sequence[Group], float]] = []
-        for name in self._view.names():
-            at = _find(name, [term for term, _ in terms])
-            written = (yield from self._view.written_by(name, self._pace)) if at >= 0 else None
-            if not written:
-                continue
-            while at >= 0:
-                del terms[at : at + len(name)]
-                at = _find(name, [term for term, _ in terms])
-            mentions = yield from self._together(name)
-            named.append(([(_MENTION, mentions), (1.0, written)], _NAME_WEIGHT * self._rarity(len(written))))
-        return named
+        known = self._view.names()
+        named: dict[tuple[str, ...], tuple[Sequence[Group], float]] = {}
+        for length in sorted({len(name) for name in known}, reverse=True):
+            start = 0
+            while start + length <= len(terms):
+                name = tuple(term for term, _ in terms[start : start + length])
+                written = (yield from self._view.written_by(name, self._pace)) if name in known else None
+                if not written:
+                    start += 1
+                    continue
+                del terms[start : start + length]
+                mentions = yield from self._together(name)
+                weight = _NAME_WEIGHT * self._rarity(len(written))
+                named[name] = [(_MENTION, mentions), (1.0, written)], weight
+        return list(named.values())
 
-    def _term(self, term: str, parts: tuple[str, ...]) -> Slices[None]:
+    def _term(self, term: str, instead: tuple[str, ...]) -> Slices[None]:
         """Credit the messages that hold the term or something like it."""
         exact = yield from self._view.ranks(term, self._pace)
         groups: list[Group] = [(1.0, exact)]
-        if parts:
-            groups.append((_PARTS, (yield from self._together(parts))))
+        if instead:
+            groups.append((_INSTEAD, (yield from self._together(instead))))
         for quality, word in (yield from similar(self._view, term, known=bool(exact), pace=self._pace)):
             groups.append((quality, (yield from self._view.ranks(word, self._pace))))
         weight = self._rarity(len(set().union(*(ranks for _, ranks in groups))))
@@ -219,8 +221,14 @@ class Ranking:
 
     def _phrases(self) -> Slices[dict[int, float]]:
         """Return the messages that hold the query as a phrase, among those that hold all of its terms."""
-        all_of_it = self._shareable
-        ranks = [rank for rank, count in enumerate(self._shared) if count == all_of_it]
+        shared, all_of_it = self._shared, self._shareable
+        ranks: list[int] = []
+        for start in range(0, len(shared), STEP):
+            ranks += [
+                rank for rank, count in enumerate(shared[start : start + STEP], start) if count == all_of_it
+            ]
+            if self._pace():
+                yield
         return (yield from self._holding(f" {self._query.phrase} ", ranks, PHRASE))
 
     def _literal(self) -> Slices[dict[int, float]]:
@@ -273,15 +281,6 @@ class Ranking:
             if self._pace():
                 yield
         return [(score, rows[-rank]) for score, _, _, rank in best]
-
-
-def _find(part: Sequence[str], whole: Sequence[str]) -> int:
-    """Return where ``part`` begins in ``whole``, or -1."""
-    length = len(part)
-    for start in range(len(whole) - length + 1):
-        if list(whole[start : start + length]) == list(part):
-            return start
-    return -1
 
 
 def _steps(values: Collection[T]) -> Iterator[list[T]]:

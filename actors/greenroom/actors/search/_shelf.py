@@ -6,7 +6,6 @@ cannot be influenced by the rest. Rows are numbers that the index gives out.
 
 from __future__ import annotations
 
-import sys
 from array import array
 from bisect import bisect_left
 from collections import deque
@@ -22,7 +21,8 @@ BLOCK = 1024
 
 _TERM_BYTES = 110  # a dictionary entry, a slot of the vocabulary and a string's header
 _ROWS_BYTES = 80  # an array's header
-_ORDER_BYTES = 40  # a slot of a deque and its integer
+_AUTHOR_BYTES = 350  # a dictionary entry, a tuple of a short name and an array's header
+_ORDER_BYTES = 44  # a slot of a deque and its integer, and one of the author's rows
 
 
 class Field:
@@ -38,19 +38,21 @@ class Field:
     def add(self, row: int, terms: Iterable[str]) -> None:
         """Post ``row`` under each of ``terms``, which are distinct."""
         rows = self._rows
+        grown = 0
         for term in terms:
             known = rows.get(term)
-            if known is None:
+            if isinstance(known, array):
+                known.append(row)
+                grown += 4
+            elif known is None:
                 rows[term] = row
-                self.resident_bytes += _TERM_BYTES + len(term)
+                grown += _TERM_BYTES + len(term)
                 if not is_unspaced(term):
                     self._learn(term)
-            elif isinstance(known, int):
-                rows[term] = array("I", (known, row))
-                self.resident_bytes += _ROWS_BYTES
             else:
-                known.append(row)
-                self.resident_bytes += 4
+                rows[term] = array("I", (known, row))
+                grown += _ROWS_BYTES
+        self.resident_bytes += grown
 
     def rows(self, term: str) -> Sequence[int]:
         """Return the rows of ``term``, in no particular order."""
@@ -91,6 +93,7 @@ class Shelf:
         self.metadata = Field()
         self.authors: dict[tuple[str, ...], array[int]] = {}
         """Rows by the terms of the sender's name."""
+        self._author_bytes = 0
         self.order: deque[int] = deque()
         """Rows by id, oldest first."""
 
@@ -111,9 +114,15 @@ class Shelf:
             order.insert(position, row)
         return True
 
+    def sign(self, row: int, name: tuple[str, ...]) -> None:
+        """Note who wrote ``row``."""
+        rows = self.authors.get(name)
+        if rows is None:
+            rows = self.authors[name] = array("I")
+            self._author_bytes += _AUTHOR_BYTES
+        rows.append(row)
+
     def resident_bytes(self) -> int:
         """Return an estimate of the memory that the shelf holds."""
-        authors = sum(sys.getsizeof(rows) for rows in self.authors.values())
-        return (
-            self.text.resident_bytes + self.metadata.resident_bytes + authors + _ORDER_BYTES * len(self.order)
-        )
+        rows = _ORDER_BYTES * len(self.order) + self._author_bytes
+        return self.text.resident_bytes + self.metadata.resident_bytes + rows

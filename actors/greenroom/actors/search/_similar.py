@@ -43,7 +43,9 @@ def similar(
     for field in view.fields:
         for number in range(field.blocks()):
             if partly:
-                alike.update((term, _part_likeness(part, term)) for term in field.containing(part, number))
+                _keep_best(
+                    alike, ((term, _part_likeness(part, term)) for term in field.containing(part, number))
+                )
             if mistyped:
                 _keep_best(alike, _misspelt(word, field.block(number)))
             if pace():

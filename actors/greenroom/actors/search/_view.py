@@ -75,10 +75,9 @@ class View:
         rank = self._rank
         return any(rank[row] >= 0 for field in self.fields for row in field.rows(term))
 
-    def names(self) -> list[tuple[str, ...]]:
-        """Return the terms of the senders' names, longest names first; some may have no message here."""
-        names = {name for shelf in self._shelves for name in shelf.authors if name}
-        return sorted(names, key=lambda name: (-len(name), name))
+    def names(self) -> set[tuple[str, ...]]:
+        """Return the terms of each sender's name; some may have no message here."""
+        return {name for shelf in self._shelves for name in shelf.authors if name}
 
     def written_by(self, name: tuple[str, ...], slice_over: Callable[[], bool]) -> Slices[set[int]]:
         """Return the ranks of one sender's messages; yields when ``slice_over`` says so."""

@@ -76,8 +76,8 @@ class SessionActor(Actor):
         _policy.check_new_session(principal, session_id, request.user_id, request.project_id)
         if self._header is not None:
             raise _refusals.session_exists(session_id)
-        metadata = _fields.merged("metadata", {}, request.metadata)
-        state = _fields.merged("initial_state", {}, request.initial_state)
+        metadata = yield from _fields.merged(context, "metadata", {}, request.metadata)
+        state = yield from _fields.merged(context, "initial_state", {}, request.initial_state)
         now = context.now
         header = Header(
             purpose=request.purpose,
@@ -105,9 +105,10 @@ class SessionActor(Actor):
         header = self._visible(context)
         shelves = _policy.shelves(context.principal)
         messages, cursor = yield from _reads.newest(context, request.session_id, shelves)
+        session = yield from self._view(context, header, shelves)
         statistics = self._statistics(context.principal, shelves)
         return replies.SessionRead(
-            session=self._view(context, header, shelves),
+            session=session,
             messages=messages,
             message_count=statistics.message_count,
             statistics=statistics,
@@ -119,9 +120,10 @@ class SessionActor(Actor):
     def update(self, request: requests.UpdateSession, context: Context) -> Slices[replies.SessionUpdated]:
         """Change the status, merge metadata and state; ``temp:`` keys go when the session ends."""
         header = self._visible(context)
-        stored_metadata, stored_state = _fields.load(context, METADATA), _fields.load(context, STATE)
-        metadata = _fields.merged("metadata", stored_metadata, request.metadata)
-        state = _fields.merged("state", stored_state, request.state)
+        stored = yield from _fields.load(context, METADATA)
+        metadata = yield from _fields.merged(context, "metadata", stored, request.metadata)
+        stored = yield from _fields.load(context, STATE)
+        state = yield from _fields.merged(context, "state", stored, request.state)
         if not metadata and not state and request.status is None:
             raise _refusals.invalid(
                 "status", "status: give a status, metadata or state; there is nothing to change"
@@ -149,10 +151,9 @@ class SessionActor(Actor):
             metadata_keys=len(metadata),
             state_keys=len(state),
         )
+        session = yield from self._view(context, changed, _policy.shelves(context.principal))
         self._change(context, changed)
-        return replies.SessionUpdated(
-            session=self._view(context, changed, _policy.shelves(context.principal))
-        )
+        return replies.SessionUpdated(session=session)
 
     @handles(requests.MaySeeSession)
     def may_see(self, _: requests.MaySeeSession, context: Context) -> bool:
@@ -300,8 +301,14 @@ class SessionActor(Actor):
             last_activity=to_datetime(max(seen)),
         )
 
-    def _view(self, context: Context, header: Header, shelves: Sequence[Shelf]) -> replies.SessionView:
+    def _view(
+        self, context: Context, header: Header, shelves: Sequence[Shelf]
+    ) -> Slices[replies.SessionView]:
         session_id = context.address.key
+        metadata = yield from _fields.load(context, METADATA)
+        metadata_json = yield from _fields.render(context, metadata)
+        state = yield from _fields.load(context, STATE)
+        state_json = yield from _fields.render(context, state)
         return replies.SessionView(
             session_id=session_id,
             id=session_id,
@@ -314,8 +321,8 @@ class SessionActor(Actor):
             app_name=header.app_name,
             user_id=header.user_id,
             project_id=header.project_id,
-            metadata=msgspec.Raw(_fields.render(_fields.load(context, METADATA).values())),
-            state=msgspec.Raw(_fields.render(_fields.load(context, STATE).values())),
+            metadata=msgspec.Raw(metadata_json),
+            state=msgspec.Raw(state_json),
         )
 
 

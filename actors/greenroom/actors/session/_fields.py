@@ -34,31 +34,36 @@ class Placed(NamedTuple):
 _split = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
-def load(context: Context, prefix: bytes) -> dict[str, Placed]:
+def load(context: Context, prefix: bytes) -> Slices[dict[str, Placed]]:
     """Return the object stored under ``prefix``, in the order in which its keys first came."""
-    return {
-        field.key: Placed(int.from_bytes(key[len(prefix) :]), field)
-        for key, field in context.scan(Field, prefix=prefix)
-    }
+    fields: dict[str, Placed] = {}
+    for key, field in context.scan(Field, prefix=prefix):
+        fields[field.key] = Placed(int.from_bytes(key[len(prefix) :]), field)
+        if context.slice_over():
+            yield
+    return fields
 
 
-def merged(name: str, stored: dict[str, Placed], given: msgspec.Raw) -> list[Placed]:
+def merged(
+    context: Context, name: str, stored: dict[str, Placed], given: msgspec.Raw
+) -> Slices[list[Placed]]:
     """Return the fields to write so that ``given``'s keys replace those of ``stored``.
 
     Raises:
-        Refusal: ``VALIDATION_ERROR``: the whole would exceed 1 MB.
+        Refusal: ``VALIDATION_ERROR``: the whole would exceed 1 MB; ``name`` says of what.
     """
     fresh = 1 + max((placed.ordinal for placed in stored.values()), default=-1)
-    changes: list[Placed] = []
+    changes: dict[str, Placed] = {}
     for key, value in _split(given).items():
         old = stored.get(key)
-        ordinal = fresh if old is None else old.ordinal
+        changes[key] = Placed(fresh if old is None else old.ordinal, Field(key, bytes(value)))
         fresh += old is None
-        changes.append(Placed(ordinal, Field(key, bytes(value))))
-    size = len(render({**stored, **{placed.field.key: placed for placed in changes}}.values()))
-    if size > MAX_VALUE_BYTES:
-        raise too_large(name, size)
-    return changes
+        if context.slice_over():
+            yield
+    whole = yield from render(context, {**stored, **changes})
+    if changes and len(whole) > MAX_VALUE_BYTES:
+        raise too_large(name, len(whole))
+    return list(changes.values())
 
 
 def put(context: Context, prefix: bytes, changes: Iterable[Placed]) -> Slices[None]:
@@ -78,6 +83,11 @@ def drop(context: Context, prefix: bytes, unwanted: Callable[[str], bool]) -> Sl
             yield
 
 
-def render(fields: Iterable[Placed]) -> bytes:
+def render(context: Context, fields: dict[str, Placed]) -> Slices[bytes]:
     """Return the JSON object of these fields."""
-    return b"{" + b",".join(msgspec.json.encode(field.key) + b":" + field.value for _, field in fields) + b"}"
+    pairs: list[bytes] = []
+    for _, field in fields.values():
+        pairs.append(msgspec.json.encode(field.key) + b":" + field.value)
+        if context.slice_over():
+            yield
+    return b"{" + b",".join(pairs) + b"}"

@@ -8,6 +8,7 @@ import traceback
 from typing import TYPE_CHECKING
 
 from greenroom.transports import _exits
+from greenroom.transports._door import DoorError
 from greenroom.transports._output import complain
 from greenroom.transports._verdicts import judge
 
@@ -33,6 +34,8 @@ def reported(command: str, action: Callable[[], int]) -> int:
     """
     try:
         return action()
+    except DoorError as error:
+        return complain(command, str(error), error.code)
     except (Exception, BaseExceptionGroup) as error:  # noqa: BLE001 - nobody else is left to tell
         leaves = _leaves(error)
         if any(isinstance(leaf, KeyboardInterrupt) for leaf in leaves):

@@ -37,7 +37,7 @@ def serve(resolved: Resolved) -> int:
     """Serves until the end of input or a signal; returns the exit code."""
     start_logging(resolved.settings.log_level)
     for name, stream in (("input", sys.stdin), ("output", sys.stdout)):
-        if stream is None:  # started with the descriptor closed; the next file opened would be taken for it
+        if stream is None:  # the descriptor was closed when we were started
             return complain("serve", f"standard {name} is closed, and MCP is spoken over it", _exits.FAILED)
     for stranger in resolved.strangers:
         logger.warning("%s is not a setting%s", stranger, near(stranger, map(variable, table())))
@@ -92,7 +92,9 @@ async def _stop_on_signal(
         number = await anext(received)
     for each in signals:
         signal.signal(each, signal.SIG_DFL)
-    logger.info("%s: answering what was asked, then ending", signal.Signals(number).name)
+    # At the default level nothing is written here: a client that does not read our standard
+    # error must not keep us from ending.
+    logger.debug("%s: answering what was asked, then ending", signal.Signals(number).name)
     stop.set()
 
 

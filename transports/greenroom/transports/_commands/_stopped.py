@@ -2,27 +2,58 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from greenroom.runtime import GreenroomError, backup, restore, stopped_statistics, verify
+from greenroom.runtime import GreenroomError, StoreOwnedError, backup, restore, stopped_statistics, verify
 from greenroom.transports._commands._options import runtime_options
-from greenroom.transports._door import as_json
+from greenroom.transports._door import NobodyHomeError, as_json
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Callable
 
     from greenroom.transports._settings import Settings
 
 
-def on_stopped_store(chosen: argparse.Namespace, settings: Settings) -> dict[str, Any]:
+_STARTING_SECONDS: Final = 5.0  # how long a server may hold the lock before it listens
+_RETRY_SECONDS: Final = 0.05
+
+
+def as_owner(
+    chosen: argparse.Namespace, settings: Settings, ask_owner: Callable[[], dict[str, Any]] | None
+) -> dict[str, Any]:
     """Carries a command out on the folder itself and returns the result as JSON's values.
 
+    A server that is just starting holds the lock already and listens a little later; until
+    then both are tried.
+
+    Args:
+        chosen: The command and its arguments.
+        settings: The settings in force.
+        ask_owner: Asks the server that owns the folder; None when the command is not for a server.
+
     Raises:
-        StoreOwnedError: a server uses the folder after all, but does not answer at its control socket.
+        StoreOwnedError: a server uses the folder and does not answer at its control socket.
+        DoorError: a server that started meanwhile did not carry the command out.
         GreenroomError: the command cannot be carried out.
     """
+    patience_ends = time.monotonic() + _STARTING_SECONDS
+    while True:
+        try:
+            return _carry_out(chosen, settings)
+        except StoreOwnedError:
+            if ask_owner is None or time.monotonic() > patience_ends:
+                raise
+        time.sleep(_RETRY_SECONDS)
+        with contextlib.suppress(NobodyHomeError):
+            return ask_owner()
+
+
+def _carry_out(chosen: argparse.Namespace, settings: Settings) -> dict[str, Any]:
     result: object
     match chosen.command:
         case "backup":

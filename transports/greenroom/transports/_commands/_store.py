@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from greenroom.transports import _exits
@@ -26,6 +27,7 @@ from greenroom.transports._output import complain, say
 
 if TYPE_CHECKING:
     import argparse
+    from pathlib import Path
 
     from greenroom.transports._settings import Resolved
 
@@ -35,20 +37,26 @@ _PATIENCE: Final = 10.0  # seconds for an answer that takes the owner no work
 def run(chosen: argparse.Namespace, resolved: Resolved) -> int:
     """Carries the chosen command out, by the owner or as the owner; returns the exit code."""
     request = _request(chosen)
-    if request is not None:
-        patience = _PATIENCE if isinstance(request, Stats | Readmit) else None
+    ask = partial(_ask_owner, resolved.settings.data, request) if request is not None else None
+    if ask is not None:
         try:
-            return _show(chosen, json.loads(call(resolved.settings.data, request, patience=patience)))
+            return _show(chosen, ask())
         except DoorError as error:
             return complain(chosen.command, str(error), error.code)
         except NobodyHomeError:
             pass
     # Imports trio, which takes longer than all that was done so far.
     from greenroom.transports._commands._reporting import reported, start_logging  # noqa: PLC0415
-    from greenroom.transports._commands._stopped import on_stopped_store  # noqa: PLC0415
+    from greenroom.transports._commands._stopped import as_owner  # noqa: PLC0415
 
     start_logging(resolved.settings.log_level)
-    return reported(chosen.command, lambda: _show(chosen, on_stopped_store(chosen, resolved.settings)))
+    return reported(chosen.command, lambda: _show(chosen, as_owner(chosen, resolved.settings, ask)))
+
+
+def _ask_owner(folder: Path, request: Request) -> dict[str, Any]:
+    patience = _PATIENCE if isinstance(request, Stats | Readmit) else None
+    found: dict[str, Any] = json.loads(call(folder, request, patience=patience))
+    return found
 
 
 def _request(chosen: argparse.Namespace) -> Request | None:

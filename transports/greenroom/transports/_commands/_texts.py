@@ -43,7 +43,7 @@ def _tables(result: Result) -> str:
 
 
 def _named(name: str) -> str:
-    return name.removesuffix("_bytes").removesuffix("_seconds").removesuffix("_ms").replace("_", " ")
+    return name.removesuffix("_seconds").removesuffix("_ms").replace("_", " ")
 
 
 def _figure(name: str, value: Any) -> str:

@@ -1,0 +1,154 @@
+"""How well the session's search finds what a question is about, beside rapidfuzz over whole texts.
+
+    python -m bench.search_quality --data DIR [--run FILE]
+
+``DIR`` holds conversations and questions (`memories.jsonl`, `queries.jsonl`, see
+`bench.locomo`); each conversation becomes an index. Categories 1 to 4 count. Nothing is
+fitted here: the formula's constants were chosen on five conversations, and the column
+for each conversation shows how little they depend on one of them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+from rapidfuzz import fuzz, process
+
+from bench.harness import Table, as_markdown, check
+from bench.locomo import ANSWERABLE, Question, Turn
+from greenroom.actors.search import SearchIndex, SearchRequest, metadata_text
+
+SHELF = "public"
+DEPTH = 50
+
+Search = Callable[[str], list[str]]
+"""Returns the ids of the turns found for a question, best first."""
+
+
+class Numbered(Question, frozen=True):
+    """A question with its number in the conversation."""
+
+    q: int
+
+
+def main() -> None:
+    """Print the table and, if asked, write the best method's answers."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data", type=Path, required=True, metavar="DIR")
+    parser.add_argument("--run", type=Path, metavar="FILE", help="write the answers of 'search' to FILE")
+    chosen = parser.parse_args()
+    turns = msgspec.json.Decoder(Turn).decode_lines((chosen.data / "memories.jsonl").read_bytes())
+    questions = msgspec.json.Decoder(Numbered).decode_lines((chosen.data / "queries.jsonl").read_bytes())
+    by_conversation: dict[str, list[Turn]] = defaultdict(list)
+    for turn in sorted(turns, key=lambda turn: turn.position):
+        by_conversation[turn.conv].append(turn)
+    print(as_markdown(compare(by_conversation, questions)))
+    if chosen.run:
+        _write(chosen.run, {name: searcher(turns) for name, turns in by_conversation.items()}, questions)
+
+
+def compare(conversations: Mapping[str, Sequence[Turn]], questions: Iterable[Numbered]) -> Table:
+    """Ask every method every question."""
+    counted = [question for question in questions if question.category in ANSWERABLE]
+    rows: list[list[str | int | float | None]] = []
+    for name, method in METHODS.items():
+        searches = {conv: method(turns) for conv, turns in conversations.items()}
+        results: dict[str, list[tuple[float, float, float, int, float]]] = defaultdict(list)
+        for question in counted:
+            began = time.perf_counter()
+            found = searches[question.conv](question.question)
+            elapsed = (time.perf_counter() - began) * 1e3
+            check(len(set(found)) == len(found), "a turn was found twice")
+            results[question.conv].append((*_marks(found, set(question.evidence)), len(found), elapsed))
+        overall = _means([result for part in results.values() for result in part])
+        rows.append([name, *overall, *(_means(results[conv])[1] for conv in conversations)])
+    columns = [
+        "method",
+        "R@5 %",
+        "R@10 %",
+        "MRR %",
+        "found",
+        "ms",
+        *(f"R@10 {conv}" for conv in conversations),
+    ]
+    return Table(title="finding the turns that answer a question", columns=columns, rows=rows)
+
+
+def searcher(turns: Sequence[Turn], *, threshold: float = 0, dated: bool = False) -> Search:
+    """Return the session's search over ``turns``, with their dates as metadata if ``dated``."""
+    index = SearchIndex()
+    for position, turn in enumerate(turns):
+        metadata = metadata_text(msgspec.json.encode({"date": turn.date})) if dated else ""
+        index.add(position, SHELF, turn.speaker, turn.text.removeprefix(f"{turn.speaker}: "), metadata)
+
+    def search(question: str) -> list[str]:
+        request = SearchRequest(text=question[:500], shelves=[SHELF], threshold=threshold, limit=DEPTH)
+        slices = index.search(request, lambda: False)
+        while True:
+            try:
+                next(slices)
+            except StopIteration as done:
+                return [turns[match.id].id for match in done.value]
+
+    return search
+
+
+def whole_texts(turns: Sequence[Turn], scorer: Callable[..., float]) -> Search:
+    """Return a search that scores the whole text of each turn."""
+    texts = [turn.text.lower() for turn in turns]
+
+    def search(question: str) -> list[str]:
+        found = process.extract(question.lower(), texts, scorer=scorer, limit=DEPTH)
+        return [turns[position].id for _, _, position in found]
+
+    return search
+
+
+METHODS: dict[str, Callable[[Sequence[Turn]], Search]] = {
+    "rapidfuzz WRatio": lambda turns: whole_texts(turns, fuzz.WRatio),
+    "rapidfuzz token_set_ratio": lambda turns: whole_texts(turns, fuzz.token_set_ratio),
+    "search": searcher,
+    "search, threshold 60": lambda turns: searcher(turns, threshold=60),
+    "search, dates in the metadata": lambda turns: searcher(turns, dated=True),
+    "search, dates, threshold 60": lambda turns: searcher(turns, dated=True, threshold=60),
+}
+
+
+def _marks(found: Sequence[str], wanted: set[str]) -> tuple[float, float, float]:
+    """Return recall at 5 and at 10, and the reciprocal rank."""
+    first = next((1 / place for place, turn in enumerate(found, 1) if turn in wanted), 0.0)
+    return (
+        len(wanted.intersection(found[:5])) / len(wanted),
+        len(wanted.intersection(found[:10])) / len(wanted),
+        first,
+    )
+
+
+def _means(results: Sequence[tuple[float, ...]]) -> list[float]:
+    """Return the mean marks in per cent, the mean number of turns found and the median time."""
+    *marks, found, times = zip(*results, strict=True)
+    return [
+        *(100 * statistics.mean(mark) for mark in marks),
+        statistics.mean(found),
+        statistics.median(times),
+    ]
+
+
+def _write(path: Path, searches: Mapping[str, Search], questions: Iterable[Numbered]) -> None:
+    lines = (
+        {"conv": question.conv, "q": question.q, "ranked": searches[question.conv](question.question)}
+        for question in questions
+    )
+    path.write_bytes(msgspec.json.Encoder().encode_lines(lines))
+
+
+if __name__ == "__main__":
+    main()

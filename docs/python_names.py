@@ -1,0 +1,167 @@
+"""The public Python names as a page of the reference: what the packages re-export, read from the sources."""
+
+import ast
+import inspect
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef)
+WIDTH: Final = 100  # characters of a declaration on one line
+
+
+class Exported(NamedTuple):
+    """A public name and the statement that defines it."""
+
+    name: str
+    node: ast.stmt
+    text: str
+
+
+def python_page() -> str:
+    """Return the page of the public Python names."""
+    parts = ["# Python\n\nEverything here is imported from the package named in the heading.\n\n"]
+    for package in ("runtime", "actors"):
+        folder = ROOT / package / "greenroom" / package
+        tree = ast.parse((folder / "__init__.py").read_text())
+        parts.append(f"## greenroom.{package}\n\n{prose(ast.get_docstring(tree))}\n\n")
+        names = sorted(exported(tree), key=lambda each: (rank(each.node), each.name.lower()))
+        parts += [entry(each) for each in names]
+    return "".join(parts)
+
+
+def rank(node: ast.stmt) -> int:
+    """Return where a name stands: functions, then classes, then values, then errors."""
+    if isinstance(node, FUNCTIONS):
+        return 0
+    if isinstance(node, ast.ClassDef):
+        return 3 if node.name.endswith("Error") or node.name == "Refusal" else 1
+    return 2
+
+
+def exported(tree: ast.Module) -> Iterator[Exported]:
+    """Yield the names that a package re-exports."""
+    for statement in tree.body:
+        if isinstance(statement, ast.ImportFrom) and statement.module is not None:
+            source = module_path(statement.module)
+            body = ast.parse(source.read_text()).body
+            for alias in statement.names:
+                if alias.asname == alias.name:
+                    yield definition(alias.name, body)
+
+
+def module_path(module: str) -> Path:
+    """Return the file of a module of ours."""
+    package = module.split(".")[1]
+    path = ROOT / package / Path(*module.split("."))
+    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+
+
+def definition(name: str, body: list[ast.stmt]) -> Exported:
+    """Return the statement that defines ``name``, with its documentation."""
+    for node, following in zip(body, [*body[1:], None], strict=True):
+        if isinstance(node, (ast.ClassDef, *FUNCTIONS)) and node.name == name:
+            return Exported(name, node, ast.get_docstring(node) or "")
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        if any(isinstance(target, ast.Name) and target.id == name for target in targets):
+            said = following.value if isinstance(following, ast.Expr) else None
+            text = said.value if isinstance(said, ast.Constant) else ""
+            return Exported(name, node, inspect.cleandoc(str(text)))
+    raise LookupError(f"{name} is exported and not defined")
+
+
+def entry(each: Exported) -> str:
+    """Return the section of one public name."""
+    node, title = each.node, f"### {each.name}"
+    if isinstance(node, ast.ClassDef):
+        members = [member for member in node.body if isinstance(member, FUNCTIONS) and member.name[0] != "_"]
+        methods = [
+            section(f"#### {each.name}.{member.name}", signature(member), ast.get_docstring(member))
+            for member in members
+        ]
+        return section(title, class_head(node), each.text) + "".join(methods)
+    if isinstance(node, FUNCTIONS):
+        return section(title, signature(node), each.text)
+    if isinstance(node, ast.AnnAssign):
+        return section(title, f"{each.name}: {ast.unparse(node.annotation)}", each.text)
+    return section(title, ast.unparse(node), each.text)
+
+
+def section(title: str, code: str, docstring: str | None) -> str:
+    """Return a heading, a declaration and what is said of it."""
+    return f"{title}\n\n```py\n{code}\n```\n\n{prose(docstring)}\n\n"
+
+
+def class_head(node: ast.ClassDef) -> str:
+    """Return a class's line, what makes it, and its fields."""
+    documented = "Args:" in (ast.get_docstring(node) or "")  # others are made by the runtime alone
+    bases = ", ".join(map(ast.unparse, node.bases))
+    lines = [f"class {node.name}({bases})" if bases else f"class {node.name}"]
+    for each in node.body:
+        if isinstance(each, ast.FunctionDef) and each.name == "__init__" and documented:
+            lines.append(f"    {signature(each)}".replace("\n", "\n    "))
+        elif isinstance(each, ast.AnnAssign | ast.Assign) and not ast.unparse(each).startswith("_"):
+            lines.append(f"    {ast.unparse(each)}")
+    return "\n".join(lines)
+
+
+def signature(node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
+    """Return how a function is called, over several lines when it is long."""
+    before = "async def" if isinstance(node, ast.AsyncFunctionDef) else "def"
+    decorators = {ast.unparse(each) for each in node.decorator_list}
+    if "asynccontextmanager" in decorators:
+        before = "async with"
+    returns = "" if node.returns is None or before == "async with" else f" -> {ast.unparse(node.returns)}"
+    arguments = re.sub(r"^self(, )?", "", ast.unparse(node.args))
+    if "property" in decorators:
+        return f"{node.name}: {ast.unparse(node.returns)}" if node.returns is not None else node.name
+    line = f"{before} {node.name}({arguments}){returns}"
+    if len(line) <= WIDTH:
+        return line
+    listed = "".join(f"    {each},\n" for each in split_arguments(arguments))
+    return f"{before} {node.name}(\n{listed}){returns}"
+
+
+def split_arguments(arguments: str) -> list[str]:
+    """Return a function's arguments one by one: commas inside of brackets separate nothing."""
+    parts, depth, start = [], 0, 0
+    for at, character in enumerate(arguments):
+        depth += (character in "([{") - (character in ")]}")
+        if character == "," and depth == 0:
+            parts.append(arguments[start:at].strip())
+            start = at + 1
+    return [*parts, arguments[start:].strip()]
+
+
+# -- docstrings ------------------------------------------------------------------
+
+SECTIONS: Final = {
+    "Args:": "Arguments",
+    "Attributes:": "Attributes",
+    "Class attributes:": "Class attributes",
+    "Raises:": "Raises",
+    "Returns:": "Returns",
+}
+
+
+def prose(docstring: str | None) -> str:
+    """Return a docstring as Markdown: sections become lists, and double back-quotes single ones."""
+    lines = inspect.cleandoc(docstring or "").replace("``", "`").splitlines()
+    out: list[str] = []
+    section = False
+    for line in lines:
+        if line in SECTIONS:
+            section = True
+            out += [f"**{SECTIONS[line]}**", ""]
+        elif line and not line.startswith(" "):
+            section = False
+            out.append(line)
+        elif section and (named := re.match(r"    (\*{0,2}[\w, ]+): (.*)", line)):
+            out.append(f"- `{named[1]}`: {named[2]}")
+        elif section and line.startswith("    "):
+            out.append("  " + line.strip())
+        else:
+            out.append(line)
+    return "\n".join(out).rstrip()
