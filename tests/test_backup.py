@@ -47,7 +47,7 @@ def names(folder: Path) -> set[str]:
 # Backup
 
 
-@pytest.mark.promise("backup")
+@pytest.mark.promise("store.backup")
 def test_a_backup_holds_what_was_there_and_nothing_deleted(tmp_path: Path) -> None:
     folder, copy = tmp_path / "data", tmp_path / "copy"
     write(folder, {b"kept": b"this stays", b"gone": b"this was deleted " * 100})
@@ -65,7 +65,7 @@ def test_a_backup_holds_what_was_there_and_nothing_deleted(tmp_path: Path) -> No
     assert names(tmp_path) == {"data", "copy", "other"}
 
 
-@pytest.mark.promise("backup")
+@pytest.mark.promise("store.backup")
 def test_a_backup_of_a_store_being_written_is_of_one_moment(tmp_path: Path) -> None:
     stop = threading.Event()
     with closing(Store(tmp_path / "data", sync=False)) as store:
@@ -157,7 +157,7 @@ def test_a_copy_for_which_there_is_no_room_leaves_nothing_behind(tmp_path: Path,
 # Restore
 
 
-@pytest.mark.promise("backup")
+@pytest.mark.promise("store.backup")
 def test_restoring_keeps_what_was_there_every_time(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     write(folder, {b"k": b"first"})
@@ -181,7 +181,7 @@ def test_restoring_keeps_what_was_there_every_time(tmp_path: Path) -> None:
         assert not owner.unclean
 
 
-@pytest.mark.promise("backup")
+@pytest.mark.promise("store.backup")
 def test_restoring_is_refused_while_the_folder_is_owned(tmp_path: Path) -> None:
     write(tmp_path / "data", {b"k": b"v"})
     backup(tmp_path / "data", tmp_path / "copy")
@@ -202,7 +202,7 @@ def test_restoring_is_refused_while_the_folder_is_owned(tmp_path: Path) -> None:
         assert names(tmp_path / "data") == before
 
 
-@pytest.mark.promise("backup", "damage")
+@pytest.mark.promise("store.backup", "store.damage")
 def test_a_backup_that_is_damaged_newer_or_none_changes_nothing(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     write(folder, {b"k%d" % n: b"v" * 500 for n in range(200)})
@@ -300,7 +300,7 @@ print("lived")
 """
 
 
-@pytest.mark.promise("damage")
+@pytest.mark.promise("store.damage")
 def test_damage_anywhere_is_found_or_harmless(tmp_path: Path) -> None:
     chance = random.Random(7)  # noqa: S311 - damage needs no secrets
     with closing(Store(tmp_path / "sound", sync=False)) as store:
@@ -337,7 +337,7 @@ def test_damage_anywhere_is_found_or_harmless(tmp_path: Path) -> None:
     assert (child.returncode, child.stdout) == (0, "lived\n"), child.stderr
 
 
-@pytest.mark.promise("damage")
+@pytest.mark.promise("store.damage")
 def test_the_structure_check_leaves_records_to_verify(tmp_path: Path) -> None:
     write(tmp_path / "data", {b"some-key": b"payload " * 20})
     data = tmp_path / "data" / "greenroom.mdb"
@@ -354,7 +354,7 @@ def test_the_structure_check_leaves_records_to_verify(tmp_path: Path) -> None:
     assert names(tmp_path) == {"data"}
 
 
-@pytest.mark.promise("versions")
+@pytest.mark.promise("store.versions")
 def test_a_newer_store_is_told_from_a_damaged_one(tmp_path: Path) -> None:
     write(tmp_path / "data", {b"k": b"v"})
     data = os.fspath(tmp_path / "data" / "greenroom.mdb")

@@ -149,6 +149,7 @@ def test_a_command_line_that_is_none_is_told_what_is(tmp_path: Path, arguments: 
     assert done.stderr.startswith("usage: greenroom")
 
 
+@pytest.mark.promise("cli.settings")
 def test_config_shows_values_and_sources(tmp_path: Path) -> None:
     file = tmp_path / "own.toml"
     file.write_text('agent = "from-file"\nuser = "from-file"\nmax_size = "1GiB"\n')
@@ -205,6 +206,7 @@ def test_the_reader_of_the_output_may_leave_early(tmp_path: Path) -> None:
 # -- serving: clean ends ----------------------------------------------------------
 
 
+@pytest.mark.promise("mcp.end-of-input")
 def test_at_the_end_of_input_everything_asked_is_answered(tmp_path: Path) -> None:
     with serving(tmp_path) as server:
         session = server.call("create_session", purpose="ends well")["session_id"]
@@ -217,6 +219,7 @@ def test_at_the_end_of_input_everything_asked_is_answered(tmp_path: Path) -> Non
     assert "Traceback" not in server.errors.read_text()
 
 
+@pytest.mark.promise("mcp.signals")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_ends_an_idle_server_in_order(tmp_path: Path, number: signal.Signals) -> None:
     with serving(tmp_path, "--log-level", "debug") as server:
@@ -227,6 +230,7 @@ def test_a_signal_ends_an_idle_server_in_order(tmp_path: Path, number: signal.Si
     assert not (tmp_path / "store" / "control.sock").exists()
 
 
+@pytest.mark.promise("mcp.signals", "store.kill")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_in_mid_request_loses_nothing_that_was_answered(
     tmp_path: Path, number: signal.Signals
@@ -279,6 +283,7 @@ def catches(pid: int, number: signal.Signals) -> bool:
     return bool(int(mask, 16) >> (number - 1) & 1)
 
 
+@pytest.mark.promise("store.durability")
 def test_durability_process_warns(tmp_path: Path) -> None:
     with serving(tmp_path, "--durability", "process") as server:
         assert server.end() == 0
@@ -329,6 +334,7 @@ def test_without_standard_error_the_store_is_safe_from_messages(tmp_path: Path) 
 # -- serving: a person at a terminal ------------------------------------------------
 
 
+@pytest.mark.promise("cli.terminal")
 def test_at_a_terminal_it_explains_itself_and_ctrl_c_ends_it(tmp_path: Path) -> None:
     controller, terminal = pty.openpty()
     try:
@@ -369,6 +375,7 @@ def test_at_a_terminal_it_explains_itself_and_ctrl_c_ends_it(tmp_path: Path) -> 
 # -- one owner --------------------------------------------------------------------
 
 
+@pytest.mark.promise("store.owner", "cli.exit-codes")
 def test_a_second_server_names_the_owner_and_leaves_it_alone(tmp_path: Path) -> None:
     with serving(tmp_path) as first:
         done = run_on_store(tmp_path, "serve")
@@ -455,6 +462,7 @@ def damage(home: Path) -> None:
             store.write(b"\xa5" * 512)
 
 
+@pytest.mark.promise("store.damage", "cli.exit-codes")
 @pytest.mark.usefixtures("session")
 def test_a_damaged_store_refuses_to_start_and_names_the_remedy(tmp_path: Path) -> None:
     with serving(tmp_path) as server:
@@ -475,6 +483,7 @@ def test_a_file_that_is_no_store_is_damage(tmp_path: Path) -> None:
     assert run_on_store(tmp_path, "serve").returncode == 65
 
 
+@pytest.mark.promise("store.versions", "cli.exit-codes")
 @pytest.mark.usefixtures("session")
 def test_a_newer_store_is_refused_and_untouched(tmp_path: Path) -> None:
     with (
@@ -515,6 +524,7 @@ def a_store(home: Path, state: str) -> Iterator[None]:
         yield
 
 
+@pytest.mark.promise("cli.operator", "runtime.statistics")
 @pytest.mark.usefixtures("session")
 @pytest.mark.parametrize("state", ["running", "stopped"])
 def test_verify_and_stats(tmp_path: Path, state: str) -> None:
@@ -527,6 +537,7 @@ def test_verify_and_stats(tmp_path: Path, state: str) -> None:
             assert isinstance(as_json, dict)
 
 
+@pytest.mark.promise("cli.operator", "store.backup")
 @pytest.mark.parametrize("state", ["running", "stopped"])
 def test_a_backup_can_be_restored(tmp_path: Path, session: str, state: str) -> None:
     copy = tmp_path / "copy"
@@ -545,6 +556,7 @@ def test_a_backup_can_be_restored(tmp_path: Path, session: str, state: str) -> N
         assert len(found) == 50
 
 
+@pytest.mark.promise("cli.operator")
 @pytest.mark.usefixtures("session")
 def test_restore_leaves_a_store_in_use_alone(tmp_path: Path) -> None:
     copy = tmp_path / "copy"

@@ -114,6 +114,7 @@ def text(answer: dict[str, Any]) -> Any:
     return json.loads(answer["result"]["content"][0]["text"])
 
 
+@pytest.mark.promise("mcp.pipelining")
 async def test_a_thousand_pipelined_calls_arrive_in_order(desk: Desk) -> None:
     async with connected(desk) as client:
         for number in range(1_000):
@@ -136,6 +137,7 @@ async def test_a_call_that_never_reaches_the_door_holds_nobody_up(desk: Desk) ->
     assert text(answers[5])["text"] == "through"
 
 
+@pytest.mark.promise("runtime.bounded")
 async def test_beyond_the_limit_in_flight_nothing_is_read(desk: Desk) -> None:
     async with connected(desk, limits=Limits(in_flight=10)) as client:
         for number in range(25):
@@ -156,6 +158,7 @@ async def test_requests_in_flight_are_bounded_in_bytes(desk: Desk) -> None:
         assert len([await client.receive() for _ in range(25)]) == 25
 
 
+@pytest.mark.promise("mcp.slow-reader")
 async def test_a_client_that_does_not_read_is_not_read_from_and_costs_little(desk: Desk) -> None:
     reading = trio.Event()
     written = bytearray()
@@ -203,6 +206,7 @@ async def test_a_client_that_vanishes_ends_the_server_without_an_error(desk: Des
     assert desk.cancelled == ["work"]
 
 
+@pytest.mark.promise("mcp.end-of-input")
 async def test_at_the_end_of_input_open_requests_are_still_answered(desk: Desk) -> None:
     async with connected(desk) as client:
         await client.send_call("hold", {"text": "last"})
@@ -265,6 +269,7 @@ async def test_cancelling_ends_it_at_once(desk: Desk) -> None:
     assert desk.cancelled == ["work"]
 
 
+@pytest.mark.promise("runtime.deadlines")
 async def test_a_cancelled_request_is_withdrawn_and_its_id_is_free(desk: Desk) -> None:
     async with connected(desk) as client:
         await client.send({"id": "7", "method": "tools/call", "params": {"name": "hold", "arguments": {}}})
@@ -329,6 +334,7 @@ async def test_an_id_in_flight_is_refused_under_no_id(desk: Desk) -> None:
         assert (await client.receive())["id"] == "same"
 
 
+@pytest.mark.promise("mcp.hostile-frames")
 async def test_bad_lines_cost_only_themselves(desk: Desk) -> None:
     async with connected(desk, limits=Limits(frame=1_000)) as client:
         await client.send_bytes(b"\r\n\n  \nnonsense\r\n" + b"x" * 2_000_000 + b"\n[1]\n\xff\n")
@@ -340,6 +346,7 @@ async def test_bad_lines_cost_only_themselves(desk: Desk) -> None:
         assert (await client.receive())["id"] == 5
 
 
+@pytest.mark.promise("mcp.deadline")
 async def test_a_deadline_is_the_servers_or_a_shorter_one(desk: Desk, autojump_clock: MockClock) -> None:
     async with connected(desk, request_timeout=30.0) as client:
         await client.send_call("hold", {"text": "server"})
@@ -365,6 +372,7 @@ async def test_a_deadline_that_is_none_is_refused(desk: Desk, wanted: Any) -> No
         assert "greenroom/deadline_ms" in error["message"]
 
 
+@pytest.mark.promise("mcp.errors")
 @pytest.mark.parametrize(
     ("error", "code", "details"),
     [
@@ -407,6 +415,7 @@ async def test_a_door_that_does_not_open_is_a_tool_error_each_time() -> None:
         assert [(await client.call("echo"))["code"] for _ in range(2)] == ["INTERNAL_ERROR"] * 2
 
 
+@pytest.mark.promise("runtime.fatal-commit")
 async def test_after_a_failed_store_nothing_is_answered(desk: Desk) -> None:
     desk.error = StoreFailedError("disk")
     with pytest.RaisesGroup(StoreFailedError):
@@ -426,6 +435,7 @@ async def test_an_unknown_tool_is_named_with_its_neighbours(desk: Desk) -> None:
     assert "echo" in answer["error"]["message"]
 
 
+@pytest.mark.promise("mcp.eras")
 async def test_both_eras_are_served(desk: Desk) -> None:
     async with served(desk.open, NOTES) as client:
         result = await client.initialize()
@@ -452,6 +462,7 @@ async def test_an_old_client_gets_no_structured_content_it_does_not_know(desk: D
     assert result["content"] == [{"type": "text", "text": '{"text":""}'}]
 
 
+@pytest.mark.promise("identity.agent-id")
 @pytest.mark.parametrize(
     ("name", "agent"),
     [
@@ -468,6 +479,7 @@ def test_a_clients_name_is_made_to_fit(name: str | None, agent: str) -> None:
     assert fit_agent_id(name) == agent
 
 
+@pytest.mark.promise("identity.agent-id", "identity.principal")
 async def test_the_agent_is_fixed_by_the_first_request_that_names_it(desk: Desk) -> None:
     async with served(desk.open, NOTES) as client:
         await client.request("ping")

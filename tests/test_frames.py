@@ -98,6 +98,7 @@ def test_an_id_of_another_kind_is_an_invalid_request(id: bytes) -> None:
     assert (code, reply_id) == (INVALID_REQUEST, b"null")
 
 
+@pytest.mark.promise("mcp.errors")
 @pytest.mark.parametrize(
     ("line", "code", "id", "word"),
     [
@@ -190,6 +191,7 @@ def test_responses_and_wrong_notifications_are_not_answered(line: bytes) -> None
     assert parse_frame(line) is None
 
 
+@pytest.mark.promise("mcp.hostile-frames")
 @given(st.binary(max_size=200))
 def test_any_bytes_are_a_frame_or_an_error(line: bytes) -> None:
     try:
@@ -258,6 +260,7 @@ def test_lines_come_out_as_they_went_in_however_they_are_cut(lines: list[bytes],
     assert seen == expected
 
 
+@pytest.mark.promise("mcp.frame-limit")
 def test_a_line_over_the_limit_is_never_held() -> None:
     splitter = LineSplitter(1_000)
     for _ in range(100):

@@ -39,6 +39,7 @@ async def answer(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
     return content
 
 
+@pytest.mark.promise("mcp.eras")
 @pytest.mark.parametrize("mode", MODES)
 async def test_the_main_job_in_both_eras(tmp_path: Path, mode: Mode) -> None:
     async with connected(tmp_path, mode) as client:
@@ -75,6 +76,7 @@ async def test_a_refusal_is_a_tool_error_and_an_unknown_tool_a_protocol_error(
             await client.call_tool("get_sesion", {})
 
 
+@pytest.mark.promise("memory.private")
 @pytest.mark.parametrize("mode", MODES)
 async def test_agents_share_sessions_and_keep_their_memory(tmp_path: Path, mode: Mode) -> None:
     async with connected(tmp_path, mode, "alice") as alice:

@@ -48,7 +48,7 @@ def said(process: subprocess.Popen[str]) -> str:
     return process.stdout.readline().strip()
 
 
-@pytest.mark.promise("owner")
+@pytest.mark.promise("store.owner")
 def test_another_process_is_refused_with_the_owners_pid_until_it_leaves(tmp_path: Path) -> None:
     with Owner(tmp_path / "data"), another(tmp_path / "data") as process:
         assert said(process) == f"refused {os.getpid()}"
@@ -65,7 +65,7 @@ def test_another_process_is_refused_with_the_owners_pid_until_it_leaves(tmp_path
             assert owner.still_mine()
 
 
-@pytest.mark.promise("owner")
+@pytest.mark.promise("store.owner")
 def test_a_second_owner_in_one_process_is_refused_and_takes_nothing_away(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "data")
     with Owner(tmp_path / "data") as owner:
@@ -80,7 +80,7 @@ def test_a_second_owner_in_one_process_is_refused_and_takes_nothing_away(tmp_pat
         pass
 
 
-@pytest.mark.promise("owner")
+@pytest.mark.promise("store.owner")
 def test_of_many_processes_one_becomes_the_owner(tmp_path: Path) -> None:
     with ExitStack() as stack:
         processes = [stack.enter_context(another(tmp_path / "data")) for _ in range(6)]
@@ -98,7 +98,7 @@ def used(tmp_path: Path) -> Path:
     return tmp_path / "data"
 
 
-@pytest.mark.promise("damage")
+@pytest.mark.promise("store.damage")
 def test_an_owner_that_was_killed_left_uncleanly(used: Path) -> None:
     with another(used) as process:
         assert said(process) == "owner"
@@ -117,7 +117,7 @@ def test_an_owner_that_was_killed_left_uncleanly(used: Path) -> None:
         assert owner.unclean
 
 
-@pytest.mark.promise("damage")
+@pytest.mark.promise("store.damage")
 def test_a_store_that_somebody_put_there_is_to_be_checked_and_a_new_folder_is_not(
     tmp_path: Path, used: Path
 ) -> None:
@@ -143,7 +143,7 @@ def test_any_other_content_of_the_lock_file_means_unclean(used: Path, content: b
         assert not owner.unclean
 
 
-@pytest.mark.promise("owner")
+@pytest.mark.promise("store.owner")
 def test_an_owner_notices_that_its_lock_file_was_rewritten_or_removed(tmp_path: Path) -> None:
     lock = tmp_path / "data" / "owner.lock"
 
@@ -165,7 +165,7 @@ def test_an_owner_notices_that_its_lock_file_was_rewritten_or_removed(tmp_path: 
         assert not owner.still_mine()
 
 
-@pytest.mark.promise("fork")
+@pytest.mark.promise("store.fork")
 def test_a_forked_child_neither_owns_nor_releases(tmp_path: Path) -> None:
     with Owner(tmp_path / "data") as owner:
         child = os.fork()
@@ -183,7 +183,7 @@ def test_a_forked_child_neither_owns_nor_releases(tmp_path: Path) -> None:
             assert said(process).startswith("refused")
 
 
-@pytest.mark.promise("fork")
+@pytest.mark.promise("store.fork")
 def test_a_child_that_outlives_the_owner_does_not_keep_the_lock(tmp_path: Path) -> None:
     reading, writing = os.pipe()
     with Owner(tmp_path / "data"):
@@ -201,7 +201,7 @@ def test_a_child_that_outlives_the_owner_does_not_keep_the_lock(tmp_path: Path) 
         os.waitpid(child, 0)
 
 
-@pytest.mark.promise("modes")
+@pytest.mark.promise("store.modes")
 @pytest.mark.parametrize("umask", [0o000, 0o777])
 def test_what_an_owner_makes_is_private(tmp_path: Path, umask: int) -> None:
     before = os.umask(umask)

@@ -97,6 +97,7 @@ def test_identical_messages_are_found_under_their_own_ids_newest_first() -> None
         ("To be, or not to be: that is the question", "to be or not to be"),
         ("The Who played live", "the who"),
         ("written in C++", "c++"),
+        ("not naïve, written in C++", "c++"),
         ("if a => b", "=>"),
         ("party 🎉", "🎉"),
         ("👩\u200d👩\u200d👧 walked", "👩👩👧"),
@@ -119,6 +120,13 @@ def test_identical_messages_are_found_under_their_own_ids_newest_first() -> None
 )
 def test_a_phrase_scores_100_whatever_its_case_accents_endings_and_script(content: str, query: str) -> None:
     assert scores(said("something else entirely", content), query) == {1: 100.0}
+
+
+@given(texts | st.text(max_size=40) | st.text("ab1-+#=_ .,()/2024\0", max_size=40))
+def test_a_text_is_found_by_itself_whatever_stands_before_it(text: str) -> None:
+    alone, after = scores(said(text), text), scores(said("déjà vu " + text), text)
+    assert alone == after
+    assert not alone or alone == {0: 100.0}
 
 
 @pytest.mark.parametrize(

@@ -86,6 +86,7 @@ def test_every_setting_has_test_values() -> None:
     assert set(VALUES) == set(table()) == {field.name for field in dataclasses.fields(Settings)}
 
 
+@pytest.mark.promise("cli.settings")
 @given(flags=some_settings, environment=some_settings, document=some_settings)
 def test_a_flag_wins_over_the_environment_over_the_file_over_the_default(
     tmp_path_factory: pytest.TempPathFactory, flags: Any, environment: Any, document: Any

@@ -55,6 +55,7 @@ def serve(home: Path) -> list[str]:
     return [*PROGRAM, "serve", "--data", str(home / "store")]
 
 
+@pytest.mark.promise("mcp.wire")
 def test_stray_prints_stay_off_the_wire(tmp_path: Path) -> None:
     done = run([sys.executable, "-c", STRAY_PRINTS], tmp_path, b"asked\n")
     assert done.stdout.splitlines() == [b"wire: asked", b"printed after b''"]
@@ -104,6 +105,7 @@ def test_the_null_device_is_an_input_that_has_ended(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (0, b""), done.stderr
 
 
+@pytest.mark.promise("mcp.wire")
 def test_one_socket_serves_both_ways_and_is_left_blocking(tmp_path: Path) -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
@@ -160,6 +162,7 @@ async def test_a_client_that_vanishes_leaves_no_traceback(tmp_path: Path) -> Non
     assert "Traceback" not in server.errors()
 
 
+@pytest.mark.promise("mcp.hostile-frames")
 async def test_a_client_that_vanishes_within_a_frame_leaves_a_sound_store(tmp_path: Path) -> None:
     async with server_process(tmp_path) as server:
         await server.client.initialize()
@@ -176,6 +179,7 @@ async def test_a_client_that_vanishes_within_a_frame_leaves_a_sound_store(tmp_pa
         assert (await server.client.call("get_memory", key="k"))["value"] == 1
 
 
+@pytest.mark.promise("mcp.signals", "runtime.drain")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 async def test_a_signal_ends_it_after_the_answers(tmp_path: Path, number: signal.Signals) -> None:
     async with server_process(tmp_path) as server:
@@ -195,6 +199,7 @@ async def test_a_signal_ends_it_after_the_answers(tmp_path: Path, number: signal
     assert {answer["result"]["structuredContent"]["message_id"] for answer in successes} <= written
 
 
+@pytest.mark.promise("mcp.pipelining", "runtime.in-order")
 async def test_a_thousand_pipelined_messages_keep_their_order(tmp_path: Path) -> None:
     async with server_process(tmp_path) as server, trio.open_nursery() as nursery:
         client = server.client
@@ -215,6 +220,7 @@ async def test_a_thousand_pipelined_messages_keep_their_order(tmp_path: Path) ->
         assert server.errors() == ""
 
 
+@pytest.mark.promise("mcp.slow-reader")
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc to read a process's memory")
 async def test_a_client_that_never_reads_costs_bounded_memory(tmp_path: Path) -> None:
     async with server_process(tmp_path) as server:
@@ -240,6 +246,7 @@ def anonymous_memory(pid: int) -> int:
 DEEP = "[" * 5_000 + "]" * 5_000
 
 
+@pytest.mark.promise("mcp.limits")
 @pytest.mark.parametrize(
     ("tool", "arguments", "code"),
     [
@@ -276,6 +283,7 @@ async def test_what_a_tool_cannot_take_is_answered_under_its_id(
         await client.request("ping")
 
 
+@pytest.mark.promise("memory.json")
 @pytest.mark.parametrize(
     "value",
     [

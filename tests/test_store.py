@@ -77,7 +77,7 @@ def edit(folder: Path, change: Callable[[lmdb.Environment, lmdb.Transaction[byte
         change(environment, transaction)
 
 
-@pytest.mark.promise("codec")
+@pytest.mark.promise("store.codec")
 def test_a_changed_record_is_an_error_that_names_its_key_and_the_remedy(tmp_path: Path) -> None:
     with closing(Store(tmp_path / "data")) as store:
         store.commit([put(b"a-key", b"the payload"), put(b"other", b"sound")])
@@ -98,7 +98,7 @@ def test_a_changed_record_is_an_error_that_names_its_key_and_the_remedy(tmp_path
         assert store.statistics().scans == 0
 
 
-@pytest.mark.promise("codec")
+@pytest.mark.promise("store.codec")
 @given(
     key=st.binary(min_size=1, max_size=20),
     payload=st.binary(max_size=50),
@@ -118,7 +118,7 @@ def test_any_bit_that_changes_in_a_record_is_noticed(key: bytes, payload: bytes,
         codec.open(key, b"\x01\x00")
 
 
-@pytest.mark.promise("versions")
+@pytest.mark.promise("store.versions")
 def test_a_newer_record_and_a_newer_store_are_refused_and_nothing_is_changed(tmp_path: Path) -> None:
     with pytest.raises(StoreTooNewError, match="upgrade"):
         PlainCodec().open(b"key", b"\x02" + PlainCodec().seal(b"key", b"payload")[1:])
@@ -156,7 +156,7 @@ def test_an_empty_file_left_by_a_crash_at_the_very_first_start_becomes_a_store(t
 # What ends everything
 
 
-@pytest.mark.promise("fatal-commit")
+@pytest.mark.promise("runtime.fatal-commit")
 @pytest.mark.skipif(sys.platform != "linux", reason="finds LMDB's descriptor through /proc")
 def test_after_an_error_that_is_not_about_space_nothing_is_committed_any_more(tmp_path: Path) -> None:
     store = Store(tmp_path / "data")
@@ -194,7 +194,7 @@ def test_a_codec_that_fails_ends_the_store_and_commits_nothing_of_the_group(tmp_
 # Processes and threads
 
 
-@pytest.mark.promise("fork")
+@pytest.mark.promise("store.fork")
 def test_a_forked_child_is_refused_and_harms_nothing(tmp_path: Path) -> None:
     with closing(Store(tmp_path / "data")) as store:
         store.commit([put(b"1", b"x")])

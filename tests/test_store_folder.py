@@ -21,7 +21,7 @@ def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-@pytest.mark.promise("modes")
+@pytest.mark.promise("store.modes")
 @pytest.mark.parametrize("umask", [0o000, 0o022, 0o777])
 def test_the_modes_are_0700_and_0600_whatever_the_umask(tmp_path: Path, umask: int) -> None:
     before = os.umask(umask)
@@ -37,7 +37,7 @@ def test_the_modes_are_0700_and_0600_whatever_the_umask(tmp_path: Path, umask: i
     }
 
 
-@pytest.mark.promise("modes")
+@pytest.mark.promise("store.modes")
 def test_modes_that_somebody_opened_are_narrowed_again(tmp_path: Path) -> None:
     Store(tmp_path / "data").close()
     (tmp_path / "data").chmod(0o755)
@@ -48,7 +48,7 @@ def test_modes_that_somebody_opened_are_narrowed_again(tmp_path: Path) -> None:
     assert {mode(entry) for entry in (tmp_path / "data").iterdir()} == {0o600}
 
 
-@pytest.mark.promise("modes")
+@pytest.mark.promise("store.modes")
 def test_a_folder_of_other_things_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
     home = tmp_path / "home"
     home.mkdir()

@@ -24,7 +24,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         yield disk
 
 
-@pytest.mark.promise("space-reserve")
+@pytest.mark.promise("store.space-reserve")
 def test_a_full_map_refuses_writes_but_neither_reads_nor_deletes_nor_the_reserve(tmp_path: Path) -> None:
     with closing(Store(tmp_path / "data", max_size=MIN_SIZE)) as store:
         count = fill(store)
@@ -92,7 +92,7 @@ def test_a_work_is_committed_whole_or_not_at_all(tmp_path: Path) -> None:
         assert list(store.scan(INDEXES, b"")) == []
 
 
-@pytest.mark.promise("space-reserve")
+@pytest.mark.promise("store.space-reserve")
 def test_a_full_disk_refuses_writes_and_the_store_goes_on(small_disk: Path) -> None:
     with closing(Store(small_disk / "data", min_free=0)) as store:
         count = fill(store)
@@ -109,7 +109,7 @@ def test_a_full_disk_refuses_writes_and_the_store_goes_on(small_disk: Path) -> N
         assert sum(1 for _ in store.scan(ACTORS, b"fill")) == 10
 
 
-@pytest.mark.promise("space-reserve")
+@pytest.mark.promise("store.space-reserve")
 def test_a_store_on_a_disk_without_one_free_byte_can_be_started_and_deleted_from(small_disk: Path) -> None:
     with Owner(small_disk / "data") as owner, closing(Store(owner.folder, min_free=0)) as store:
         fill(store)
@@ -133,7 +133,7 @@ def test_a_store_on_a_disk_without_one_free_byte_can_be_started_and_deleted_from
         Store(small_disk / "another")
 
 
-@pytest.mark.promise("space-reserve")
+@pytest.mark.promise("store.space-reserve")
 def test_what_is_to_stay_free_of_the_disk_is_for_deletes_and_the_reserve(tmp_path: Path) -> None:
     with closing(Store(tmp_path / "data")) as store:
         store.commit([put(b"old", b"x")])

@@ -45,6 +45,7 @@ async def listed(client: Client) -> list[dict[str, Any]]:
     return tools
 
 
+@pytest.mark.promise("mcp.tools")
 async def test_the_listing_costs_no_more_than_promised(tmp_path: Path) -> None:
     async with greenroom(tmp_path) as client:
         tools = await listed(client)
@@ -54,6 +55,7 @@ async def test_the_listing_costs_no_more_than_promised(tmp_path: Path) -> None:
     assert tokens(tools) <= INPUT_BUDGET
 
 
+@pytest.mark.promise("mcp.tools")
 async def test_every_tool_has_what_a_model_chooses_by(tmp_path: Path) -> None:
     async with greenroom(tmp_path) as client:
         tools = await listed(client)
@@ -79,6 +81,7 @@ async def test_every_tool_has_what_a_model_chooses_by(tmp_path: Path) -> None:
         assert tool["inputSchema"]["additionalProperties"] is False
 
 
+@pytest.mark.promise("mcp.tools", "mcp.eras")
 @pytest.mark.parametrize("era", ["handshake", "modern"])
 async def test_every_answer_is_what_its_schema_says(tmp_path: Path, era: str) -> None:
     validators = {

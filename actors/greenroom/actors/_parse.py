@@ -14,13 +14,13 @@ import msgspec
 
 from greenroom.actors._json import check_json
 from greenroom.actors._refusals import MAX_VALUE_BYTES, invalid, not_serializable, too_large
+from greenroom.actors._wording import shown, violation
 
 if TYPE_CHECKING:
     from greenroom.runtime import Refusal
 
 Q = TypeVar("Q", bound=msgspec.Struct)
 
-_SHOWN_BYTES = 40
 _PATH = re.compile(r" - at `\$\.(\w+)[^`]*`$")
 _NAMED = re.compile(r"^Object (contains unknown|missing required) field `(.*)`$", re.DOTALL)
 
@@ -66,7 +66,7 @@ def _checked_value(request: Q, name: str, *, is_object: bool) -> Q:
     if is_object and value == b"null":  # how many clients leave an optional object out
         return msgspec.structs.replace(request, **{name: msgspec.Raw(b"{}")})
     if is_object and not value.startswith(b"{"):
-        raise invalid(name, f"{name}: expected an object, got {value[:_SHOWN_BYTES].decode(errors='ignore')}")
+        raise invalid(name, f"{name}: it takes an object and got {shown(value)}")
     # A copy, so that one small value does not keep its whole frame in memory.
     return msgspec.structs.replace(request, **{name: msgspec.Raw(value)})
 
@@ -84,7 +84,7 @@ def _plan(request_type: type[Any]) -> tuple[msgspec.json.Decoder[Any], tuple[tup
 
 
 def _worded(problem: str, request_type: type[Any], arguments: Any, raw: bytes) -> Refusal:
-    """Return msgspec's finding with the value's size, which it does not tell."""
+    """Return msgspec's finding in the user's terms: the field, what it takes, and what was given."""
     known = [field.name for field in msgspec.structs.fields(request_type)]
     if named := _NAMED.match(problem):
         kind, field = named.groups()
@@ -96,14 +96,8 @@ def _worded(problem: str, request_type: type[Any], arguments: Any, raw: bytes) -
     path = _PATH.search(problem)
     if path is None or not isinstance(arguments, dict):
         return invalid("arguments", f"the arguments: {problem}")
-    field, rule = path[1], problem[: path.start()]
-    size = _size(arguments.get(field), field, raw)
-    return invalid(field, f"{field}: {rule[0].lower()}{rule[1:]}; {size[0]}", limit=rule, **size[1])
-
-
-def _size(value: Any, field: str, raw: bytes) -> tuple[str, dict[str, Any]]:
-    if isinstance(value, str):
-        return f"the given one has {len(value):,} characters", {"size": len(value), "unit": "characters"}
+    field = path[1]
     kept = bytes(msgspec.json.decode(raw, type=dict[str, msgspec.Raw])[field])
-    shown = kept[:_SHOWN_BYTES].decode(errors="ignore") + ("…" if len(kept) > _SHOWN_BYTES else "")
-    return f"the given one is {shown}", {"value": shown}
+    hint = get_type_hints(request_type, include_extras=True)[field]
+    sentence, details = violation(field, hint, arguments[field], kept)
+    return invalid(field, sentence, **details)

@@ -16,6 +16,7 @@ from greenroom.runtime._actor import handles as handles
 from greenroom.runtime._address import Address as Address
 from greenroom.runtime._backup import BackupInfo as BackupInfo
 from greenroom.runtime._backup import RestoreInfo as RestoreInfo
+from greenroom.runtime._backup import TableReport as TableReport
 from greenroom.runtime._backup import VerifyReport as VerifyReport
 from greenroom.runtime._backup import backup as backup
 from greenroom.runtime._backup import restore as restore
@@ -57,5 +58,8 @@ from greenroom.runtime._statistics import DispatcherStatistics as DispatcherStat
 from greenroom.runtime._statistics import MessageStatistics as MessageStatistics
 from greenroom.runtime._statistics import RuntimeStatistics as RuntimeStatistics
 from greenroom.runtime._stopped import stopped_statistics as stopped_statistics
+from greenroom.runtime._store import Store as Store
+from greenroom.runtime._store import StoreStatistics as StoreStatistics
+from greenroom.runtime._store import Work as Work
 from greenroom.runtime._supervision import Group as Group
 from greenroom.runtime._supervision import Strategy as Strategy

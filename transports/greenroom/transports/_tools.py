@@ -90,7 +90,7 @@ _ALL = (
     Tool(
         name="update_session",
         title="Update session",
-        description="Change a session's status, metadata or state, for example to complete or archive it. "
+        description="Change a session's status, metadata or state, for example to pause or terminate it. "
         "To say something in it, use add_message.",
         overwrites=True,
         repeatable=True,

@@ -33,11 +33,12 @@ class NotAllowedError(Exception):
 
 def show_size(size: int) -> str:
     """The shortest exact spelling of a number of bytes, as `size` reads it."""
+    spellings = [str(size)]
     for unit in ("TiB", "GiB", "MiB", "KiB", "TB", "GB", "MB", "kB"):
         count, rest = divmod(size, _UNITS[unit.lower()])
         if count and not rest:
-            return f"{count}{unit}"
-    return str(size)
+            spellings.append(f"{count}{unit}")
+    return min(spellings, key=len)
 
 
 def size(least: int, most: int) -> Callable[[object], int]:

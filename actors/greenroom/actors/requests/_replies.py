@@ -63,6 +63,7 @@ class SessionSummary(msgspec.Struct, frozen=True, kw_only=True):
     """A session in a listing; ``message_count`` and ``last_activity`` are over what the reader may see."""
 
     session_id: str
+    id: str
     purpose: str
     status: SessionStatus
     created_at: datetime

@@ -13,7 +13,9 @@ from greenroom.actors._policy import Visibility
 MAX_MESSAGE_ID = (1 << 53) - 1
 
 # `$` also matches before a last newline in Python; the lookahead means the same in every dialect.
-SessionId = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.-]{1,128}(?!\n)$")]
+_SESSION_ID = r"^[A-Za-z0-9_.-]{1,128}(?!\n)$"
+_TAKES_SESSION_ID = "1 to 128 characters of A-Z, a-z, 0-9, _ . -"
+SessionId = Annotated[str, Meta(pattern=_SESSION_ID, extra={"takes": _TAKES_SESSION_ID})]
 Purpose = Annotated[str, Meta(min_length=1, max_length=500)]
 Name = Annotated[str, Meta(min_length=1, max_length=128)]
 Content = Annotated[
@@ -35,11 +37,19 @@ Limit1000 = Annotated[int, Meta(ge=1, le=1000)]
 Hours = Annotated[float, Meta(gt=0, description="null = all")]
 Rows = Annotated[int, Meta(ge=1, description="newest only; null = all")]
 
-MemoryKey = Annotated[str, Meta(max_length=255, pattern='^[^/\\\\:*?"<>|\\x00-\\x1f\\x7f-\\x9f]+(?!\\n)$')]
+MemoryKey = Annotated[
+    str,
+    Meta(
+        max_length=255,
+        pattern='^[^/\\\\:*?"<>|\\x00-\\x1f\\x7f-\\x9f]+(?!\\n)$',
+        extra={"takes": '1 to 255 characters, none of / \\ : * ? " < > | and no control characters'},
+    ),
+]
 Prefix = Annotated[str, Meta(max_length=255)]
 Lifetime = Annotated[int, Meta(ge=1, le=31_536_000, description="seconds")]
 MemoryScope = Annotated[
-    str, Meta(pattern=r"^[A-Za-z0-9_.-]{1,128}(?!\n)$", description="null = global, all = both")
+    str,
+    Meta(pattern=_SESSION_ID, description="null = global, all = both", extra={"takes": _TAKES_SESSION_ID}),
 ]
 
 Json = msgspec.Raw

@@ -49,10 +49,15 @@ _SIGNS = "".join(
     chr(code) for code in range(0x0300, 0x1D00) if unicodedata.category(chr(code)).startswith("M")
 )
 _EMOJI_RANGES = "\u203c\u2049\u2122\u2139\u2190-\u21ff\u2300-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff"
-_TOKEN = re.compile(_DATE + rf"|[\w{_SIGNS}]+|[{_EMOJI_RANGES}]|[#+$%]|[^\w\s{_SIGNS}{_EMOJI_RANGES}]{{2,}}")
+_CONTROLS = r"\x00-\x1f\x7f"
+_TOKEN = re.compile(
+    _DATE + rf"|[\w{_SIGNS}]+|[{_EMOJI_RANGES}]" + rf"|[^\w\s{_CONTROLS}{_SIGNS}{_EMOJI_RANGES}]{{2,}}|[#+$%]"
+)
 _EMOJI = re.compile(f"[{_EMOJI_RANGES}]")
-_ASCII_TOKEN = re.compile(_DATE + r"|\w+|[^\w\s]{2,}|[#+$%]")
-_QUICK_TOKEN = re.compile(r"\w+|[^\w\s]{2,}|[#+$%]")  # three times as fast, for texts without a date
+# The same for ASCII, with classes spelt out, which is twice as fast; and faster still without dates.
+_ASCII_FORMS = r"[A-Za-z0-9_]+|[!-/:-@\[-^`{-~]{2,}|[#+$%]"
+_ASCII_TOKEN = re.compile(f"{_DATE}|{_ASCII_FORMS}")
+_DATELESS_TOKEN = re.compile(_ASCII_FORMS)
 _INVISIBLE = re.compile(
     "[\xad\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufe00-\ufe0f\ufeff\U0001f3fb-\U0001f3ff]"
 )
@@ -109,7 +114,7 @@ def tokens(text: str) -> list[Token]:
     if not text.isascii():
         words = _TOKEN.findall(_INVISIBLE.sub("", text))
     else:
-        words = (_ASCII_TOKEN if "-" in text else _QUICK_TOKEN).findall(text)
+        words = (_ASCII_TOKEN if "-" in text else _DATELESS_TOKEN).findall(text)
     # Long words, which would fill the cache with what never comes again, are the exception.
     if max(map(len, words), default=0) <= MAX_TERM:
         return [*map(_cached_token, words)]

@@ -1,0 +1,82 @@
+"""What an argument takes and what was given instead, in words, from the types of the requests."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+from msgspec import Meta
+
+_SHOWN_BYTES = 40
+_NAMES: dict[Any, str] = {
+    str: "a string",
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    datetime: "a time such as 2026-01-31T12:00:00Z",
+}
+
+
+def shown(value: bytes) -> str:
+    """Return the beginning of a JSON value, for a sentence."""
+    return value[:_SHOWN_BYTES].decode(errors="ignore") + ("…" if len(value) > _SHOWN_BYTES else "")
+
+
+def violation(field: str, hint: Any, value: Any, kept: bytes) -> tuple[str, dict[str, Any]]:
+    """Return the sentence and the details of an argument that its type does not take.
+
+    Args:
+        field: The argument's name.
+        hint: Its type, with the limits that it carries.
+        value: What was given, parsed.
+        kept: The same as JSON.
+    """
+    base, meta = _parts(hint)
+    takes = _takes(base, meta)
+    if base is str and isinstance(value, str) and _breaks_length(meta, len(value)):
+        limit = (
+            meta.max_length if meta.min_length is None or len(value) >= meta.min_length else meta.min_length
+        )
+        sentence = f"{field}: it takes {takes} and the given one has {len(value):,}"
+        return sentence, {"limit": limit, "size": len(value), "unit": "characters"}
+    sentence = f"{field}: it takes {takes} and got {shown(kept)}"
+    if isinstance(value, str):
+        return f"{sentence} ({len(value):,} characters)", {
+            "limit": takes,
+            "size": len(value),
+            "unit": "characters",
+        }
+    return sentence, {"limit": takes, "value": shown(kept)}
+
+
+def _parts(hint: Any) -> tuple[Any, Meta]:
+    """Return the type without None, and its limits."""
+    if get_origin(hint) in {Union, UnionType}:
+        hint = next(choice for choice in get_args(hint) if choice is not NoneType)
+    if get_origin(hint) is Annotated:
+        base, meta, *_ = get_args(hint)
+        return base, meta
+    return hint, Meta()
+
+
+def _takes(base: Any, meta: Meta) -> str:
+    if meta.extra is not None:
+        return str(meta.extra["takes"])
+    if get_origin(base) is Literal:
+        *most, last = (repr(choice) for choice in get_args(base))
+        return f"{', '.join(most)} or {last}"
+    if base is str and meta.max_length is not None:
+        return f"a string of {meta.min_length or 0:,} to {meta.max_length:,} characters"
+    if base in {int, float} and (meta.ge, meta.gt, meta.le) != (None, None, None):
+        return f"{_NAMES[base]} {_bounds(meta)}"
+    return _NAMES[base]
+
+
+def _bounds(meta: Meta) -> str:
+    low = f"from {meta.ge:,}" if meta.ge is not None else "above 0" if meta.gt is not None else ""
+    return f"{low} to {meta.le:,}".strip() if meta.le is not None else low
+
+
+def _breaks_length(meta: Meta, length: int) -> bool:
+    return length < (meta.min_length or 0) or (meta.max_length is not None and length > meta.max_length)
