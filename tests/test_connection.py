@@ -115,6 +115,7 @@ def text(answer: dict[str, Any]) -> Any:
 
 
 @pytest.mark.promise("mcp.pipelining")
+@pytest.mark.promise("mcp.pipelining")
 async def test_a_thousand_pipelined_calls_arrive_in_order(desk: Desk) -> None:
     async with connected(desk) as client:
         for number in range(1_000):
@@ -124,6 +125,7 @@ async def test_a_thousand_pipelined_calls_arrive_in_order(desk: Desk) -> None:
     assert all(text(answer)["text"] == str(answer["id"] - 2) for answer in answers)
 
 
+@pytest.mark.promise("mcp.pipelining")
 async def test_a_call_that_never_reaches_the_door_holds_nobody_up(desk: Desk) -> None:
     async with connected(desk) as client:
         await client.send_call("unheard-of", {})
@@ -137,6 +139,7 @@ async def test_a_call_that_never_reaches_the_door_holds_nobody_up(desk: Desk) ->
     assert text(answers[5])["text"] == "through"
 
 
+@pytest.mark.promise("runtime.bounded")
 @pytest.mark.promise("runtime.bounded")
 async def test_beyond_the_limit_in_flight_nothing_is_read(desk: Desk) -> None:
     async with connected(desk, limits=Limits(in_flight=10)) as client:
@@ -158,6 +161,7 @@ async def test_requests_in_flight_are_bounded_in_bytes(desk: Desk) -> None:
         assert len([await client.receive() for _ in range(25)]) == 25
 
 
+@pytest.mark.promise("mcp.slow-reader")
 @pytest.mark.promise("mcp.slow-reader")
 async def test_a_client_that_does_not_read_is_not_read_from_and_costs_little(desk: Desk) -> None:
     reading = trio.Event()
@@ -207,6 +211,7 @@ async def test_a_client_that_vanishes_ends_the_server_without_an_error(desk: Des
 
 
 @pytest.mark.promise("mcp.end-of-input")
+@pytest.mark.promise("mcp.end-of-input")
 async def test_at_the_end_of_input_open_requests_are_still_answered(desk: Desk) -> None:
     async with connected(desk) as client:
         await client.send_call("hold", {"text": "last"})
@@ -236,6 +241,7 @@ async def test_the_end_of_input_does_not_wait_for_ever(desk: Desk, autojump_cloc
     assert autojump_clock.current_time() == pytest.approx(5, abs=0.1)
 
 
+@pytest.mark.promise("mcp.signals")
 async def test_stopping_reads_no_further_but_answers(desk: Desk, autojump_clock: MockClock) -> None:
     stop = trio.Event()
     async with connected(desk, stop=stop) as client:
@@ -250,6 +256,7 @@ async def test_stopping_reads_no_further_but_answers(desk: Desk, autojump_clock:
     assert autojump_clock.current_time() < 1
 
 
+@pytest.mark.promise("mcp.signals")
 async def test_stopping_takes_less_than_a_second(desk: Desk, autojump_clock: MockClock) -> None:
     stop = trio.Event()
     async with connected(desk, stop=stop) as client:
@@ -287,6 +294,7 @@ async def test_a_cancelled_request_is_withdrawn_and_its_id_is_free(desk: Desk) -
         assert (await client.receive())["id"] == "7"
 
 
+@pytest.mark.promise("runtime.deadlines")
 async def test_a_request_cancelled_in_the_queue_is_not_begun(desk: Desk) -> None:
     async with connected(desk, limits=Limits(large_answers=1)) as client:
         desk.big_text = "x"
@@ -335,6 +343,7 @@ async def test_an_id_in_flight_is_refused_under_no_id(desk: Desk) -> None:
 
 
 @pytest.mark.promise("mcp.hostile-frames")
+@pytest.mark.promise("mcp.hostile-frames", "mcp.frame-limit")
 async def test_bad_lines_cost_only_themselves(desk: Desk) -> None:
     async with connected(desk, limits=Limits(frame=1_000)) as client:
         await client.send_bytes(b"\r\n\n  \nnonsense\r\n" + b"x" * 2_000_000 + b"\n[1]\n\xff\n")
@@ -346,6 +355,7 @@ async def test_bad_lines_cost_only_themselves(desk: Desk) -> None:
         assert (await client.receive())["id"] == 5
 
 
+@pytest.mark.promise("mcp.deadline")
 @pytest.mark.promise("mcp.deadline")
 async def test_a_deadline_is_the_servers_or_a_shorter_one(desk: Desk, autojump_clock: MockClock) -> None:
     async with connected(desk, request_timeout=30.0) as client:
@@ -392,6 +402,7 @@ async def test_a_deadline_that_is_none_is_refused(desk: Desk, wanted: Any) -> No
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else None,
 )
+@pytest.mark.promise("mcp.errors")
 async def test_a_failure_is_a_tool_error_with_a_code(
     desk: Desk, error: Exception, code: str, details: dict[str, Any]
 ) -> None:
@@ -416,6 +427,7 @@ async def test_a_door_that_does_not_open_is_a_tool_error_each_time() -> None:
 
 
 @pytest.mark.promise("runtime.fatal-commit")
+@pytest.mark.promise("runtime.fatal-commit")
 async def test_after_a_failed_store_nothing_is_answered(desk: Desk) -> None:
     desk.error = StoreFailedError("disk")
     with pytest.RaisesGroup(StoreFailedError):
@@ -435,6 +447,7 @@ async def test_an_unknown_tool_is_named_with_its_neighbours(desk: Desk) -> None:
     assert "echo" in answer["error"]["message"]
 
 
+@pytest.mark.promise("mcp.eras")
 @pytest.mark.promise("mcp.eras")
 async def test_both_eras_are_served(desk: Desk) -> None:
     async with served(desk.open, NOTES) as client:
@@ -475,10 +488,12 @@ async def test_an_old_client_gets_no_structured_content_it_does_not_know(desk: D
         ("x" * 300, "x" * 100),
     ],
 )
+@pytest.mark.promise("identity.agent-id")
 def test_a_clients_name_is_made_to_fit(name: str | None, agent: str) -> None:
     assert fit_agent_id(name) == agent
 
 
+@pytest.mark.promise("identity.agent-id", "identity.principal")
 @pytest.mark.promise("identity.agent-id", "identity.principal")
 async def test_the_agent_is_fixed_by_the_first_request_that_names_it(desk: Desk) -> None:
     async with served(desk.open, NOTES) as client:

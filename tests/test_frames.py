@@ -149,6 +149,7 @@ def test_an_id_of_another_kind_is_an_invalid_request(id: bytes) -> None:
     ],
     ids=lambda value: value[:60].decode(errors="replace") if isinstance(value, bytes) else str(value),
 )
+@pytest.mark.promise("mcp.errors", "mcp.hostile-frames")
 def test_a_bad_line_says_what_is_wrong_under_the_id_it_has(
     line: bytes, code: int, id: bytes, word: str
 ) -> None:
@@ -193,6 +194,7 @@ def test_responses_and_wrong_notifications_are_not_answered(line: bytes) -> None
 
 @pytest.mark.promise("mcp.hostile-frames")
 @given(st.binary(max_size=200))
+@pytest.mark.promise("mcp.hostile-frames")
 def test_any_bytes_are_a_frame_or_an_error(line: bytes) -> None:
     try:
         parse_frame(line)
@@ -202,6 +204,7 @@ def test_any_bytes_are_a_frame_or_an_error(line: bytes) -> None:
 
 
 @given(st.data(), json_values, st.dictionaries(st.text(max_size=5), json_values, max_size=3))
+@pytest.mark.promise("mcp.hostile-frames")
 def test_a_frame_damaged_anywhere_is_a_frame_or_an_error(
     data: st.DataObject, id: Any, arguments: Any
 ) -> None:
@@ -260,6 +263,7 @@ def test_lines_come_out_as_they_went_in_however_they_are_cut(lines: list[bytes],
     assert seen == expected
 
 
+@pytest.mark.promise("mcp.frame-limit")
 @pytest.mark.promise("mcp.frame-limit")
 def test_a_line_over_the_limit_is_never_held() -> None:
     splitter = LineSplitter(1_000)

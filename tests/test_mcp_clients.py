@@ -41,6 +41,7 @@ async def answer(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
 
 @pytest.mark.promise("mcp.eras")
 @pytest.mark.parametrize("mode", MODES)
+@pytest.mark.promise("mcp.eras")
 async def test_the_main_job_in_both_eras(tmp_path: Path, mode: Mode) -> None:
     async with connected(tmp_path, mode) as client:
         assert client.protocol_version == ("2025-11-25" if mode == "legacy" else "2026-07-28")
@@ -65,9 +66,8 @@ async def test_the_main_job_in_both_eras(tmp_path: Path, mode: Mode) -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
-async def test_a_refusal_is_a_tool_error_and_an_unknown_tool_a_protocol_error(
-    tmp_path: Path, mode: Mode
-) -> None:
+@pytest.mark.promise("mcp.errors")
+async def test_a_refusal_is_a_tool_error_and_an_unknown_tool_is_not(tmp_path: Path, mode: Mode) -> None:
     async with connected(tmp_path, mode) as client:
         result = await client.call_tool("get_session", {"session_id": "nobody"})
         assert result.is_error
@@ -78,6 +78,7 @@ async def test_a_refusal_is_a_tool_error_and_an_unknown_tool_a_protocol_error(
 
 @pytest.mark.promise("memory.private")
 @pytest.mark.parametrize("mode", MODES)
+@pytest.mark.promise("sessions.visibility", "memory.private")
 async def test_agents_share_sessions_and_keep_their_memory(tmp_path: Path, mode: Mode) -> None:
     async with connected(tmp_path, mode, "alice") as alice:
         session = (await answer(alice, "create_session", purpose="shared"))["session_id"]

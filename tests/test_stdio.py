@@ -56,6 +56,7 @@ def serve(home: Path) -> list[str]:
 
 
 @pytest.mark.promise("mcp.wire")
+@pytest.mark.promise("mcp.wire")
 def test_stray_prints_stay_off_the_wire(tmp_path: Path) -> None:
     done = run([sys.executable, "-c", STRAY_PRINTS], tmp_path, b"asked\n")
     assert done.stdout.splitlines() == [b"wire: asked", b"printed after b''"]
@@ -106,6 +107,7 @@ def test_the_null_device_is_an_input_that_has_ended(tmp_path: Path) -> None:
 
 
 @pytest.mark.promise("mcp.wire")
+@pytest.mark.promise("mcp.wire")
 def test_one_socket_serves_both_ways_and_is_left_blocking(tmp_path: Path) -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
@@ -140,6 +142,7 @@ def test_a_terminal_is_served_and_left_blocking(tmp_path: Path) -> None:
         os.close(theirs)
 
 
+@pytest.mark.promise("mcp.end-of-input")
 def test_a_last_line_without_its_end_is_read(tmp_path: Path) -> None:
     done = run(serve(tmp_path), tmp_path, PING.rstrip())
     assert (done.returncode, done.stdout) == (0, PONG), done.stderr
@@ -163,6 +166,7 @@ async def test_a_client_that_vanishes_leaves_no_traceback(tmp_path: Path) -> Non
 
 
 @pytest.mark.promise("mcp.hostile-frames")
+@pytest.mark.promise("mcp.hostile-frames")
 async def test_a_client_that_vanishes_within_a_frame_leaves_a_sound_store(tmp_path: Path) -> None:
     async with server_process(tmp_path) as server:
         await server.client.initialize()
@@ -181,6 +185,7 @@ async def test_a_client_that_vanishes_within_a_frame_leaves_a_sound_store(tmp_pa
 
 @pytest.mark.promise("mcp.signals", "runtime.drain")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.promise("mcp.signals")
 async def test_a_signal_ends_it_after_the_answers(tmp_path: Path, number: signal.Signals) -> None:
     async with server_process(tmp_path) as server:
         await server.client.initialize()
@@ -199,6 +204,7 @@ async def test_a_signal_ends_it_after_the_answers(tmp_path: Path, number: signal
     assert {answer["result"]["structuredContent"]["message_id"] for answer in successes} <= written
 
 
+@pytest.mark.promise("mcp.pipelining", "runtime.in-order")
 @pytest.mark.promise("mcp.pipelining", "runtime.in-order")
 async def test_a_thousand_pipelined_messages_keep_their_order(tmp_path: Path) -> None:
     async with server_process(tmp_path) as server, trio.open_nursery() as nursery:
@@ -222,6 +228,7 @@ async def test_a_thousand_pipelined_messages_keep_their_order(tmp_path: Path) ->
 
 @pytest.mark.promise("mcp.slow-reader")
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc to read a process's memory")
+@pytest.mark.promise("mcp.slow-reader")
 async def test_a_client_that_never_reads_costs_bounded_memory(tmp_path: Path) -> None:
     async with server_process(tmp_path) as server:
         client = server.client
@@ -268,6 +275,7 @@ DEEP = "[" * 5_000 + "]" * 5_000
     ],
     ids=lambda value: value[:40],
 )
+@pytest.mark.promise("mcp.errors", "memory.json")
 async def test_what_a_tool_cannot_take_is_answered_under_its_id(
     tmp_path: Path, tool: str, arguments: str, code: str
 ) -> None:
@@ -296,6 +304,7 @@ async def test_what_a_tool_cannot_take_is_answered_under_its_id(
         "-0",
     ],
 )
+@pytest.mark.promise("memory.json")
 async def test_a_value_comes_back_as_the_bytes_it_came_in(tmp_path: Path, value: str) -> None:
     async with greenroom(tmp_path) as client:
         await client.initialize()

@@ -46,6 +46,7 @@ async def listed(client: Client) -> list[dict[str, Any]]:
 
 
 @pytest.mark.promise("mcp.tools")
+@pytest.mark.promise("mcp.tools")
 async def test_the_listing_costs_no_more_than_promised(tmp_path: Path) -> None:
     async with greenroom(tmp_path) as client:
         tools = await listed(client)
@@ -55,6 +56,7 @@ async def test_the_listing_costs_no_more_than_promised(tmp_path: Path) -> None:
     assert tokens(tools) <= INPUT_BUDGET
 
 
+@pytest.mark.promise("mcp.tools")
 @pytest.mark.promise("mcp.tools")
 async def test_every_tool_has_what_a_model_chooses_by(tmp_path: Path) -> None:
     async with greenroom(tmp_path) as client:
@@ -83,6 +85,7 @@ async def test_every_tool_has_what_a_model_chooses_by(tmp_path: Path) -> None:
 
 @pytest.mark.promise("mcp.tools", "mcp.eras")
 @pytest.mark.parametrize("era", ["handshake", "modern"])
+@pytest.mark.promise("mcp.tools", "mcp.eras")
 async def test_every_answer_is_what_its_schema_says(tmp_path: Path, era: str) -> None:
     validators = {
         name: jsonschema.Draft202012Validator(tool.listing()["outputSchema"]) for name, tool in TOOLS.items()
@@ -148,6 +151,62 @@ async def test_every_answer_is_what_its_schema_says(tmp_path: Path, era: str) ->
         await call("update_session", session_id=plan, status="terminated")
         await call("get_session", session_id=plan)
     assert answered == PAGE_A
+
+
+@pytest.mark.promise("mcp.eras")
+async def test_both_eras_get_the_same_answers(tmp_path: Path) -> None:
+    async with greenroom(tmp_path) as client:
+        await client.initialize()
+        session = (await client.call("create_session", purpose="eras"))["session_id"]
+        for content in ("one plan", "another plan"):
+            await client.call("add_message", session_id=session, content=content)
+        await client.call("set_memory", key="k", value={"a": 1.0})
+    questions: list[tuple[str, dict[str, Any]]] = [
+        ("get_session", {"session_id": session}),
+        ("get_session", {"session_id": "nobody"}),
+        ("list_sessions", {}),
+        ("get_messages", {"session_id": session, "limit": 1}),
+        ("get_messages", {"session_id": session, "limit": 0}),
+        ("search_context", {"session_id": session, "query": "plan"}),
+        ("get_memory", {"key": "k"}),
+        ("list_memory", {"prefix": 1}),
+        ("get_rich", {}),
+    ]
+    answers: dict[str, list[Any]] = {"handshake": [], "modern": []}
+    for era, heard in answers.items():
+        async with greenroom(tmp_path) as client:
+            if era == "modern":
+                client.meta = MODERN_META
+            else:
+                await client.initialize()
+            for tool, arguments in questions:
+                answer = await client.request("tools/call", {"name": tool, "arguments": arguments})
+                result = answer.get("result", {})
+                kept = [result.get(part) for part in ("isError", "content", "structuredContent")]
+                heard.append((kept, answer.get("error")))
+    assert answers["handshake"] == answers["modern"]
+
+
+@pytest.mark.promise("mcp.limits")
+@pytest.mark.parametrize(
+    ("tool", "arguments", "words"),
+    [
+        ("create_session", {"purpose": "p" * 501}, ("purpose", "500", "501")),
+        ("create_session", {"purpose": ""}, ("purpose", "1", "0")),
+        ("search_by_sender", {"session_id": "s", "sender": "x", "limit": 101}, ("limit", "100", "101")),
+        ("set_memory", {"key": "k" * 256, "value": 1}, ("key", "255", "256")),
+        ("set_memory", {"key": "k", "value": "x" * 1_048_577}, ("value", "1,048,576", "1,048,579")),
+    ],
+    ids=["long", "empty", "number", "key", "value"],
+)
+async def test_a_violated_limit_is_named(
+    tmp_path: Path, tool: str, arguments: dict[str, Any], words: tuple[str, ...]
+) -> None:
+    async with greenroom(tmp_path) as client:
+        await client.initialize()
+        failure = await client.call(tool, **arguments)
+    assert failure["code"] == "VALIDATION_ERROR"
+    assert all(word in failure["error"] for word in words), failure["error"]
 
 
 class Inner(msgspec.Struct):
