@@ -15,8 +15,9 @@ import trio
 from trio.testing import memory_stream_pair
 
 from greenroom.actors import Agent, Principal, open_greenroom
-from greenroom.transports._connection import Limits
+from greenroom.transports._connection import Connection, Limits
 from greenroom.transports._server import Door, McpServer
+from greenroom.transports._streams import LineSink, LineSource
 from greenroom.transports._tools import TOOLS, Tool
 
 PROGRAM = [sys.executable, "-m", "greenroom.transports.cli"]
@@ -159,6 +160,13 @@ def _errors_file(home: Path) -> Path:
     return home / f"stderr-{len(list(home.glob('stderr-*')))}"
 
 
+def line_connection(
+    source: trio.abc.ReceiveStream, sink: trio.abc.SendStream, limits: Limits
+) -> Connection:
+    """Return a client's connection whose frames are lines."""
+    return Connection(LineSource(source, limits.frame), LineSink(sink), limits)
+
+
 @asynccontextmanager
 async def served(
     door_for: Callable[[str], Door],
@@ -173,7 +181,8 @@ async def served(
     ours, theirs = memory_stream_pair()
 
     async def serve() -> None:
-        await server.serve(theirs.receive_stream, theirs.send_stream, limits=limits or Limits(), stop=stop)
+        connection = line_connection(theirs.receive_stream, theirs.send_stream, limits or Limits())
+        await server.serve(connection, stop=stop)
         await theirs.send_stream.aclose()
 
     async with trio.open_nursery() as nursery:

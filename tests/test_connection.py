@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 import trio
-from harness import MODERN_META, Client, served
+from harness import MODERN_META, Client, line_connection, served
 from trio.testing import MockClock, memory_stream_one_way_pair, wait_all_tasks_blocked
 
 from greenroom.runtime import (
@@ -179,7 +179,7 @@ async def test_a_client_that_does_not_read_is_not_read_from_and_costs_little(des
     server = McpServer(NOTES, desk.open)
     limits = Limits(unsent_bytes=75_000, large_answers=3)
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(lambda: server.serve(source, sink, limits=limits))
+        nursery.start_soon(server.serve, line_connection(source, sink, limits))
         client = Client(from_server, to_server)
         await client.send({"id": 0, "method": "server/discover", "params": {"_meta": MODERN_META}})
         client.meta = MODERN_META
@@ -200,7 +200,7 @@ async def test_a_client_that_vanishes_ends_the_server_without_an_error(desk: Des
     to_server, source = memory_stream_one_way_pair()
     sink, from_server = memory_stream_one_way_pair()
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(server.serve, source, sink)
+        nursery.start_soon(server.serve, line_connection(source, sink, Limits()))
         client = Client(from_server, to_server)
         await client.initialize()
         await client.send_call("hold", {"text": "work"})

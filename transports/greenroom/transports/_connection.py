@@ -1,6 +1,6 @@
 """One client's connection: frames in and out, with everything that bounds them.
 
-It stands between the byte streams and the SDK, which sees it as its two message
+It stands between the client's frames and the SDK, which sees it as its two message
 streams. Invariants:
 
 - `_calls` holds every request that was handed to the SDK and is not settled. A request
@@ -32,13 +32,13 @@ from greenroom.transports._frames import (
     INVALID_REQUEST,
     Frame,
     FrameError,
-    LineSplitter,
     Oversized,
     RequestKey,
     error_line,
     parse_frame,
     result_line,
 )
+from greenroom.transports._streams import FrameSink, FrameSource
 from greenroom.transports._turns import Turn, Turns
 
 if TYPE_CHECKING:
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-READ_SIZE = 64 * 1024
 WRITE_SIZE = 256 * 1024
 FLUSH = 0.1  # seconds
 
@@ -56,7 +55,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """What one connection may take.
 
     Attributes:
-        frame: The longest line, in bytes.
+        frame: The longest frame, in bytes.
         in_flight: Requests that are read but not answered.
         in_flight_bytes: Bytes of their lines; the one that goes over is still read.
         unsent_bytes: Bytes of answers that the client has not read, before it is made to wait.
@@ -94,15 +93,14 @@ class Call:
 
 
 class Connection:
-    """The frames of one client between two byte streams and the SDK's message streams."""
+    """The frames of one client between where they come from and the SDK's message streams."""
 
-    def __init__(self, source: trio.abc.ReceiveStream, sink: trio.abc.SendStream, limits: Limits) -> None:
+    def __init__(self, source: FrameSource, sink: FrameSink, limits: Limits) -> None:
         self.limits = limits
         self.client_name: str | None = None
         self._name_fixed = False
         self._source = source
         self._sink = sink
-        self._splitter = LineSplitter(limits.frame)
         self._lines: deque[bytes | Oversized] = deque()
         self._ended = False
         self._calls: dict[int, Call] = {}
@@ -119,7 +117,11 @@ class Connection:
         self._drain_deadline = inf
         self._draining = trio.CancelScope()
 
-    # -- in: bytes to the SDK's messages ---------------------------------------------------------
+    # -- in: frames to the SDK's messages --------------------------------------------------------
+
+    async def begun(self) -> None:
+        """Wait for the first frame or the end of input, so that an idle client costs nothing more."""
+        await self._await_line()
 
     async def next_message(self) -> SessionMessage | None:
         """Return the next message for the SDK; None when input is over and every call is settled."""
@@ -145,16 +147,16 @@ class Connection:
         self._reading.cancel()
 
     async def _next_line(self) -> bytes | Oversized | None:
+        await self._await_line()
+        return self._lines.popleft() if self._lines else None
+
+    async def _await_line(self) -> None:
         with trio.CancelScope() as self._reading:
             await self._until(self._may_read)
             while not self._lines and not self._ended:
-                try:
-                    chunk = bytes(await self._source.receive_some(READ_SIZE))
-                except trio.BrokenResourceError:  # a reset socket or a terminal that hung up
-                    chunk = b""
-                self._lines.extend(self._splitter.feed(chunk) if chunk else self._splitter.finish())
-                self._ended = not chunk
-        return self._lines.popleft() if self._lines else None
+                frames = await self._source.receive()
+                self._ended = frames is None
+                self._lines.extend(frames or ())
 
     def _may_read(self) -> bool:
         limits = self.limits
@@ -261,7 +263,7 @@ class Connection:
             while self._unsent and size < WRITE_SIZE:
                 batch.append(self._unsent.popleft())
                 size += len(batch[-1])
-            await self._sink.send_all(b"".join(batch))
+            await self._sink.send(batch)
             self._unsent_bytes = max(0, self._unsent_bytes - size)  # `mute` may have forgotten them meanwhile
             self._changed.unpark_all()
 
@@ -319,7 +321,7 @@ class _MessageStream:
         self._connection = connection
 
     async def aclose(self) -> None:
-        """Do nothing: the byte streams belong to whoever opened them."""
+        """Do nothing: source and sink belong to whoever opened them."""
 
     async def __aenter__(self) -> Self:
         return self

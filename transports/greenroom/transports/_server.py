@@ -30,7 +30,7 @@ from mcp_types import (
 )
 
 from greenroom.runtime import StoreFailedError
-from greenroom.transports._connection import Call, Connection, Inbound, Limits, Outbound
+from greenroom.transports._connection import Call, Connection, Inbound, Outbound
 from greenroom.transports._tool_errors import overdue, tool_error
 
 if TYPE_CHECKING:
@@ -103,10 +103,9 @@ class McpServer:
 
     async def serve(
         self,
-        source: trio.abc.ReceiveStream,
-        sink: trio.abc.SendStream,
+        connection: Connection,
         *,
-        limits: Limits = Limits(),  # noqa: B008  (frozen)
+        door_for: Callable[[str], Door] | None = None,
         stop: trio.Event | None = None,
     ) -> None:
         """Serve one client until its input ends and its requests are answered.
@@ -114,16 +113,14 @@ class McpServer:
         A client that goes away ends this without an error. Cancelling ends it at once.
 
         Args:
-            source: The client's bytes.
-            sink: Where answers go.
-            limits: What the client may take.
+            connection: The client's frames; nothing was read from it yet.
+            door_for: Opens this client's door, where the transport knows who it is.
             stop: Once set, nothing more is read, and open requests get `Limits.stop` seconds.
 
         Raises:
             StoreFailedError: the store failed for good; nothing that was not durable was answered.
         """
-        connection = Connection(source, sink, limits)
-        served = _Served(connection, self._door_for)
+        served = _Served(connection, door_for or self._door_for)
         async with trio.open_nursery(strict_exception_groups=True) as nursery:
 
             async def pump() -> None:
@@ -137,9 +134,10 @@ class McpServer:
                 connection.stop()
 
             served.abort = nursery.cancel_scope.cancel
-            nursery.start_soon(pump)
             if stop is not None:
                 nursery.start_soon(watch, stop)
+            await connection.begun()
+            nursery.start_soon(pump)
             await serve_dual_era_loop(
                 self._server, Inbound(connection), Outbound(connection), lifespan_state=served
             )

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from greenroom.transports._connection import Limits
+from greenroom.transports._connection import Connection, Limits
 from greenroom.transports._server import REQUEST_TIMEOUT, McpServer
+from greenroom.transports._streams import LineSink, LineSource
 from greenroom.transports._wire import claimed_wire, duplicate
 
 if TYPE_CHECKING:
@@ -54,4 +55,5 @@ async def serve_stdio(
             trio.lowlevel.FdStream(duplicate(wire.input)) as source,
             trio.lowlevel.FdStream(duplicate(wire.output)) as sink,
         ):
-            await server.serve(source, sink, limits=limits, stop=stop)
+            connection = Connection(LineSource(source, limits.frame), LineSink(sink), limits)
+            await server.serve(connection, stop=stop)

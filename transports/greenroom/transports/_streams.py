@@ -1,0 +1,75 @@
+"""Where a connection's frames come from and go to, whatever carries them.
+
+A frame is the JSON of one message. On a pipe frames are lines; on a WebSocket they are
+messages. `Connection` knows only the two protocols here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+import trio
+
+from greenroom.transports._frames import LineSplitter, Oversized
+
+READ_SIZE = 64 * 1024
+
+
+class FrameSource(Protocol):
+    """Where frames come from."""
+
+    async def receive(self) -> Iterable[bytes | Oversized] | None:
+        """Return the next frames, perhaps none yet; None when there will be no more.
+
+        A client that vanished counts as the end.
+        """
+
+
+class FrameSink(Protocol):
+    """Where frames go."""
+
+    async def send(self, frames: Sequence[bytes]) -> None:
+        """Write frames, each ending with a newline.
+
+        Raises:
+            trio.BrokenResourceError: the client is gone.
+        """
+
+
+class LineSource:
+    """Frames that are the lines of a byte stream.
+
+    Args:
+        stream: The bytes.
+        limit: The longest line, in bytes; a longer one comes as `Oversized`.
+    """
+
+    def __init__(self, stream: trio.abc.ReceiveStream, limit: int) -> None:
+        self._stream = stream
+        self._splitter = LineSplitter(limit)
+        self._ended = False
+
+    async def receive(self) -> Iterable[bytes | Oversized] | None:
+        """Return the lines that the next bytes complete."""
+        if self._ended:
+            return None
+        try:
+            chunk = bytes(await self._stream.receive_some(READ_SIZE))
+        except trio.BrokenResourceError:  # a reset socket or a terminal that hung up
+            chunk = b""
+        if chunk:
+            return self._splitter.feed(chunk)
+        self._ended = True
+        return self._splitter.finish()
+
+
+class LineSink:
+    """Frames as the lines of a byte stream."""
+
+    def __init__(self, stream: trio.abc.SendStream) -> None:
+        self._stream = stream
+
+    async def send(self, frames: Sequence[bytes]) -> None:
+        """Write lines."""
+        await self._stream.send_all(b"".join(frames))
