@@ -88,6 +88,17 @@ def too_large(field: str, size: int, limit: int = MAX_VALUE_BYTES) -> Refusal:
     )
 
 
+def too_long(field: str, size: int, limit: int) -> Refusal:
+    """A text has more characters than allowed."""
+    return invalid(
+        field,
+        f"{field} has {size:,} characters and the limit is {limit:,}; split it",
+        limit=limit,
+        size=size,
+        unit="characters",
+    )
+
+
 def not_serializable(sentence: str, **details: Any) -> Refusal:
     """The JSON cannot be kept or given back unharmed."""
     return Refusal("SERIALIZATION_ERROR", sentence, **details)

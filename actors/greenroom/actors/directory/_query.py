@@ -71,7 +71,8 @@ class ListSessions(Query[replies.SessionList], frozen=True, kw_only=True):
         if audiences[place.order] != newest or activities[newest].at != _rows.time_of(place.position):
             return None
         messages = sum(activity.messages for activity in activities.values())
-        status = seen_status(base.status, messages)
+        others = sum(activity.others for activity in activities.values())
+        status = seen_status(base.status, messages - others)
         if self.status is not None and status != self.status:
             return None
         return replies.SessionSummary(

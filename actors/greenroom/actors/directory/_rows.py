@@ -41,10 +41,14 @@ class BaseRow(msgspec.Struct, frozen=True, array_like=True):
 
 
 class ActivityRow(msgspec.Struct, frozen=True, array_like=True):
-    """The newest thing that an audience can see in a session, and how many messages it can see."""
+    """The newest thing that an audience can see in a session, and how many messages it can see.
+
+    ``others`` of the ``messages`` are events that are no messages; older stores have none.
+    """
 
     at: int
     messages: int
+    others: int = 0
 
 
 def put_base(context: "Context", header: "Header") -> None:

@@ -12,15 +12,17 @@ from greenroom.actors._refusals import MAX_VALUE_BYTES
 from greenroom.actors._times import optional_datetime, to_datetime
 from greenroom.actors.directory import _rows as directory
 from greenroom.actors.directory._rows import ActivityRow
+from greenroom.actors.requests import _events as events
 from greenroom.actors.requests import _replies as replies
 from greenroom.actors.requests import _sessions as requests
-from greenroom.actors.session import _fields, _ids, _log, _reads
+from greenroom.actors.session import _events, _fields, _ids, _log, _reads
 from greenroom.actors.session._finder import Finder
 from greenroom.actors.session._lifecycle import CLOSED, check_step, seen_status
 from greenroom.actors.session._records import (
     HEADER,
     METADATA,
     STATE,
+    Entry,
     Header,
     StoredMessage,
     message_key,
@@ -60,7 +62,8 @@ class SessionActor(Actor):
         }
         if self._header is not None:
             public = self._activity.get(PUBLIC, ActivityRow(0, 0))
-            self._activity[PUBLIC] = ActivityRow(max(public.at, self._header.updated_at), public.messages)
+            at = max(public.at, self._header.updated_at)
+            self._activity[PUBLIC] = msgspec.structs.replace(public, at=at)
 
     def resident_bytes(self) -> int:
         """Return an estimate that grows with senders and with what is prepared for searching."""
@@ -173,23 +176,16 @@ class SessionActor(Actor):
             raise _refusals.session_closed(request.session_id, header.status)
         self._check_content(request.content)
         parent = self._parent(request.parent_message_id, context)
-        now = context.now
-        message_id, self._ahead = _ids.next_stamp(self._tallies.last_id, self._ahead, now, context.random)
         shelf = _policy.shelf_of(principal, request.visibility)
         message = StoredMessage(
             sender=principal.agent_id,
-            timestamp=now,
+            timestamp=context.now,
             message_type=request.message_type,
             parent=parent,
             metadata=bytes(request.metadata),
             content=request.content,
         )
-        context.put(message_key(shelf, message_id), message)
-        self._tallies.record(context, shelf, message_id, message)
-        self._move(context, shelf.audience, messages=1)
-        if self._ahead > header.ahead:
-            self._header = msgspec.structs.replace(header, ahead=max(2 * self._ahead, AHEAD_AT_LEAST))
-            context.put(HEADER, self._header)
+        message_id = self._append(context, shelf, message)
         _audit.record(
             context,
             "add_message",
@@ -199,7 +195,7 @@ class SessionActor(Actor):
             message_type=request.message_type,
             characters=len(request.content),
         )
-        return replies.MessageAdded(message_id=message_id, timestamp=to_datetime(now))
+        return replies.MessageAdded(message_id=message_id, timestamp=to_datetime(context.now))
 
     @handles(requests.GetMessages)
     def get_messages(self, request: requests.GetMessages, context: Context) -> Slices[replies.MessagePage]:
@@ -233,6 +229,66 @@ class SessionActor(Actor):
         _record_search(context, "search_by_timerange", answer.count, timerange=answer.timerange)
         return answer
 
+    # -- what the session service asks ---------------------------------------
+
+    @handles(events.AppendEvent)
+    def append_event(self, request: events.AppendEvent, context: Context) -> Slices[events.EventView]:
+        """Append an event and merge its changes of the state; a repeat of its id does neither."""
+        header = self._visible(context)
+        principal: Principal = context.principal
+        earlier = _events.find(context, request.event_id)
+        if earlier is not None:
+            return _events.view(earlier, principal)
+        if header.status in CLOSED:
+            raise _refusals.session_closed(request.session_id, header.status)
+        message = _events.stored(request, context.now)
+        if message.is_talk:
+            self._check_content(message.content)
+        changes: list[_fields.Placed] = []
+        if bytes(request.state_delta) != b"{}":
+            state = yield from _fields.load(context, STATE)
+            changes = yield from _fields.merged(context, "state_delta", state, request.state_delta)
+        if changes:
+            yield from _fields.put(context, STATE, changes)
+            self._change(context, msgspec.structs.replace(header, updated_at=context.now))
+        shelf = _policy.shelf_of(principal, request.visibility)
+        message_id = self._append(context, shelf, message)
+        context.put(_events.event_key(shelf, request.event_id), message_id)
+        _audit.record(
+            context,
+            "append_event",
+            request.session_id,
+            message_id=message_id,
+            visibility=request.visibility,
+            event_type=request.event_type,
+            actor=request.actor,
+            characters=len(message.content),
+            state_keys=len(changes),
+        )
+        return _events.view(Entry(message_id, shelf, message), principal)
+
+    @handles(events.TakeSnapshot)
+    def snapshot(self, _: events.TakeSnapshot, context: Context) -> Slices[events.Snapshot]:
+        """Answer the session, and which event is the newest that the caller may see."""
+        shelves = _policy.shelves(context.principal)
+        session = yield from self._view(context, self._visible(context), shelves)
+        return events.Snapshot(session=session, newest_id=self._tallies.newest(shelves))
+
+    @handles(events.GetEvents)
+    def get_events(self, request: events.GetEvents, context: Context) -> Slices[events.EventPage]:
+        """Answer some of the events that the caller may see."""
+        self._visible(context)
+        return _events.page(request, context)
+
+    @handles(events.GetState)
+    def get_state(self, request: events.GetState, context: Context) -> Slices[events.StateValue]:
+        """Answer the value of one key of the state."""
+        self._visible(context)
+        state = yield from _fields.load(context, STATE)
+        if request.key not in state:
+            return events.StateValue(found=False)
+        return events.StateValue(found=True, value=msgspec.Raw(state[request.key].field.value))
+
     # -- parts -------------------------------------------------------------
 
     def _visible(self, context: Context) -> Header:
@@ -261,16 +317,24 @@ class SessionActor(Actor):
 
     def _check_content(self, content: str) -> None:
         if len(content) > self.content_limit:
-            raise _refusals.invalid(
-                "content",
-                f"content has {len(content):,} characters and the limit is {self.content_limit:,}; split it",
-                limit=self.content_limit,
-                size=len(content),
-                unit="characters",
-            )
+            raise _refusals.too_long("content", len(content), self.content_limit)
         size = len(content.encode())
         if size > MAX_VALUE_BYTES:
             raise _refusals.too_large("content", size)
+
+    def _append(self, context: Context, shelf: Shelf, message: StoredMessage) -> int:
+        """Stage a message at the end of the log; return its id."""
+        header = self._header
+        assert header is not None, "who appends has seen the session"
+        last_id = self._tallies.last_id
+        message_id, self._ahead = _ids.next_stamp(last_id, self._ahead, context.now, context.random)
+        context.put(message_key(shelf, message_id), message)
+        self._tallies.record(context, shelf, message_id, message)
+        self._move(context, shelf.audience, messages=1, others=int(not message.is_talk))
+        if self._ahead > header.ahead:
+            self._header = msgspec.structs.replace(header, ahead=max(2 * self._ahead, AHEAD_AT_LEAST))
+            context.put(HEADER, self._header)
+        return message_id
 
     def _change(self, context: Context, header: Header) -> None:
         """Stage a changed header and what listings show of it; every reader sees this activity."""
@@ -279,11 +343,11 @@ class SessionActor(Actor):
         self._header = header
         self._move(context, PUBLIC, messages=0)
 
-    def _move(self, context: Context, audience: str, *, messages: int) -> None:
+    def _move(self, context: Context, audience: str, *, messages: int, others: int = 0) -> None:
         """Note an activity that ``audience`` can see. A clock that jumped back does not make it older."""
         old = self._activity.get(audience)
-        at, count = (0, 0) if old is None else (old.at, old.messages)
-        new = ActivityRow(max(at, context.now), count + messages)
+        seen = ActivityRow(0, 0) if old is None else old
+        new = ActivityRow(max(seen.at, context.now), seen.messages + messages, seen.others + others)
         directory.move(context, audience, old, new)
         self._activity[audience] = new
 
@@ -313,7 +377,7 @@ class SessionActor(Actor):
             session_id=session_id,
             id=session_id,
             purpose=header.purpose,
-            status=seen_status(header.status, self._tallies.count(shelves)),
+            status=seen_status(header.status, self._tallies.talk(shelves)),
             created_at=to_datetime(header.created_at),
             created_by=header.created_by,
             updated_at=to_datetime(header.updated_at),

@@ -3,9 +3,12 @@
     h                       the header
     d ordinal, s ordinal    one top-level key of the metadata, of the state
     m shelf NUL id          one message
+    e shelf NUL event id    the id of the message that is this event
     t shelf NUL sender      how much one sender has written on one shelf
 
-The kernel's keys take 200 bytes: a shelf has at most 107, a sender is hashed.
+Records end with what came later: fields with a default, so that older stores can be read.
+
+The kernel's keys take 200 bytes: a shelf has at most 107, senders and event ids are hashed.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ import msgspec
 
 from greenroom.actors._policy import PUBLIC, Shelf, Visibility, may_see_message
 from greenroom.actors._times import to_datetime
+from greenroom.actors.requests import _events as events
 from greenroom.actors.requests import _replies as replies
 from greenroom.actors.requests import _types as types
 
@@ -52,6 +56,21 @@ class Header(msgspec.Struct, frozen=True, array_like=True):
     ahead: int
 
 
+class StoredEvent(msgspec.Struct, frozen=True, array_like=True):
+    """What makes a message an event of the session service.
+
+    ``at`` is the event's own time (microseconds since 1970); its place in the log is when it was
+    appended. ``is_json``: the message's content is the event's JSON, else it is its text.
+    """
+
+    event_id: str
+    at: int
+    event_type: events.EventType
+    actor: str
+    is_final_response: bool
+    is_json: bool
+
+
 class StoredMessage(msgspec.Struct, frozen=True, array_like=True):
     """A message; its id, audience and visibility are its key's. ``metadata`` is JSON as received.
 
@@ -64,6 +83,12 @@ class StoredMessage(msgspec.Struct, frozen=True, array_like=True):
     parent: tuple[int, str] | None
     metadata: bytes
     content: str
+    event: StoredEvent | None = None
+
+    @property
+    def is_talk(self) -> bool:
+        """Whether this is a message in the narrow sense, which makes a session active."""
+        return self.event is None or self.event.event_type == "message"
 
 
 class Passed(msgspec.Struct, frozen=True, array_like=True):
@@ -71,7 +96,10 @@ class Passed(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Tally(msgspec.Struct, frozen=True, array_like=True):
-    """What one sender has put on one shelf; ``last_at`` (microseconds since 1970) is the latest time."""
+    """What one sender has put on one shelf; ``last_at`` (microseconds since 1970) is the latest time.
+
+    ``others`` of the ``count`` are events that are no messages.
+    """
 
     audience: str
     visibility: Visibility
@@ -79,6 +107,7 @@ class Tally(msgspec.Struct, frozen=True, array_like=True):
     count: int
     last_id: int
     last_at: int
+    others: int = 0
 
 
 class Entry(NamedTuple):

@@ -37,14 +37,20 @@ class Tallies:
     def record(self, context: Context, shelf: Shelf, message_id: int, message: StoredMessage) -> None:
         """Count a message and stage its sender's tally."""
         old = self._shelves.get(shelf, {}).get(message.sender)
-        count, last_at = (0, 0) if old is None else (old.count, old.last_at)
-        tally = Tally(*shelf, message.sender, count + 1, message_id, max(last_at, message.timestamp))
+        count, last_at, others = (0, 0, 0) if old is None else (old.count, old.last_at, old.others)
+        last_at = max(last_at, message.timestamp)
+        others += not message.is_talk
+        tally = Tally(*shelf, message.sender, count + 1, message_id, last_at, others)
         self._remember(tally)
         context.put(tally_key(shelf, message.sender), tally)
 
     def count(self, shelves: Iterable[Shelf], sender: str | None = None) -> int:
         """Return how many messages lie on these shelves, of one sender or of all."""
         return sum(tally.count for tally in self._of(shelves) if sender is None or tally.sender == sender)
+
+    def talk(self, shelves: Iterable[Shelf]) -> int:
+        """Return how many of the messages on these shelves are messages in the narrow sense."""
+        return sum(tally.count - tally.others for tally in self._of(shelves))
 
     def senders(self, shelves: Iterable[Shelf]) -> int:
         """Return how many agents have written on these shelves."""
@@ -54,12 +60,12 @@ class Tallies:
         """Return the highest message id on these shelves, or 0."""
         return max((tally.last_id for tally in self._of(shelves)), default=0)
 
-    def audiences(self) -> dict[str, tuple[int, int]]:
-        """Return by audience the latest time at which a message was sent, and how many were."""
-        found: dict[str, tuple[int, int]] = {}
+    def audiences(self) -> dict[str, tuple[int, int, int]]:
+        """Return by audience the latest time of a message, how many there are, and how many are no talk."""
+        found: dict[str, tuple[int, int, int]] = {}
         for tally in self._of(self._shelves):
-            at, count = found.get(tally.audience, (0, 0))
-            found[tally.audience] = (max(at, tally.last_at), count + tally.count)
+            at, count, others = found.get(tally.audience, (0, 0, 0))
+            found[tally.audience] = (max(at, tally.last_at), count + tally.count, others + tally.others)
         return found
 
     def resident_bytes(self) -> int:
