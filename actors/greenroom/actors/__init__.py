@@ -48,4 +48,8 @@ from greenroom.actors.requests._sessions import SearchBySender as SearchBySender
 from greenroom.actors.requests._sessions import SearchByTimerange as SearchByTimerange
 from greenroom.actors.requests._sessions import SearchContext as SearchContext
 from greenroom.actors.requests._sessions import UpdateSession as UpdateSession
+from greenroom.actors.services._errors import ServiceError as ServiceError
+from greenroom.actors.services._session import Event as Event
+from greenroom.actors.services._session import Session as Session
+from greenroom.actors.services._session import SessionService as SessionService
 from greenroom.actors.session._actor import SessionActor as SessionActor

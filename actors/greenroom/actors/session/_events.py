@@ -13,6 +13,7 @@ the same id does not show by turning a new one into a repeat.
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 from hashlib import blake2b
 from typing import TYPE_CHECKING
@@ -77,7 +78,7 @@ def stored(request: events.AppendEvent, now: int) -> StoredMessage:
     content = bytes(request.content)
     text = _text(content)
     shown, metadata = (content.decode(), b"{}") if text is None else text
-    at = now if request.timestamp is None else to_microseconds(request.timestamp)
+    at = now if request.timestamp is None else _microseconds(request.timestamp)
     return StoredMessage(
         sender=request.actor.removeprefix("agent:"),
         timestamp=now,
@@ -121,6 +122,15 @@ def view(entry: Entry, reader: Principal) -> events.EventView:
         is_final_response=event is not None and event.is_final_response,
         visibility=entry.shelf.visibility,
     )
+
+
+def _microseconds(timestamp: dt.datetime) -> int:
+    try:
+        return to_microseconds(timestamp.astimezone(dt.UTC))
+    except OverflowError:
+        raise _refusals.invalid(
+            "timestamp", "timestamp: in UTC it lies outside of the years 1 to 9999"
+        ) from None
 
 
 def _id_of(entry: Entry) -> str:
