@@ -231,7 +231,7 @@ def settings_page() -> str:
     for key, setting in settings.table().items():
         default = getattr(settings.Settings, key, None)
         shown = f"`{setting.show(default)}`" if default else ""
-        flag = f"`{settings.flag(key)} {setting.metavar}`"
+        flag = f"`{settings.flag(key)}`" if setting.switch else f"`{settings.flag(key)} {setting.metavar}`"
         rows.append((flag, f"`{settings.variable(key)}`", f"`{key}`", shown, setting.help))
     head = ("flag", "variable", "key of the file", "default", "meaning")
     exits = [(str(code), meaning) for code, meaning in _exits.MEANINGS.items()]

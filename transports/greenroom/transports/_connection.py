@@ -119,9 +119,13 @@ class Connection:
 
     # -- in: frames to the SDK's messages --------------------------------------------------------
 
-    async def begun(self) -> None:
-        """Wait for the first frame or the end of input, so that an idle client costs nothing more."""
+    async def begun(self) -> bool:
+        """Wait for the first frame; return whether there is one, or input ended before.
+
+        Until then nothing else is needed for the client, and it costs no more.
+        """
         await self._await_line()
+        return bool(self._lines)
 
     async def next_message(self) -> SessionMessage | None:
         """Return the next message for the SDK; None when input is over and every call is settled."""

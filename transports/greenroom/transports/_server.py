@@ -136,12 +136,12 @@ class McpServer:
             served.abort = nursery.cancel_scope.cancel
             if stop is not None:
                 nursery.start_soon(watch, stop)
-            await connection.begun()
-            nursery.start_soon(pump)
-            await serve_dual_era_loop(
-                self._server, Inbound(connection), Outbound(connection), lifespan_state=served
-            )
-            await connection.flushed()
+            if await connection.begun():
+                nursery.start_soon(pump)
+                await serve_dual_era_loop(
+                    self._server, Inbound(connection), Outbound(connection), lifespan_state=served
+                )
+                await connection.flushed()
             nursery.cancel_scope.cancel()
         if served.failed is not None:
             raise served.failed

@@ -22,16 +22,20 @@ import platformdirs
 
 from greenroom.transports._values import (
     NotAllowedError,
+    file,
     folder,
     line,
     name,
     number,
     several,
     show_size,
+    show_truth,
     size,
+    truth,
     whole,
     word,
 )
+from greenroom.transports.websocket._addresses import HostPort, host_port, origin
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -63,6 +67,7 @@ class Setting:
         show: Spells the value the way `read` reads it.
         everywhere: Whether every command takes the flag, and not `serve` and `config` alone.
         repeatable: Whether the flag may be given several times.
+        switch: Whether the flag alone, without a value, means yes.
     """
 
     help: str
@@ -71,6 +76,7 @@ class Setting:
     show: Callable[[Any], str] = str
     everywhere: bool = False
     repeatable: bool = False
+    switch: bool = False
 
 
 def default_data() -> Path:
@@ -131,6 +137,71 @@ class Settings:
             repeatable=True,
         ),
     ] = ()
+    ws: Annotated[
+        HostPort | None,
+        Setting(
+            "serve WebSocket clients at this address, such as 127.0.0.1:8765; port 0 takes any free one",
+            "HOST:PORT",
+            host_port,
+        ),
+    ] = None
+    stdio: Annotated[
+        bool,
+        Setting(
+            "serve standard input and output besides WebSocket; without `ws` they are served anyway",
+            "yes|no",
+            truth,
+            show_truth,
+            switch=True,
+        ),
+    ] = False
+    tls_cert: Annotated[
+        Path | None,
+        Setting("certificate with its chain, in PEM form: WebSocket over TLS (wss)", "FILE", file),
+    ] = None
+    tls_key: Annotated[
+        Path | None,
+        Setting("the certificate's key, in PEM form", "FILE", file),
+    ] = None
+    allow_origin: Annotated[
+        tuple[str, ...],
+        Setting(
+            "origin of web pages that may connect, such as https://example.org, once for each; "
+            "those of this machine may anyway",
+            "ORIGIN",
+            several(origin),
+            ",".join,
+            repeatable=True,
+        ),
+    ] = ()
+    max_connections: Annotated[
+        int,
+        Setting("how many WebSocket clients may be connected", "COUNT", whole(1, 1_000_000, "connections")),
+    ] = 4096
+    max_in_flight: Annotated[
+        int,
+        Setting(
+            "how many requests of one client are worked on; it is not read from meanwhile",
+            "COUNT",
+            whole(1, 1_000_000, "requests"),
+        ),
+    ] = 1024
+    max_frame: Annotated[
+        int,
+        Setting(
+            "how long one message of the protocol may be, such as 8MiB", "SIZE", size(4096, _GIB), show_size
+        ),
+    ] = 8 * _MIB
+    ping_interval: Annotated[
+        float,
+        Setting(
+            "how long a WebSocket client may be silent before it is pinged, and after that before its "
+            "connection ends, in seconds",
+            "SECONDS",
+            number(0.1, 86_400, "seconds"),
+            "{:g}".format,
+        ),
+    ] = 20.0
     durability: Annotated[
         Literal["power", "process"],
         Setting(

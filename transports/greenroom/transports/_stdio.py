@@ -7,25 +7,14 @@ from typing import TYPE_CHECKING
 import trio
 
 from greenroom.transports._connection import Connection, Limits
-from greenroom.transports._server import REQUEST_TIMEOUT, McpServer
 from greenroom.transports._streams import LineSink, LineSource
 from greenroom.transports._wire import claimed_wire, duplicate
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from greenroom.transports._server import Door
-    from greenroom.transports._tools import Tool
+    from greenroom.transports._server import McpServer
 
 
-async def serve_stdio(
-    tools: Mapping[str, Tool],
-    door_for: Callable[[str], Door],
-    *,
-    request_timeout: float = REQUEST_TIMEOUT,
-    limits: Limits | None = None,
-    stop: trio.Event | None = None,
-) -> None:
+async def serve_stdio(server: McpServer, *, limits: Limits, stop: trio.Event | None = None) -> None:
     """Serve one MCP client, in either protocol era, until its input ends.
 
     Returns when every request that was read is answered (within `Limits.drain` seconds of
@@ -34,20 +23,14 @@ async def serve_stdio(
     the process's own standard input and output are elsewhere (`claimed_wire`).
 
     Args:
-        tools: The tools by name.
-        door_for: Opens the domain for the client, given the client's own name made to fit an
-            agent id. Called once, at the first tool call.
-        request_timeout: Seconds that a tool call may take.
-        limits: What the client may take; unless given, `Limits.drain` is long enough for every tool call.
+        server: What the client speaks to.
+        limits: What the client may take.
         stop: Set it to end gracefully.
 
     Raises:
         OSError: standard input or output is closed.
         StoreFailedError: the store failed for good; the process should end.
     """
-    if limits is None:
-        limits = Limits(drain=request_timeout + 1)
-    server = McpServer(tools, door_for, request_timeout=request_timeout)
     with claimed_wire() as wire:
         # FdStream closes what it is given, and waits only where a descriptor would block: a
         # regular file, which epoll refuses, is simply read.

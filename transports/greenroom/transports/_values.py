@@ -25,6 +25,9 @@ _UNITS: Final[dict[str, int]] = {
     **{f"{letter}b": 1_000 ** (n + 1) for n, letter in enumerate("kmgt")},
     **{f"{letter}ib": 1 << (10 * (n + 1)) for n, letter in enumerate("kmgt")},
 }
+_TRUTHS: Final = dict.fromkeys(("yes", "true", "on", "1"), True) | dict.fromkeys(
+    ("no", "false", "off", "0"), False
+)
 
 
 class NotAllowedError(Exception):
@@ -159,6 +162,29 @@ def folder(value: object) -> Path:
         return Path(text).expanduser()
     except RuntimeError as error:  # an unknown ~user
         raise NotAllowedError(f"{allowed} ({error})") from None
+
+
+def file(value: object) -> Path:
+    """Reader of a path of a file; ``~`` means the home folder."""
+    try:
+        return folder(value)
+    except NotAllowedError:
+        raise NotAllowedError("the path of a file is allowed") from None
+
+
+def truth(value: object) -> bool:
+    """Reader of yes and no."""
+    if isinstance(value, bool):
+        return value
+    found = _TRUTHS.get(value.strip().lower()) if isinstance(value, str) else None
+    if found is None:
+        raise NotAllowedError("yes or no is allowed")
+    return found
+
+
+def show_truth(value: object) -> str:
+    """The spelling of yes and no that `truth` reads."""
+    return "yes" if value else "no"
 
 
 def _text(value: object, allowed: str) -> str:

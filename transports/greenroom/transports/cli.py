@@ -34,7 +34,9 @@ class _Command:
 
 
 _COMMANDS: Final[Mapping[str, _Command]] = {
-    "serve": _Command("serve MCP on standard input and output", {}, every_setting=True, json=False),
+    "serve": _Command(
+        "serve MCP on standard input and output, or over WebSocket", {}, every_setting=True, json=False
+    ),
     "config": _Command("show the settings in force and where each came from", {}, every_setting=True),
     "backup": _Command(
         "copy the store, also while a server uses it", {"destination": "file to make; it must not exist"}
@@ -116,12 +118,16 @@ def _parser() -> argparse.ArgumentParser:
 def _add_flag(parser: argparse.ArgumentParser, key: str, setting: Setting) -> None:
     default = getattr(Settings, key, None)  # a default that depends on the place is told by the help
     shown = f"; default {setting.show(default)}" if default else ""
+    help_text = f"{setting.help} [{variable(key)}{shown}]"
+    if setting.switch:
+        parser.add_argument(flag(key), dest=key, action="store_const", const="yes", help=help_text)
+        return
     parser.add_argument(
         flag(key),
         dest=key,
         metavar=setting.metavar,
         action="append" if setting.repeatable else "store",
-        help=f"{setting.help} [{variable(key)}{shown}]",
+        help=help_text,
     )
 
 

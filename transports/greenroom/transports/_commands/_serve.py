@@ -1,7 +1,8 @@
-"""`greenroom serve`: the store opened, one MCP client on standard input and output, clean ends.
+"""`greenroom serve`: the store opened, MCP on standard input and output or WebSocket, clean ends.
 
-The order of an end: input is over or a signal came; requests in flight are answered;
-the control socket goes; the runtime drains and closes the store; the lock is released.
+The order of an end: input is over (where nothing else is served) or a signal came; requests
+in flight are answered; the control socket goes; the runtime drains and closes the store; the
+lock is released.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ import logging
 import os
 import signal
 import sys
+from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import trio
 
@@ -21,14 +23,23 @@ from greenroom.actors import Agent, Principal, open_greenroom
 from greenroom.transports import _exits
 from greenroom.transports._commands._options import runtime_options
 from greenroom.transports._commands._reporting import reported, start_logging
+from greenroom.transports._connection import Limits
 from greenroom.transports._control import serve_control
 from greenroom.transports._output import complain, remark
+from greenroom.transports._server import McpServer
 from greenroom.transports._settings import flag, near, table, variable
 from greenroom.transports._stdio import serve_stdio
 from greenroom.transports._tools import TOOLS
+from greenroom.transports.websocket._admission import Caller
+from greenroom.transports.websocket._listen import allow_descriptors, listen, tls_context, url_of
+from greenroom.transports.websocket._server import WebSocketOptions, WebSocketServer
 
 if TYPE_CHECKING:
+    import ssl
+    from collections.abc import Callable, Sequence
+
     from greenroom.transports._settings import Resolved, Settings
+    from greenroom.transports.websocket._listen import Listener
 
 logger = logging.getLogger(__name__)
 
@@ -36,12 +47,15 @@ logger = logging.getLogger(__name__)
 def serve(resolved: Resolved) -> int:
     """Serves until the end of input or a signal; returns the exit code."""
     start_logging(resolved.settings.log_level)
+    settings = resolved.settings
+    if (settings.tls_cert is None) != (settings.tls_key is None):
+        return complain("serve", "tls_cert and tls_key go together; one of them is missing", _exits.USAGE)
     for name, stream in (("input", sys.stdin), ("output", sys.stdout)):
-        if stream is None:  # the descriptor was closed when we were started
+        if stream is None and _on_stdio(settings):  # the descriptor was closed when we were started
             return complain("serve", f"standard {name} is closed, and MCP is spoken over it", _exits.FAILED)
     for stranger in resolved.strangers:
         logger.warning("%s is not a setting%s", stranger, near(stranger, map(variable, table())))
-    if resolved.settings.durability == "process":
+    if settings.durability == "process":
         logger.warning("with durability `process` a power cut or a system crash may destroy the store")
     return reported("serve", partial(trio.run, _serve, resolved, strict_exception_groups=True))
 
@@ -49,34 +63,88 @@ def serve(resolved: Resolved) -> int:
 async def _serve(resolved: Resolved) -> int:
     settings = resolved.settings
     stop = trio.Event()
-    async with (
-        open_greenroom(
-            settings.data,
-            content_limit=settings.content_limit,
-            audit_days=settings.audit_days,
-            options=runtime_options(settings),
-        ) as runtime,
-        trio.open_nursery() as nursery,
-    ):
+    limits = Limits(
+        frame=settings.max_frame,
+        in_flight=settings.max_in_flight,
+        drain=settings.request_timeout + 1,  # long enough for every tool call
+    )
+    async with AsyncExitStack() as stack:
+        listeners = []
+        if settings.ws is not None:
+            # Before the store: an address that is taken is told at once.
+            listeners = await listen(settings.ws, _tls(settings))
+            for listener in listeners:
+                stack.push_async_callback(listener.aclose)
+        runtime = await stack.enter_async_context(
+            open_greenroom(
+                settings.data,
+                content_limit=settings.content_limit,
+                audit_days=settings.audit_days,
+                options=runtime_options(settings),
+            )
+        )
+        nursery = await stack.enter_async_context(trio.open_nursery())
 
-        def agent_for(client_name: str) -> Agent:
-            return Agent(runtime, _principal(settings, client_name))
+        def door_for(client_name: str, caller: Caller = _NOBODY) -> Agent:
+            return Agent(runtime, _principal(settings, client_name, caller))
 
         await nursery.start(_stop_on_signal, stop)
         await nursery.start(serve_control, settings.data, runtime)
-        if sys.stdin.isatty():
-            _explain(resolved)
-        await serve_stdio(TOOLS, agent_for, request_timeout=settings.request_timeout, stop=stop)
+        server = McpServer(TOOLS, door_for, request_timeout=settings.request_timeout)
+        async with trio.open_nursery() as serving:
+            if listeners:
+                await _start_websocket(serving, server, door_for, settings, limits, listeners, stop)
+            if _on_stdio(settings):
+                if sys.stdin.isatty():
+                    _explain(resolved)
+                await serve_stdio(server, limits=limits, stop=stop)
         nursery.cancel_scope.cancel()
     return _exits.OK
 
 
-def _principal(settings: Settings, client_name: str) -> Principal:
+_NOBODY: Final = Caller()
+
+
+def _on_stdio(settings: Settings) -> bool:
+    return settings.stdio or settings.ws is None
+
+
+def _tls(settings: Settings) -> ssl.SSLContext | None:
+    if settings.tls_cert is None or settings.tls_key is None:
+        return None
+    return tls_context(settings.tls_cert, settings.tls_key)
+
+
+async def _start_websocket(
+    serving: trio.Nursery,
+    server: McpServer,
+    door_for: Callable[[str, Caller], Agent],
+    settings: Settings,
+    limits: Limits,
+    listeners: Sequence[Listener],
+    stop: trio.Event,
+) -> None:
+    allow_descriptors(settings.max_connections)
+    options = WebSocketOptions(
+        limits=limits,
+        connections=settings.max_connections,
+        origins=frozenset(settings.allow_origin),
+        ping_interval=settings.ping_interval,
+    )
+    websockets = WebSocketServer(server, lambda caller, name: door_for(name, caller), options)
+    await serving.start(websockets.serve, listeners, stop)
+    for listener in listeners:
+        # Programs that start us read this line for the port; it stays as it is.
+        remark(f"greenroom serve: listening on {url_of(listener)}")
+
+
+def _principal(settings: Settings, client_name: str, caller: Caller) -> Principal:
+    """Who a client is: what it says when it connects, else what the settings say, else its own name."""
     return Principal(
-        agent_id=settings.agent or client_name,
-        agent_type=settings.agent_type,
+        agent_id=caller.agent or settings.agent or client_name,
+        agent_type=caller.agent_type or settings.agent_type,
         user=settings.user,
-        projects=frozenset(settings.project) or None,
+        projects=frozenset(caller.projects or settings.project) or None,
     )
 
 
@@ -114,6 +182,9 @@ def _client_configuration(resolved: Resolved) -> object:
     for key, setting in table().items():
         if key != "data" and resolved.sources[key].kind == "flag":
             value = getattr(resolved.settings, key)
+            if setting.switch:
+                arguments.append(flag(key))
+                continue
             for each in value if setting.repeatable else [setting.show(value)]:
                 arguments += [flag(key), each]
     if resolved.config is not None:

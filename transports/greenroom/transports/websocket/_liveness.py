@@ -1,0 +1,52 @@
+"""Whether a WebSocket client is still there, decided from what was heard and when."""
+
+from __future__ import annotations
+
+from enum import Enum
+from math import inf
+
+
+class Due(Enum):
+    """What is to be done about a connection."""
+
+    NOTHING = "nothing"
+    PING = "ping"
+    END = "end"
+
+
+class Liveness:
+    """The times of one connection, in trio's seconds.
+
+    Anything that is heard is a sign of life, be it a part of a frame: a client in the middle
+    of a long frame cannot answer. While nothing is read from the client (it is at a limit)
+    nothing can be heard, so nothing is held against it.
+
+    Attributes:
+        heard: When bytes last came.
+        pinged: When a ping was sent that nothing came after; infinity for none.
+        reading: Since when the connection is read from; infinity while it is not.
+        writing: Since when the client has taken nothing of what is being sent; infinity while
+            nothing is being sent.
+    """
+
+    __slots__ = ("heard", "pinged", "reading", "writing")
+
+    def __init__(self, now: float) -> None:
+        self.heard = now
+        self.pinged = inf
+        self.reading = inf
+        self.writing = inf
+
+    def hear(self, now: float) -> None:
+        """Note that bytes came."""
+        self.heard = now
+        self.pinged = inf
+
+    def due(self, now: float, interval: float) -> Due:
+        """Return what is to be done, given the seconds of silence before a ping and after it."""
+        if now - self.writing >= interval:
+            return Due.END
+        if self.pinged != inf:
+            # After a pause in reading the answer may still be on its way through our buffers.
+            return Due.END if now - max(self.pinged, self.reading) >= interval else Due.NOTHING
+        return Due.PING if now - max(self.heard, self.reading) >= interval else Due.NOTHING

@@ -1,0 +1,208 @@
+"""Many WebSocket clients before one `McpServer`.
+
+Each connection is one task from its first byte to its last; what the SDK needs for a client
+is made at the client's first message. One more task looks after all connections' keep-alive.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+
+import msgspec
+import trio
+from wsproto.frame_protocol import CloseReason
+
+from greenroom.runtime import StoreFailedError
+from greenroom.transports._connection import Connection, Limits
+from greenroom.transports.websocket._admission import Caller, RefusedError, admit
+from greenroom.transports.websocket._handshake import Handshake
+from greenroom.transports.websocket._socket import CLOSE_TIME, WebSocket
+
+if TYPE_CHECKING:
+    from greenroom.transports._server import Door, McpServer
+    from greenroom.transports.websocket._listen import Listener
+
+logger = logging.getLogger(__name__)
+
+PARTING = 0.1  # seconds that a client has to answer a close when the server ends
+BEYOND = 64  # connections above the limit that are told so; further ones are hung up on
+
+
+class WebSocketOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How WebSocket clients are served.
+
+    Attributes:
+        limits: What one client may take.
+        connections: Clients at once.
+        origins: Origins of web pages that may connect, besides those of this machine.
+        ping_interval: Seconds of silence before a ping, and after it before the end.
+        handshake_time: Seconds from a client's arrival to the end of its handshake.
+    """
+
+    limits: Limits
+    connections: int = 4096
+    origins: frozenset[str] = frozenset()
+    ping_interval: float = 20.0
+    handshake_time: float = 10.0
+
+
+class WebSocketStatistics(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of those who connected.
+
+    Attributes:
+        connections: Clients that are connected now.
+        accepted: Handshakes accepted since the start.
+        refused: Handshakes refused since the start.
+    """
+
+    connections: int
+    accepted: int
+    refused: int
+
+
+class WebSocketServer:
+    """Serves WebSocket clients.
+
+    Args:
+        server: What they speak to.
+        door_for: Opens the door for a client, given whom it says it is and its own name made to
+            fit an agent id. Called once for each connection, at its first request that needs it.
+        options: How they are served.
+    """
+
+    def __init__(
+        self, server: McpServer, door_for: Callable[[Caller, str], Door], options: WebSocketOptions
+    ) -> None:
+        self._server = server
+        self._door_for = door_for
+        self._options = options
+        self._arrived = 0
+        self._open: dict[WebSocket, Connection] = {}
+        self._accepting = 0
+        self._welcomed = 0
+        self._refused = 0
+        self._stopping = False
+
+    def statistics(self) -> WebSocketStatistics:
+        """Return the figures of this moment."""
+        return WebSocketStatistics(
+            connections=len(self._open), accepted=self._welcomed, refused=self._refused
+        )
+
+    async def serve(
+        self,
+        listeners: Sequence[Listener],
+        stop: trio.Event,
+        *,
+        task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+    ) -> None:
+        """Serve whoever connects, until `stop` is set and every client is told.
+
+        Raises:
+            StoreFailedError: the store failed for good; the process should end.
+        """
+        async with trio.open_nursery() as clients, trio.open_nursery() as helpers:
+            self._spawn = clients.start_soon
+            welcome = partial(trio.serve_listeners, handler_nursery=clients)
+            await helpers.start(welcome, self._handle, list(listeners))
+            helpers.start_soon(self._keep_alive)
+            task_status.started()
+            await stop.wait()
+            helpers.cancel_scope.cancel()
+            self._stopping = True
+            for connection in self._open.values():
+                connection.stop()
+
+    async def _keep_alive(self) -> None:
+        interval = self._options.ping_interval
+        while True:
+            await trio.sleep(interval / 4)
+            now = trio.current_time()
+            for websocket in self._open:
+                websocket.keep_alive(now, interval)
+
+    async def _handle(self, stream: trio.abc.Stream) -> None:
+        """Serve one client; `trio.serve_listeners` closes the stream behind it."""
+        if self._arrived >= self._options.connections + BEYOND:
+            return
+        self._arrived += 1
+        try:
+            with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+                await self._come_and_gone(stream)
+        finally:
+            self._arrived -= 1
+
+    async def _come_and_gone(self, stream: trio.abc.Stream) -> None:
+        found = await self._admitted(stream)
+        if found is None:
+            return
+        websocket, caller = found
+        connection = Connection(websocket, websocket, self._options.limits)
+        self._open[websocket] = connection
+        if self._stopping:
+            connection.stop()
+        try:
+            await self._served(websocket, connection, caller)
+        finally:
+            del self._open[websocket]
+
+    async def _admitted(self, stream: trio.abc.Stream) -> tuple[WebSocket, Caller] | None:
+        handshake = Handshake(stream)
+        try:
+            with trio.move_on_after(self._options.handshake_time):
+                return await self._accepted(stream, handshake)
+        except RefusedError as caught:
+            refusal = caught
+        else:
+            sentence = f"the handshake took longer than {self._options.handshake_time:g} s"
+            refusal = RefusedError(HTTPStatus.REQUEST_TIMEOUT, sentence)
+        self._refused += 1
+        logger.info("a WebSocket client was refused (%d): %s", refusal.status, refusal)
+        with trio.move_on_after(CLOSE_TIME):
+            await handshake.refuse(refusal)
+        return None
+
+    async def _accepted(
+        self, stream: trio.abc.Stream, handshake: Handshake
+    ) -> tuple[WebSocket, Caller] | None:
+        asked = await handshake.asked()
+        if asked is None:
+            return None
+        caller = admit(asked, self._options.origins)
+        self._refuse_when_full()
+        self._accepting += 1
+        try:
+            protocol = await handshake.accept()
+        finally:
+            self._accepting -= 1
+        self._welcomed += 1
+        return WebSocket(stream, protocol, self._options.limits.frame, self._spawn), caller
+
+    def _refuse_when_full(self) -> None:
+        if self._stopping:
+            raise RefusedError(HTTPStatus.SERVICE_UNAVAILABLE, "the server is stopping")
+        if len(self._open) + self._accepting >= self._options.connections:
+            sentence = f"there are {self._options.connections} connections, which is the limit"
+            raise RefusedError(HTTPStatus.SERVICE_UNAVAILABLE, sentence, **{"Retry-After": "5"})
+
+    async def _served(self, websocket: WebSocket, connection: Connection, caller: Caller) -> None:
+        def door_for(client_name: str) -> Door:
+            return self._door_for(caller, client_name)
+
+        try:
+            with websocket.serving:
+                await self._server.serve(connection, door_for=door_for)
+        except StoreFailedError:
+            raise
+        except Exception:
+            logger.exception("a WebSocket connection failed")
+            websocket.fail(CloseReason.INTERNAL_ERROR, "a fault of the server")
+        if self._stopping:
+            await websocket.close(CloseReason.GOING_AWAY, "the server is stopping", PARTING)
+        else:
+            await websocket.close(CloseReason.NORMAL_CLOSURE, "")
