@@ -21,6 +21,7 @@ from greenroom.runtime._backup import VerifyReport as VerifyReport
 from greenroom.runtime._backup import backup as backup
 from greenroom.runtime._backup import restore as restore
 from greenroom.runtime._backup import verify as verify
+from greenroom.runtime._bus import Subscriber as Subscriber
 from greenroom.runtime._clock import Clock as Clock
 from greenroom.runtime._clock import SystemClock as SystemClock
 from greenroom.runtime._codec import PlainCodec as PlainCodec
@@ -53,6 +54,7 @@ from greenroom.runtime._rows import Row as Row
 from greenroom.runtime._runtime import Runtime as Runtime
 from greenroom.runtime._runtime import open_runtime as open_runtime
 from greenroom.runtime._statistics import ActorStatistics as ActorStatistics
+from greenroom.runtime._statistics import BusStatistics as BusStatistics
 from greenroom.runtime._statistics import CommitStatistics as CommitStatistics
 from greenroom.runtime._statistics import DispatcherStatistics as DispatcherStatistics
 from greenroom.runtime._statistics import MessageStatistics as MessageStatistics

@@ -9,7 +9,7 @@ the store.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
@@ -179,6 +179,17 @@ class Context:
         """Return the stored row of the timer ``name``, or None; the kernel tells by it what was set anew."""
         return self._read(_rows.timer_name_key(self.address, name))
 
+    def publish(self, topic: str, label: Hashable = None) -> None:
+        """Stage word to the subscribers of ``topic`` that it changed, handed over after the commit.
+
+        It is not stored: after a crash nobody hears of it, and who subscribes anew reads anew.
+
+        Args:
+            topic: What changed.
+            label: What subscribers decide by whether they may hear of it. Equal ones become one.
+        """
+        self.effects.publications[topic, label] = None
+
     def use_reserve(self) -> None:
         """Let this message's effects use the space kept back for deletes, expiry and audit."""
         self.effects.reserve = True
@@ -207,17 +218,18 @@ class Context:
 class Staged:
     """The effects of one message, until the kernel commits or forgets them."""
 
-    __slots__ = ("next_due", "ops", "own", "reserve", "tells")
+    __slots__ = ("next_due", "ops", "own", "publications", "reserve", "tells")
 
     def __init__(self) -> None:
         self.own: dict[bytes, bytes | None] = {}
         self.ops: list[Op] = []
         self.tells: list[tuple[bytes, Address, Message[Any]]] = []
+        self.publications: dict[tuple[str, Hashable], None] = {}
         self.next_due: int | None = None
         self.reserve = False
 
     def __bool__(self) -> bool:
-        return bool(self.own or self.ops)
+        return bool(self.own or self.ops or self.publications)
 
     def all_ops(self) -> list[Op]:
         """Return everything to be written, own records first."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 import logging
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Mapping, Sequence
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 import outcome
@@ -40,6 +41,7 @@ from greenroom.runtime._supervision import Group, SetAside, decide, recent, rest
 if TYPE_CHECKING:
     from greenroom.runtime._actor import Actor
     from greenroom.runtime._address import Address
+    from greenroom.runtime._bus import Bus
     from greenroom.runtime._clock import Clock
     from greenroom.runtime._context import Domain
     from greenroom.runtime._deliveries import Deliveries
@@ -50,16 +52,18 @@ logger = logging.getLogger(__name__)
 
 RETRY_AFTER_MS = 100
 FULL_STORE_PAUSE_SECONDS = 1.0
+BUSY_SECONDS = 0.02
 
 
 class Kernel:
     """Routes messages to actors, runs their handlers, restarts them, and lets replies go.
 
-    ``pipeline`` and ``deliveries`` are set by the runtime before the first message.
+    ``pipeline``, ``deliveries`` and ``bus`` are set by the runtime before the first message.
     """
 
     pipeline: Pipeline
     deliveries: Deliveries
+    bus: Bus
 
     def __init__(
         self,
@@ -84,6 +88,7 @@ class Kernel:
         self.set_aside: dict[Address, int] = {}
         self.counts: Counter[str] = Counter()
         self.waiting = 0
+        self._delivered_at = -inf
 
     # -- doors -------------------------------------------------------------
 
@@ -109,7 +114,12 @@ class Kernel:
         envelope.cell = cell
         cell.mailbox.append(envelope)
         self.waiting += 1
+        self._delivered_at = trio.current_time()
         self.dispatcher.make_ready(cell)
+
+    def is_busy(self) -> bool:
+        """Return whether messages wait, or came so lately that their answers may lead to more."""
+        return self.waiting > 0 or trio.current_time() - self._delivered_at < BUSY_SECONDS
 
     def abandon(self, envelope: Envelope) -> None:
         """Forget who asked; a message that is not begun leaves its mailbox."""
@@ -367,6 +377,8 @@ class Kernel:
             self.deliveries.hand_over(row, address, message)
         if work.staged.next_due is not None:
             self.deliveries.expect(work.staged.next_due)
+        for topic, label in work.staged.publications:
+            self.bus.publish(topic, label)
 
     def _not_committed(self, cell: Cell, works: Sequence[Effects]) -> None:
         """Fail an actor's works, which are all that ran on the state that the first of them left."""

@@ -12,6 +12,7 @@ import trio
 
 from greenroom.runtime import _backup, _rows
 from greenroom.runtime._actor import Actor, Message, kinds_by_name
+from greenroom.runtime._bus import WINDOW_SECONDS, Bus, Subscriber
 from greenroom.runtime._check import check_structure
 from greenroom.runtime._clock import Clock, SystemClock
 from greenroom.runtime._codec import RecordCodec
@@ -70,6 +71,7 @@ class Runtime:
         self._deliveries = Deliveries(store, kinds, self._kernel, self._pipeline, clock)
         self._kernel.pipeline = self._pipeline
         self._kernel.deliveries = self._deliveries
+        self._bus = self._kernel.bus = Bus(self._kernel.is_busy)
         answers_ttl = options.idempotency_seconds * 1_000_000
         self._janitor = Janitor(
             store, indexes.values(), answers_ttl, self._pipeline, self._kernel.residents, clock
@@ -157,6 +159,18 @@ class Runtime:
             raise self._last_word()
         return answer
 
+    def subscriber(self, window: float = WINDOW_SECONDS) -> Subscriber:
+        """Return a subscriber without topics, a context manager.
+
+        The first change of a quiet topic is told at once; those within ``window`` seconds after a
+        telling become one, told at its end.
+
+        Raises:
+            RuntimeClosedError: the runtime is closed.
+        """
+        self._check_open()
+        return self._bus.subscriber(window)
+
     def readmit(self, address: Address) -> bool:
         """Let an actor that was set aside in again; return whether it was."""
         return self._kernel.readmit(address)
@@ -207,6 +221,7 @@ class Runtime:
                 ready=len(kernel.dispatcher), longest_slice_ms=round(kernel.dispatcher.longest_slice * 1e3, 3)
             ),
             commits=CommitStatistics(collected=collected, in_flight=in_flight),
+            bus=self._bus.statistics(),
             store=self._store.statistics(),
             rows_expired=self._janitor.removed,
         )
@@ -242,6 +257,7 @@ class Runtime:
         self._ended = True
         self._kernel.abort(self._last_word)
         self._pipeline.abandon()
+        self._bus.close()
 
     async def _watch_ownership(self, owner: Owner) -> None:
         while owner.still_mine():  # noqa: ASYNC110  another process sets no event of ours
@@ -256,7 +272,7 @@ class Runtime:
         try:
             with self._stop:
                 async with trio.open_nursery() as nursery:
-                    for part in (self._kernel.dispatcher, self._deliveries, self._janitor):
+                    for part in (self._kernel.dispatcher, self._deliveries, self._janitor, self._bus):
                         nursery.start_soon(part.run)
                     nursery.start_soon(self._watch_ownership, owner)
                     try:

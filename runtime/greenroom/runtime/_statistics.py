@@ -81,6 +81,26 @@ class CommitStatistics(msgspec.Struct, frozen=True, kw_only=True):
     in_flight: int
 
 
+class BusStatistics(msgspec.Struct, frozen=True, kw_only=True):
+    """The subscriptions. Counts are since the runtime was opened unless they say "now".
+
+    Attributes:
+        subscribers: Subscribers now.
+        subscriptions: Topics of all subscribers together, now.
+        topics: Different topics among them, now.
+        waiting: Topics with publications that not every subscriber was told of yet, now.
+        published: Publications committed.
+        told: Changes that subscribers took; several publications may be one change.
+    """
+
+    subscribers: int
+    subscriptions: int
+    topics: int
+    waiting: int
+    published: int
+    told: int
+
+
 class RuntimeStatistics(msgspec.Struct, frozen=True, kw_only=True):
     """All parts of one runtime."""
 
@@ -88,6 +108,7 @@ class RuntimeStatistics(msgspec.Struct, frozen=True, kw_only=True):
     messages: MessageStatistics
     dispatcher: DispatcherStatistics
     commits: CommitStatistics
+    bus: BusStatistics
     store: StoreStatistics
     rows_expired: int
     """Rows that the janitor removed since the runtime was opened."""
