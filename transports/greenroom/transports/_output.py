@@ -23,16 +23,22 @@ def prepare() -> None:
         sys.stdout.reconfigure(errors="backslashreplace")
 
 
-def say(text: str) -> None:
-    """Prints a result. The reader may have gone (`head`, a pager); then the rest is for nobody."""
+def say(text: str) -> bool:
+    """Prints a result. The reader may have gone (`head`, a pager); then the rest is for nobody.
+
+    Returns:
+        Whether somebody may still read.
+    """
     if sys.stdout is None:
-        return
+        return False
     try:
         sys.stdout.write(text + "\n")
         sys.stdout.flush()
     except BrokenPipeError:
         # Otherwise the interpreter would complain again when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return False
+    return True
 
 
 def remark(text: str) -> None:

@@ -10,27 +10,51 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from greenroom.transports import _exits
 from greenroom.transports._output import complain, prepare, say
 from greenroom.transports._settings import Settings, SettingsError, flag, resolve, table, variable
+from greenroom.transports._values import NotAllowedError, number
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from greenroom.transports._settings import Resolved, Setting
 
 
 @dataclass(frozen=True)
+class _Option:
+    """A flag of one command that is no setting; a switch unless it has a `metavar`."""
+
+    help: str
+    metavar: str | None = None
+    read: Callable[[str], Any] = str
+    default: Any = None
+
+
+@dataclass(frozen=True)
 class _Command:
-    """One command: its help, its positional arguments, and which flags it takes."""
+    """One command: its help, its positional arguments, and which flags it takes.
+
+    Attributes:
+        settings: The settings that it takes besides those that every command takes.
+    """
 
     help: str
     arguments: Mapping[str, str]
     every_setting: bool = False
     json: bool = True
+    options: Mapping[str, _Option] = field(default_factory=dict)
+    settings: frozenset[str] = frozenset()
+
+
+def _seconds(text: str) -> float:
+    try:
+        return float(number(0.05, 3600, "seconds")(text))
+    except NotAllowedError as error:
+        raise argparse.ArgumentTypeError(f"{text!r}, but {error}") from None
 
 
 _COMMANDS: Final[Mapping[str, _Command]] = {
@@ -46,6 +70,16 @@ _COMMANDS: Final[Mapping[str, _Command]] = {
     ),
     "verify": _Command("check the whole store for damage, also while a server uses it", {}),
     "stats": _Command("show the figures of the server that uses the folder, or of the stopped store", {}),
+    "top": _Command(
+        "show the figures of a running server as they change",
+        {},
+        options={
+            "--once": _Option("print one frame plainly and end"),
+            "--interval": _Option(
+                "time between two looks, in seconds [default 1]", "SECONDS", _seconds, default=1.0
+            ),
+        },
+    ),
     "readmit": _Command(
         "let an actor in again that failed too often and was set aside",
         {"kind": "the actor's kind", "key": "the actor's key"},
@@ -86,6 +120,10 @@ def _run(chosen: argparse.Namespace, resolved: Resolved) -> int:
             from greenroom.transports._commands._config import config  # noqa: PLC0415 - see the module's head
 
             return config(resolved, as_json=chosen.json)
+        case "top":
+            from greenroom.transports._commands._top import top  # noqa: PLC0415 - see the module's head
+
+            return top(chosen, resolved)
         case _:
             from greenroom.transports._commands import _store  # noqa: PLC0415 - see the module's head
 
@@ -106,13 +144,24 @@ def _parser() -> argparse.ArgumentParser:
         sub = commands.add_parser(name, help=command.help, description=command.help, allow_abbrev=False)
         for argument, help_text in command.arguments.items():
             sub.add_argument(argument, metavar=argument.upper(), help=help_text)
+        for name_of_flag, option in command.options.items():
+            _add_option(sub, name_of_flag, option)
         if command.json:
             sub.add_argument("--json", action="store_true", help="print JSON for programs")
         sub.add_argument("--config", metavar="FILE", help="configuration file (TOML) [GREENROOM_CONFIG]")
         for key, setting in table().items():
-            if command.every_setting or setting.everywhere:
+            if command.every_setting or setting.everywhere or key in command.settings:
                 _add_flag(sub, key, setting)
     return parser
+
+
+def _add_option(parser: argparse.ArgumentParser, name: str, option: _Option) -> None:
+    if option.metavar is None:
+        parser.add_argument(name, action="store_true", help=option.help)
+    else:
+        parser.add_argument(
+            name, metavar=option.metavar, type=option.read, default=option.default, help=option.help
+        )
 
 
 def _add_flag(parser: argparse.ArgumentParser, key: str, setting: Setting) -> None:

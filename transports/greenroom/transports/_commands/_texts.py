@@ -11,11 +11,11 @@ Result = dict[str, Any]
 
 
 def _backup(result: Result) -> str:
-    return f"{result['path']} holds a backup of {_size(result['file_bytes'])}\n{_tables(result)}"
+    return f"{result['path']} holds a backup of {size(result['file_bytes'])}\n{_tables(result)}"
 
 
 def _verify(result: Result) -> str:
-    return f"{result['folder']} is sound: {_size(result['file_bytes'])}\n{_tables(result)}"
+    return f"{result['folder']} is sound: {size(result['file_bytes'])}\n{_tables(result)}"
 
 
 def _restore(result: Result) -> str:
@@ -36,7 +36,7 @@ def _stats(result: Result) -> str:
 
 def _tables(result: Result) -> str:
     rows = [
-        f"  {each['name']:<10} {each['rows']:>14,} rows {_size(each['bytes']):>12}"
+        f"  {each['name']:<10} {each['rows']:>14,} rows {size(each['bytes']):>12}"
         for each in result["tables"]
     ]
     return "\n".join(rows)
@@ -50,7 +50,7 @@ def _figure(name: str, value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(map(str, value)) or "none"
     if name.endswith("_bytes") or name == "disk_free":
-        return _size(value)
+        return size(value)
     if name.endswith("_seconds"):
         return f"{value * 1000:,.1f} ms"
     if name.endswith("_ms"):
@@ -58,7 +58,8 @@ def _figure(name: str, value: Any) -> str:
     return f"{value:,}"
 
 
-def _size(count: float) -> str:
+def size(count: float) -> str:
+    """A number of bytes in the largest unit that it fills."""
     for unit in ("bytes", "KiB", "MiB", "GiB"):
         if count < 1024:  # noqa: PLR2004 - the step from each unit to the next
             return f"{count:,.0f} {unit}" if unit == "bytes" else f"{count:,.1f} {unit}"

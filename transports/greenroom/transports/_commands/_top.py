@@ -1,0 +1,121 @@
+"""`greenroom top`: a running server's figures as they change, asked at its control socket.
+
+On a terminal a frame that is drawn anew, which takes the package `rich`; anywhere else a
+line for each look. A server that goes away is waited for. Needs neither trio nor the
+runtime, so it starts at once also where the machine is busy.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from greenroom.transports import _exits
+from greenroom.transports._commands import _gauges
+from greenroom.transports._commands._gauges import Look
+from greenroom.transports._door import DoorError, NobodyHomeError, Stats, call
+from greenroom.transports._output import complain, say
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from greenroom.transports._settings import Resolved
+
+_PATIENCE: Final = 5.0  # seconds that a server may keep one look waiting
+_INSTALL: Final = (
+    "the live view needs the package rich: pip install 'greenroom[top]'; "
+    "without it, --once shows one frame and a pipe gets a line for each look"
+)
+
+
+class _AwayError(Exception):
+    """There is nothing to look at now; the message says why."""
+
+
+def top(chosen: argparse.Namespace, resolved: Resolved) -> int:
+    """Shows the figures until Ctrl-C, or once; returns the exit code."""
+    # Whatever ends this program, the terminal is to be left as it was found.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    folder: Path = resolved.settings.data
+    try:
+        if chosen.once:
+            return _once(folder, chosen.interval, as_json=chosen.json)
+        if chosen.json or not _draws(sys.stdout):
+            return _lines(folder, chosen.interval, as_json=chosen.json)
+        try:
+            from greenroom.transports._commands._top_screen import screen  # noqa: PLC0415 - an extra
+        except ImportError as error:
+            if error.name is None or error.name.partition(".")[0] != "rich":
+                raise
+            return complain("top", _INSTALL, _exits.FAILED)
+        screen(folder, looks(folder, chosen.interval))
+    except KeyboardInterrupt:
+        pass  # the way to end it
+    return _exits.OK
+
+
+def looks(folder: Path, interval: float) -> Iterator[Look | str]:
+    """Yields a look each `interval` seconds, or the sentence that says why there is none."""
+    while True:
+        begun = time.monotonic()
+        try:
+            yield _look(folder)
+        except _AwayError as error:
+            yield f"{error}; waiting for one that answers"
+        time.sleep(max(0.0, begun + interval - time.monotonic()))
+
+
+def _look(folder: Path) -> Look:
+    try:
+        answer = call(folder, Stats(), patience=_PATIENCE)
+    except NobodyHomeError:
+        raise _AwayError(f"no server uses {folder}") from None
+    except DoorError as error:
+        raise _AwayError(str(error)) from None
+    return Look(time.monotonic(), json.loads(answer))
+
+
+def _once(folder: Path, interval: float, *, as_json: bool) -> int:
+    """Looks twice, as a rate needs two moments, and prints one frame."""
+    try:
+        before = _look(folder)
+        time.sleep(interval)
+        now = _look(folder)
+    except _AwayError as error:
+        return complain("top", str(error), _exits.FAILED)
+    say(_as_json(now, before) if as_json else _gauges.plain(_gauges.groups(now, before)))
+    return _exits.OK
+
+
+def _lines(folder: Path, interval: float, *, as_json: bool) -> int:
+    before: Look | str | None = None
+    for now in looks(folder, interval):
+        if isinstance(now, Look):
+            earlier = before if isinstance(before, Look) else None
+            text = _as_json(now, earlier) if as_json else f"{_clock()}  {_gauges.line(now, earlier)}"
+        else:
+            text = json.dumps({"running": False, "reason": now}) if as_json else f"{_clock()}  {now}"
+        if now != before and not say(text):
+            break
+        before = now
+    return _exits.OK
+
+
+def _as_json(now: Look, before: Look | None) -> str:
+    found: dict[str, Any] = now.figures | {"per_second": _gauges.rates(now, before)}
+    return json.dumps(found)
+
+
+def _clock() -> str:
+    return time.strftime("%H:%M:%S")
+
+
+def _draws(stream: Any) -> bool:
+    """Whether a stream is a terminal that understands more than text."""
+    return stream is not None and stream.isatty() and os.environ.get("TERM", "dumb") not in {"dumb", ""}
