@@ -10,11 +10,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from greenroom.actors import _policy
+from greenroom.actors import _policy, _refusals
 from greenroom.actors._parse import check_request
 from greenroom.actors.directory._query import ListSessions
 from greenroom.actors.requests import _memory as memory
 from greenroom.actors.requests import _sessions as sessions
+from greenroom.actors.resources._listing import CompleteResource, ListResources
+from greenroom.actors.resources._reading import ReadResource
+from greenroom.actors.resources._subscriber import ResourceSubscriber
+from greenroom.actors.resources._uris import parse_uri
 from greenroom.runtime import Address, Idempotency, Message, Query, Runtime
 
 if TYPE_CHECKING:
@@ -48,7 +52,13 @@ REQUESTS: Mapping[str, type[Message[Any] | Query[Any]]] = {
 }
 """The request type of every tool, by the tool's name."""
 
-_TOOL_OF = {request_type: name for name, request_type in REQUESTS.items()}
+_RESOURCES: Mapping[str, type[Message[Any] | Query[Any]]] = {
+    "resources/read": ReadResource,
+    "resources/list": ListResources,
+    "completion/complete": CompleteResource,
+}
+_NAME_OF = {request_type: name for name, request_type in (*REQUESTS.items(), *_RESOURCES.items())}
+DEBOUNCE_SECONDS = 0.1
 _ID_ALPHABET = string.ascii_letters + string.digits
 
 
@@ -79,16 +89,16 @@ class Agent:
         """Check a request, send it to the actor that it is for, and return the reply.
 
         Args:
-            request: One of the types in `REQUESTS`.
+            request: One of the types in `REQUESTS`, or `ReadResource`, `ListResources`, `CompleteResource`.
             checked: Whether it comes from `parse_request`, which has checked it already.
             on_accepted: Called once the request has its place in the actor's order.
 
         Raises:
             Refusal: an argument breaks a limit, or the actor says no.
-            TypeError: the request is none of `REQUESTS`.
+            TypeError: the request is none of these.
             GreenroomError: as `Runtime.ask`.
         """
-        tool = _TOOL_OF.get(type(request))
+        tool = _NAME_OF.get(type(request))
         if tool is None:
             raise TypeError(f"{type(request).__name__} is not a request that agents ask")
         if not checked:
@@ -108,7 +118,23 @@ class Agent:
             on_accepted=on_accepted,
         )
 
+    def subscriber(self, window: float = DEBOUNCE_SECONDS) -> ResourceSubscriber:
+        """Return a subscriber to resources, a context manager; it hears of what this agent may see.
+
+        The first change of a quiet resource is told at once; those within ``window`` seconds after
+        a telling become one, told at its end.
+
+        Raises:
+            RuntimeClosedError: the runtime is closed.
+        """
+        return ResourceSubscriber(self._runtime.subscriber(window), self.principal)
+
     def _address(self, tool: str, request: Any) -> Address:
+        if isinstance(request, ReadResource):
+            address = parse_uri(request.uri)
+            if address is None:
+                raise _refusals.resource_not_found(request.uri)
+            return address
         if tool in _TO_SESSION:
             return Address("session", request.session_id)
         return Address("memory", _policy.memory_owner(self.principal))

@@ -9,6 +9,7 @@ nothing itself. They know neither actors nor storage.
    handed its own shelves only, so what is hidden is not even touched.
 3. A session without a project is seen by everyone, one with a project by its members.
 4. A memory belongs to one agent.
+5. A change of a resource is published with a label that says who may hear of it: those who may see it.
 """
 
 from __future__ import annotations
@@ -34,18 +35,25 @@ class Shelf(NamedTuple):
     visibility: Visibility
 
 
+class Heard(NamedTuple):
+    """Who may hear of a change: an audience, among those who may see a session of this project."""
+
+    audience: str
+    project_id: str | None = None
+
+
 def audience_of(principal: Principal, visibility: Visibility) -> str:
     """Return who may see a message that ``principal`` sends with ``visibility``."""
     if visibility == "public":
         return PUBLIC
     if visibility == "agent_only" and principal.agent_type is not None:
         return f"type:{principal.agent_type}"
-    return f"agent:{principal.agent_id}"
+    return own_audience(principal.agent_id)
 
 
 def audiences(principal: Principal) -> tuple[str, ...]:
     """Return the audiences that ``principal`` belongs to, `PUBLIC` first."""
-    own = (PUBLIC, f"agent:{principal.agent_id}")
+    own = (PUBLIC, own_audience(principal.agent_id))
     return own if principal.agent_type is None else (*own, f"type:{principal.agent_type}")
 
 
@@ -65,7 +73,7 @@ def shelves(principal: Principal, wanted: VisibilityFilter = "all") -> tuple[She
     Raises:
         Refusal: ``VALIDATION_ERROR`` for an unknown filter: never data.
     """
-    own = f"agent:{principal.agent_id}"
+    own = own_audience(principal.agent_id)
     readable = [Shelf(PUBLIC, "public"), Shelf(own, "private"), Shelf(own, "agent_only")]
     if principal.agent_type is not None:
         readable.append(Shelf(f"type:{principal.agent_type}", "agent_only"))
@@ -80,6 +88,16 @@ def shelves(principal: Principal, wanted: VisibilityFilter = "all") -> tuple[She
 def may_see_session(principal: Principal, project_id: str | None) -> bool:
     """Return whether ``principal`` may know of a session of this project (None: of no project)."""
     return project_id is None or principal.projects is None or project_id in principal.projects
+
+
+def own_audience(agent_id: str) -> str:
+    """Return the audience that is one agent alone."""
+    return f"agent:{agent_id}"
+
+
+def hears(principal: Principal, label: Heard) -> bool:
+    """Return whether ``principal`` may hear of a change."""
+    return may_see_message(principal, label.audience) and may_see_session(principal, label.project_id)
 
 
 def check_new_session(

@@ -29,6 +29,16 @@ def session_closed(session_id: str, status: str) -> Refusal:
     )
 
 
+def resource_not_found(uri: str) -> Refusal:
+    """Unknown, forbidden and impossible URIs are refused with this same answer."""
+    shown = uri[:200]
+    return Refusal(
+        "RESOURCE_NOT_FOUND",
+        f"there is no resource {shown!r} that you may see; list those that are",
+        uri=shown,
+    )
+
+
 def parent_not_found(message_id: int) -> Refusal:
     """Unknown and hidden parents are refused with this same answer."""
     return Refusal(

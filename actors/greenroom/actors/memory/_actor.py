@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from greenroom.actors import _audit, _cursor, _refusals
+from greenroom.actors import _audit, _cursor, _policy, _refusals
 from greenroom.actors._times import SECOND, optional_datetime, to_datetime
 from greenroom.actors.memory._records import (
     DELETED,
@@ -25,8 +25,11 @@ from greenroom.actors.memory._records import (
     versions_prefix,
     view,
 )
+from greenroom.actors.memory._resource import memory_resource
 from greenroom.actors.requests import _memory as requests
 from greenroom.actors.requests import _replies as replies
+from greenroom.actors.resources import _reading as resources
+from greenroom.actors.resources._uris import memory_uri
 from greenroom.runtime import Actor, Context, Slices, handles
 
 if TYPE_CHECKING:
@@ -99,6 +102,7 @@ class MemoryActor(Actor):
             value_size=entry.value_size,
             expires_in=request.expires_in,
         )
+        self._publish(context)
         self._counter = update
         return replies.MemoryStored(
             key=request.key,
@@ -139,7 +143,7 @@ class MemoryActor(Actor):
     @handles(requests.ListMemory)
     def entries(self, request: requests.ListMemory, context: Context) -> Slices[replies.MemoryList]:
         """Answer a page of entries, newest update first; one that is updated meanwhile moves to the front."""
-        binding = f"memory {request.session_id} {request.prefix}"
+        binding = _binding(request.session_id, request.prefix)
         highest = None
         if request.cursor is not None:
             highest = int.from_bytes(_cursor.decode(request.cursor, binding)) - 1
@@ -160,6 +164,14 @@ class MemoryActor(Actor):
             next_cursor=next_cursor,
         )
 
+    @handles(resources.ReadResource)
+    def resource(self, request: resources.ReadResource, context: Context) -> Slices[resources.MemoryResource]:
+        """Answer the memory as a resource, to its owner."""
+        if _policy.memory_owner(context.principal) != context.address.key:
+            raise _refusals.resource_not_found(request.uri)
+        entries = _newest_first(context, BOTH_SCOPES, None)
+        return memory_resource(context, request.uri, entries, _binding(BOTH_SCOPES, None))
+
     @handles(requests.DeleteMemory)
     def delete(self, request: requests.DeleteMemory, context: Context) -> replies.MemoryDeleted:
         """Delete an entry with all its versions; a missing one is no error."""
@@ -168,6 +180,7 @@ class MemoryActor(Actor):
         context.use_reserve()
         if entry is not None:
             self._remove(context, entry)
+            self._publish(context)
         if existed:
             _audit.record(context, "delete_memory", request.session_id, key=request.key)
         return replies.MemoryDeleted(key=request.key, scope=scope_name(request.session_id), existed=existed)
@@ -177,6 +190,7 @@ class MemoryActor(Actor):
         """Remove a batch of what has expired or was deleted, and come back for the rest."""
         context.use_reserve()
         expired = 0
+        shown = False
         for key, where in context.scan(bytes, prefix=EXPIRIES):
             expires_at, number, version = (int.from_bytes(key[at : at + 8]) for at in (1, 9, 17))
             if is_live(expires_at, context.now):
@@ -191,6 +205,9 @@ class MemoryActor(Actor):
             entry = context.get(where, Entry)
             if entry is not None and (entry.number, entry.version) == (number, version):
                 self._remove(context, entry)
+                shown = True
+        if shown:
+            self._publish(context)
         if expired:
             _audit.record(context, "expire_memory", None, owner=context.address.key, versions=expired)
         left_over = next(context.scan(bool, prefix=DELETED), None)
@@ -199,6 +216,11 @@ class MemoryActor(Actor):
             self._sweep_soon(context)
 
     # -- parts -------------------------------------------------------------
+
+    def _publish(self, context: Context) -> None:
+        """Stage word to the owner that the memory changed."""
+        owner = context.address.key
+        context.publish(memory_uri(owner), _policy.Heard(_policy.own_audience(owner)))
 
     def _remove(self, context: Context, entry: Entry) -> None:
         """Stage an entry's end. A long history leaves the disk in batches; nobody can reach it any more."""
@@ -232,6 +254,10 @@ class MemoryActor(Actor):
 
     def _sweep_soon(self, context: Context) -> None:
         context.set_timer(SWEEP, context.now + 1, requests.SweepMemory())
+
+
+def _binding(session_id: str | None, prefix: str | None) -> str:
+    return f"memory {session_id} {prefix}"
 
 
 def _newest_first(context: Context, session_id: str | None, highest: int | None) -> Iterator[Entry]:

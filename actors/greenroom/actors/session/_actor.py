@@ -15,6 +15,8 @@ from greenroom.actors.directory._rows import ActivityRow
 from greenroom.actors.requests import _events as events
 from greenroom.actors.requests import _replies as replies
 from greenroom.actors.requests import _sessions as requests
+from greenroom.actors.resources import _reading as resources
+from greenroom.actors.resources._uris import session_uri
 from greenroom.actors.session import _events, _fields, _ids, _log, _reads
 from greenroom.actors.session._finder import Finder
 from greenroom.actors.session._lifecycle import CLOSED, check_step, seen_status
@@ -103,20 +105,30 @@ class SessionActor(Actor):
         )
 
     @handles(requests.GetSession)
-    def read(self, request: requests.GetSession, context: Context) -> Slices[replies.SessionRead]:
+    def read(self, _: requests.GetSession, context: Context) -> Slices[replies.SessionRead]:
         """Answer the session with the newest messages that the caller may see."""
-        header = self._visible(context)
-        shelves = _policy.shelves(context.principal)
-        messages, cursor = yield from _reads.newest(context, request.session_id, shelves)
-        session = yield from self._view(context, header, shelves)
-        statistics = self._statistics(context.principal, shelves)
-        return replies.SessionRead(
-            session=session,
-            messages=messages,
-            message_count=statistics.message_count,
-            statistics=statistics,
-            has_more=cursor is not None,
-            cursor=cursor,
+        return self._read(context, self._visible(context))
+
+    @handles(resources.ReadResource)
+    def resource(
+        self, request: resources.ReadResource, context: Context
+    ) -> Slices[resources.SessionResource]:
+        """Answer the session as a resource."""
+        header = self._header
+        if header is None or not _policy.may_see_session(context.principal, header.project_id):
+            raise _refusals.resource_not_found(request.uri)
+        read = yield from self._read(context, header)
+        return resources.SessionResource(
+            session=read.session,
+            messages=read.messages,
+            statistics=read.statistics,
+            has_more=read.has_more,
+            cursor=read.cursor,
+            resource_info=resources.ResourceInfo(
+                uri=request.uri,
+                reader=context.principal.agent_id,
+                last_updated=read.statistics.last_activity,
+            ),
         )
 
     @handles(requests.UpdateSession)
@@ -344,12 +356,29 @@ class SessionActor(Actor):
         self._move(context, PUBLIC, messages=0)
 
     def _move(self, context: Context, audience: str, *, messages: int, others: int = 0) -> None:
-        """Note an activity that ``audience`` can see. A clock that jumped back does not make it older."""
+        """Note and publish an activity that ``audience`` sees; a clock that jumped back makes none older."""
         old = self._activity.get(audience)
         seen = ActivityRow(0, 0) if old is None else old
         new = ActivityRow(max(seen.at, context.now), seen.messages + messages, seen.others + others)
         directory.move(context, audience, old, new)
         self._activity[audience] = new
+        assert self._header is not None, "an activity is a session's"
+        label = _policy.Heard(audience, self._header.project_id)
+        context.publish(session_uri(context.address.key), label)
+
+    def _read(self, context: Context, header: Header) -> Slices[replies.SessionRead]:
+        shelves = _policy.shelves(context.principal)
+        messages, cursor = yield from _reads.newest(context, context.address.key, shelves)
+        session = yield from self._view(context, header, shelves)
+        statistics = self._statistics(context.principal, shelves)
+        return replies.SessionRead(
+            session=session,
+            messages=messages,
+            message_count=statistics.message_count,
+            statistics=statistics,
+            has_more=cursor is not None,
+            cursor=cursor,
+        )
 
     def _statistics(self, principal: Principal, shelves: Sequence[Shelf]) -> replies.SessionStatistics:
         count = self._tallies.count(shelves)

@@ -1,0 +1,69 @@
+"""Hearing of changes of resources in the name of a principal."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from greenroom.actors import _policy
+from greenroom.actors.resources._uris import parse_uri
+
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Self
+
+    from greenroom.actors._principal import Principal
+    from greenroom.runtime import Subscriber
+
+
+class ResourceSubscriber:
+    """Hears which resources changed, as far as a principal may see. `Agent.subscriber` makes it.
+
+    Nothing tells a URI of nothing, a forbidden one and one that no resource can have from each other
+    here: they simply are never heard of. What is created later is heard of from then on.
+    """
+
+    __slots__ = ("_accepts", "_subscriber")
+
+    def __init__(self, subscriber: Subscriber, principal: Principal) -> None:
+        self._subscriber = subscriber
+        self._accepts = partial(_policy.hears, principal)
+
+    def add(self, uri: str) -> None:
+        """Hear of changes of a resource from now on.
+
+        Raises:
+            RuntimeClosedError: the subscriber or the runtime is closed.
+        """
+        if parse_uri(uri) is not None:
+            self._subscriber.add(uri, self._accepts)
+
+    def remove(self, uri: str) -> None:
+        """Hear of a resource no more."""
+        self._subscriber.remove(uri)
+
+    async def next(self) -> str:
+        """Wait for a change and return the resource's URI; one task at a time may wait.
+
+        Raises:
+            RuntimeClosedError: the subscriber or the runtime is closed.
+        """
+        return await self._subscriber.next()
+
+    def close(self) -> None:
+        """Hear of nothing more; a second time does nothing."""
+        self._subscriber.close()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> str:
+        return await anext(self._subscriber)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

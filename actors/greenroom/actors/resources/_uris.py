@@ -1,0 +1,58 @@
+"""The URIs of resources, which are also the topics under which their changes are published."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from greenroom.runtime import Address
+
+SESSION_TEMPLATE = "session://{session_id}"
+MEMORY_TEMPLATE = "agent://{agent_id}/memory"
+
+_SESSION = re.compile(r"session://([A-Za-z0-9_.-]{1,128})")
+_MEMORY = re.compile(r"agent://([A-Za-z0-9_.-]{1,100})/memory")
+
+
+class ResourceTemplate(NamedTuple):
+    """A kind of resource, in words for those who list the templates."""
+
+    uri_template: str
+    name: str
+    title: str
+    description: str
+
+
+TEMPLATES = (
+    ResourceTemplate(
+        SESSION_TEMPLATE,
+        "session",
+        "Shared session",
+        "A session with its statistics and the newest 100 messages that you may see.",
+    ),
+    ResourceTemplate(
+        MEMORY_TEMPLATE,
+        "agent_memory",
+        "Your memory",
+        "Your own memory entries by scope, without their values, newest 1,000; nobody else can read it.",
+    ),
+)
+"""All kinds of resources."""
+
+
+def session_uri(session_id: str) -> str:
+    """Return the URI of a session."""
+    return f"session://{session_id}"
+
+
+def memory_uri(agent_id: str) -> str:
+    """Return the URI of an agent's memory."""
+    return f"agent://{agent_id}/memory"
+
+
+def parse_uri(uri: str) -> Address | None:
+    """Return the actor that a resource's URI names, or None when no resource can have such a URI."""
+    for pattern, kind in ((_SESSION, "session"), (_MEMORY, "memory")):
+        if named := pattern.fullmatch(uri):
+            return Address(kind, named[1])
+    return None
