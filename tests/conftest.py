@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from support.agents import Enter, House
     from support.asking import Open
 
-VIRTUAL = {"reopen", "enter"}
+VIRTUAL = {"reopen", "enter", "virtual_desk"}
 """The fixtures whose tests run in virtual time."""
 
 

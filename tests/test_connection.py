@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import random
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-import msgspec
 import pytest
 import trio
 from harness import MODERN_META, Client, line_connection, served
+from support.desk import NOTES, Desk, Noted
 from trio.testing import MockClock, memory_stream_one_way_pair, wait_all_tasks_blocked
 
 from greenroom.runtime import (
@@ -27,75 +26,6 @@ from greenroom.runtime import (
 )
 from greenroom.transports._connection import Limits
 from greenroom.transports._server import McpServer, fit_agent_id
-from greenroom.transports._tools import Tool
-
-
-class Note(msgspec.Struct, frozen=True):
-    """The arguments of every tool here."""
-
-    text: str = ""
-
-
-class Noted(msgspec.Struct, frozen=True):
-    """The answer of every tool here."""
-
-    text: str
-
-
-class NoteTool(Tool, frozen=True, kw_only=True):
-    """A tool of this test."""
-
-    def parse(self, arguments: bytes) -> Any:
-        return self.name, msgspec.json.decode(arguments, type=Note)
-
-    def listing(self) -> dict[str, Any]:
-        return {"name": self.name, "inputSchema": {"type": "object"}}
-
-
-def tool(name: str, *, large_answer: bool = False) -> NoteTool:
-    return NoteTool(name=name, title="", description="", large_answer=large_answer)
-
-
-NOTES = {
-    each.name: each for each in [tool("echo"), tool("hold"), tool("fail"), tool("big", large_answer=True)]
-}
-
-
-class Desk:
-    """A door whose answers wait until they are let go, and which fails as it is told."""
-
-    def __init__(self) -> None:
-        self.agents: list[str] = []
-        self.accepted: list[str] = []
-        self.cancelled: list[str] = []
-        self.released = trio.Event()
-        self.error: Exception | None = None
-        self.big_text = "x" * 50_000
-
-    def open(self, agent: str) -> Desk:
-        self.agents.append(agent)
-        return self
-
-    async def ask(
-        self, request: Any, *, checked: bool = False, on_accepted: Callable[[], None] | None = None
-    ) -> Noted:
-        assert checked
-        kind, note = request
-        if kind == "fail":
-            assert self.error is not None
-            raise self.error
-        for _ in range(random.randrange(3)):  # noqa: S311  (the order must not depend on luck)
-            await trio.lowlevel.checkpoint()
-        self.accepted.append(note.text)
-        assert on_accepted is not None
-        on_accepted()
-        if kind == "hold":
-            try:
-                await self.released.wait()
-            except trio.Cancelled:
-                self.cancelled.append(note.text)
-                raise
-        return Noted(self.big_text if kind == "big" else note.text)
 
 
 @pytest.fixture

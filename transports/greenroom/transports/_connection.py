@@ -142,6 +142,11 @@ class Connection:
         await self._drained(lambda: not self._calls)
         return None
 
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is under way: no request open, no answer on its way out."""
+        return not (self._calls or self._lines or self._unsent_bytes)
+
     def stop(self) -> None:
         """Read no further and give open requests the time of `Limits.stop`."""
         self._ended = True

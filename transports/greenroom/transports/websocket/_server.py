@@ -115,8 +115,11 @@ class WebSocketServer:
             await stop.wait()
             helpers.cancel_scope.cancel()
             self._stopping = True
-            for connection in self._open.values():
-                connection.stop()
+            for websocket, connection in self._open.items():
+                if connection.idle:
+                    websocket.serving.cancel()  # the SDK's own way to an end takes a millisecond each
+                else:
+                    connection.stop()
 
     async def _keep_alive(self) -> None:
         interval = self._options.ping_interval

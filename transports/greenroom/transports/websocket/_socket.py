@@ -192,7 +192,7 @@ class WebSocket:
         with trio.move_on_after(patience), suppress(trio.BrokenResourceError, trio.ClosedResourceError):
             if self._protocol.state in {ConnectionState.OPEN, ConnectionState.REMOTE_CLOSING}:
                 await self._write(self._protocol.send(CloseConnection(code=code, reason=sentence)))
-            if isinstance(self._stream, trio.SocketStream):
+            if isinstance(self._stream, trio.abc.HalfCloseableStream):
                 await self._stream.send_eof()
             # To hang up on bytes that nobody has read would take the close frame back (RST).
             while await self._stream.receive_some(READ_SIZE):
