@@ -23,7 +23,7 @@ class Exported(NamedTuple):
 def python_page() -> str:
     """Return the page of the public Python names."""
     parts = ["# Python\n\nEverything here is imported from the package named in the heading.\n\n"]
-    for package in ("runtime", "actors"):
+    for package in ("runtime", "actors", "transports"):
         folder = ROOT / package / "greenroom" / package
         tree = ast.parse((folder / "__init__.py").read_text())
         parts.append(f"## greenroom.{package}\n\n{prose(ast.get_docstring(tree))}\n\n")
@@ -43,13 +43,12 @@ def rank(node: ast.stmt) -> int:
 
 def exported(tree: ast.Module) -> Iterator[Exported]:
     """Yield the names that a package re-exports."""
-    for statement in tree.body:
+    for statement in ast.walk(tree):  # a lazy package has its imports under a condition
         if isinstance(statement, ast.ImportFrom) and statement.module is not None:
-            source = module_path(statement.module)
-            body = ast.parse(source.read_text()).body
-            for alias in statement.names:
-                if alias.asname == alias.name:
-                    yield definition(alias.name, body)
+            names = [alias.name for alias in statement.names if alias.asname == alias.name]
+            if names:
+                body = ast.parse(module_path(statement.module).read_text()).body
+                yield from (definition(name, body) for name in names)
 
 
 def module_path(module: str) -> Path:

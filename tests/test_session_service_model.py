@@ -22,6 +22,7 @@ from greenroom.actors import (
     AddMessage,
     Agent,
     GetMessages,
+    ListSessions,
     Principal,
     ServiceError,
     SessionService,
@@ -222,6 +223,10 @@ class Life:
             events.append((None if said else event.event_id, event.event_type))
         for key, value in session.state.items():
             assert await self._service.get_state(name, key) == value
+        [status] = [
+            each.status for each in (await self._agent.ask(ListSessions())).sessions if each.id == name
+        ]
+        assert status == session.status
         ended = None if session.terminated_at is None else round(session.terminated_at.timestamp() * 1e6)
         return (session.status, ended, list(session.state.items()), events)
 

@@ -90,8 +90,8 @@ class SessionService:
     Events and messages are one log: agents read and search the service's events as messages, and a
     message of an agent is an event of type ``message`` with the id ``message_<message_id>``.
 
-    Every method is one request to the session: it is carried out whole or not at all, and what was
-    answered is on disk. A "no" is a `ServiceError`, which is a ``ValueError``.
+    A change is carried out whole or not at all, and is on disk when the method returns. A "no" is a
+    `ServiceError`, which is a ``ValueError``.
 
     Args:
         runtime: What `open_greenroom` opened.
