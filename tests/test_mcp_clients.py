@@ -21,14 +21,17 @@ MODES: list[Mode] = ["legacy", "auto", "2026-07-28"]
 
 
 @asynccontextmanager
-async def connected(home: Path, mode: Mode, name: str = "sdk client", *flags: str) -> AsyncIterator[Client]:
+async def connected(
+    home: Path, mode: Mode, name: str = "sdk client", *flags: str, **options: Any
+) -> AsyncIterator[Client]:
     server = StdioServerParameters(
         command=sys.executable,
         args=[*PROGRAM[1:], "serve", "--data", str(home / "store"), *flags],
         env=clean_environment(home),
     )
     with trio.fail_after(PATIENCE):
-        async with Client(server, mode=mode, client_info=Implementation(name=name, version="1")) as client:
+        info = Implementation(name=name, version="1")
+        async with Client(server, mode=mode, client_info=info, **options) as client:
             yield client
 
 

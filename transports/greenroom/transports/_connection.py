@@ -17,14 +17,16 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from math import inf
 from typing import TYPE_CHECKING
 
 import msgspec
 import trio
+from mcp.shared.exceptions import MCPError
 from mcp.shared.message import ServerMessageMetadata, SessionMessage
+from mcp.shared.subscriptions import SUBSCRIPTION_ID_META_KEY
 from mcp_types import CLIENT_INFO_META_KEY, JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
 
 from greenroom.transports._frames import (
@@ -50,6 +52,19 @@ logger = logging.getLogger(__name__)
 WRITE_SIZE = 256 * 1024
 FLUSH = 0.1  # seconds
 
+IN_ORDER = frozenset(
+    {
+        "tools/call",
+        "resources/list",
+        "resources/read",
+        "resources/subscribe",
+        "resources/unsubscribe",
+        "subscriptions/listen",
+        "completion/complete",
+    }
+)
+"""The requests of the domain: they take effect in the order in which they arrived."""
+
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """What one connection may take.
@@ -59,6 +74,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
         in_flight: Requests that are read but not answered.
         in_flight_bytes: Bytes of their lines; the one that goes over is still read.
         unsent_bytes: Bytes of answers that the client has not read, before it is made to wait.
+        unsent_notices: Bytes of anything that the client has not read, before it gets no notification.
+        streams: Requests that stay open, such as listen streams; they are not counted as in flight.
+        subscriptions: Resources that it hears of, on all streams together and beside them each.
         large_answers: How many requests with large answers run at once.
         drain: Seconds that open requests and unread answers have after the end of input.
         stop: Seconds that open requests have after a request to stop.
@@ -68,6 +86,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     in_flight: int = 1024
     in_flight_bytes: int = 32 * 1024 * 1024
     unsent_bytes: int = 4 * 1024 * 1024
+    unsent_notices: int = 4 * 1024
+    streams: int = 1_000
+    subscriptions: int = 10_000
     large_answers: int = 16
     drain: float = 30.0
     stop: float = 0.75
@@ -81,12 +102,14 @@ class Call:
         arrived: When it was read, in trio's time.
         turn: Its place in the order of arrival; None for requests that have no order.
         reply: JSON that the answer is completed with (`result_line`).
+        is_standing: Whether it is, or was, a stream (`Connection.standing`).
     """
 
-    __slots__ = ("arrived", "frame", "reply", "turn")
+    __slots__ = ("arrived", "frame", "is_standing", "reply", "turn")
 
     def __init__(self, frame: Frame, turn: Turn | None) -> None:
         self.frame = frame
+        self.is_standing = False
         self.arrived = trio.current_time()
         self.turn = turn
         self.reply: bytes | None = None
@@ -112,6 +135,9 @@ class Connection:
         self._unsent: deque[bytes] = deque()
         self._unsent_bytes = 0
         self._mute = False
+        self._standing: dict[Call, trio.CancelScope] = {}
+        self._standing_weight = 0
+        self._winds_up = False
         self._changed = trio.lowlevel.ParkingLot()
         self._reading = trio.CancelScope()
         self._drain_deadline = inf
@@ -139,6 +165,9 @@ class Connection:
                     return message
             await trio.lowlevel.checkpoint()  # a chunk may hold thousands of lines that come to nothing
         self._drain_deadline = min(self._drain_deadline, trio.current_time() + self.limits.drain)
+        self._winds_up = True
+        for scope in self._standing.values():
+            scope.cancel()
         await self._drained(lambda: not self._calls)
         return None
 
@@ -170,7 +199,7 @@ class Connection:
     def _may_read(self) -> bool:
         limits = self.limits
         return (self._ended and not self._lines) or (
-            len(self._calls) < limits.in_flight
+            len(self._calls) - len(self._standing) < limits.in_flight
             and self._open_bytes < limits.in_flight_bytes
             and self._unsent_bytes <= limits.unsent_bytes
         )
@@ -186,7 +215,7 @@ class Connection:
             raise FrameError(INVALID_REQUEST, sentence)
         self._learn_name(frame)
         self._last_number = number = self._last_number + 1
-        call = Call(frame, self._turns.take() if frame.method == "tools/call" else None)
+        call = Call(frame, self._turns.take() if frame.method in IN_ORDER else None)
         self._numbers[frame.key] = number
         self._calls[number] = call
         self._open_bytes += frame.size
@@ -209,8 +238,43 @@ class Connection:
             params = {**(params or {}), "requestId": number}
         return SessionMessage(JSONRPCNotification(jsonrpc="2.0", method=frame.method, params=params))
 
+    @contextmanager
+    def standing(self, call: Call, *, weight: int) -> Iterator[None]:
+        """Keep a request open as a stream; the block ends early when the connection winds up.
+
+        Args:
+            call: The request.
+            weight: How many resources it hears of.
+
+        Raises:
+            MCPError: there are too many streams already, or they hear of too much.
+        """
+        limits = self.limits
+        held = sum(other.frame.size for other in self._standing)
+        if (
+            len(self._standing) >= limits.streams
+            or self._standing_weight + weight > limits.subscriptions
+            or held + call.frame.size > limits.in_flight_bytes // 4
+        ):
+            sentence = (
+                f"one connection may have {limits.streams:,} streams of {limits.subscriptions:,} resources"
+            )
+            raise MCPError(INVALID_REQUEST, sentence)
+        call.is_standing = True
+        self._standing_weight += weight
+        with trio.CancelScope() as scope:
+            self._standing[call] = scope
+            self._changed.unpark_all()
+            if self._winds_up:
+                scope.cancel()
+            try:
+                yield
+            finally:
+                del self._standing[call]
+                self._standing_weight -= weight
+
     def _learn_name(self, frame: Frame) -> None:
-        """Fix the client's name by the first request that gives one, or else by the first tool call."""
+        """Fix the client's name by the first request that gives one, or else the first of the domain."""
         if self._name_fixed:
             return
         params = frame.params or {}
@@ -220,7 +284,7 @@ class Connection:
             info = meta.get(CLIENT_INFO_META_KEY)
         name = info.get("name") if isinstance(info, dict) else None
         self.client_name = name if isinstance(name, str) else None
-        self._name_fixed = self.client_name is not None or frame.method == "tools/call"
+        self._name_fixed = self.client_name is not None or frame.method in IN_ORDER
 
     # -- out: the SDK's messages to bytes --------------------------------------------------------
 
@@ -230,6 +294,9 @@ class Connection:
         if isinstance(body, JSONRPCResponse | JSONRPCError):
             call = self._settle(body.id)
             if call is not None and call.frame.id is not None:
+                if call.is_standing and isinstance(body, JSONRPCResponse):
+                    meta = body.result.get("_meta", {})
+                    body.result["_meta"] = {**meta, SUBSCRIPTION_ID_META_KEY: msgspec.Raw(call.frame.id)}
                 self._put(_answer(call.frame.id, body, call.reply))
         else:
             self._put(
@@ -246,6 +313,14 @@ class Connection:
                 call.turn.leave()
             self._changed.unpark_all()
         return call
+
+    def notify(self, line: bytes) -> None:
+        """Put a notification into the output. Waits for nothing; see `room_for_notice`."""
+        self._put(line)
+
+    async def room_for_notice(self) -> None:
+        """Wait until the client has read nearly all of the output."""
+        await self._until(lambda: self._unsent_bytes <= self.limits.unsent_notices)
 
     def mute(self) -> None:
         """Let nothing more out, not even what is waiting to be sent."""

@@ -257,11 +257,12 @@ def result_line(id: bytes, result: dict[str, Any], reply: bytes | None = None) -
     Args:
         id: The request's id as it was received.
         result: The result as the protocol layer shaped it.
-        reply: The JSON that belongs into a tool result: as text into the first content
-            block, and as it is into ``structuredContent`` where the result has one.
+        reply: The JSON that belongs into the result of a tool or a resource: as text into the first
+            content block, and as it is into ``structuredContent`` where the result has one.
     """
     if reply is not None:
-        result["content"][0]["text"] = reply.decode()
+        content = result["content"] if "content" in result else result["contents"]
+        content[0]["text"] = reply.decode()
         if "structuredContent" in result:
             result["structuredContent"] = msgspec.Raw(reply)
     return b'{"jsonrpc":"2.0","id":%b,"result":%b}\n' % (id, msgspec.json.encode(result))

@@ -8,29 +8,38 @@ bytes they are, on the `Call`.
 from __future__ import annotations
 
 import difflib
-import re
-import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-import msgspec
 import trio
 from mcp.server.caching import CacheHint
 from mcp.server.lowlevel import Server
 from mcp.server.runner import serve_dual_era_loop
 from mcp.shared.exceptions import MCPError
 from mcp_types import (
+    INTERNAL_ERROR,
     INVALID_PARAMS,
     CallToolRequestParams,
     CallToolResult,
+    CompleteRequestParams,
     ListToolsResult,
     PaginatedRequestParams,
+    ReadResourceRequestParams,
+    RequestParams,
+    ServerCapabilities,
+    SubscribeRequestParams,
+    SubscriptionsListenRequestParams,
     TextContent,
+    UnsubscribeRequestParams,
 )
 
-from greenroom.runtime import StoreFailedError
+from greenroom.transports import _resources
 from greenroom.transports._connection import Call, Connection, Inbound, Outbound
+from greenroom.transports._served import Door as Door
+from greenroom.transports._served import Served
+from greenroom.transports._served import fit_agent_id as fit_agent_id
+from greenroom.transports._subscriptions import Subscriptions
 from greenroom.transports._tool_errors import overdue, tool_error
 
 if TYPE_CHECKING:
@@ -38,36 +47,24 @@ if TYPE_CHECKING:
 
     from greenroom.transports._tools import Tool
 
-    Context = ServerRequestContext["_Served", Call]
+    Context = ServerRequestContext[Served, Call]
+    Handler = Callable[[Context, Any], Awaitable[Any]]
 
 DEADLINE_META_KEY = "greenroom/deadline_ms"
 REQUEST_TIMEOUT = 30.0
-AGENT_ID_LENGTH = 100
-NAMELESS_AGENT = "agent"
+DEBOUNCE = 0.1
+NAME_SHOWN = 100
+STATIC = CacheHint(ttl_ms=3_600_000, scope="public")
 INSTRUCTIONS = (
     "Shared sessions and private memory for agents that work together. "
     "Create or list sessions, add messages to them, search what others wrote; "
-    "keep your own notes with set_memory and get_memory."
+    "keep your own notes with set_memory and get_memory. "
+    "Sessions and your memory are resources, too: subscribe to hear of changes."
 )
 
 # Tool results without their JSON, which goes past the SDK on `Call.reply`.
 _SUCCESS = CallToolResult(content=[TextContent(text="")], structured_content={})
 _FAILURE = CallToolResult(content=[TextContent(text="")], is_error=True)
-
-
-class Door(Protocol):
-    """Where requests go: an agent of the domain."""
-
-    async def ask(
-        self, request: Any, *, checked: bool = False, on_accepted: Callable[[], None] | None = None
-    ) -> Any:
-        """Return the reply to a request; call `on_accepted` once its place in the order is sure."""
-
-
-def fit_agent_id(name: str | None) -> str:
-    """Return a client's own name as an agent id: 1-100 characters of ``A-Za-z0-9_.-``."""
-    plain = unicodedata.normalize("NFKD", name or "").encode("ascii", "ignore").decode()
-    return re.sub(r"[^A-Za-z0-9_.-]+", "-", plain).strip("-")[:AGENT_ID_LENGTH] or NAMELESS_AGENT
 
 
 class McpServer:
@@ -77,6 +74,7 @@ class McpServer:
         tools: The tools by name.
         door_for: Opens the door for a client, given its name made to fit (`fit_agent_id`).
         request_timeout: Seconds that a tool call may take.
+        debounce: Seconds within which changes of one resource become one notification.
     """
 
     def __init__(
@@ -85,21 +83,34 @@ class McpServer:
         door_for: Callable[[str], Door],
         *,
         request_timeout: float = REQUEST_TIMEOUT,
+        debounce: float = DEBOUNCE,
     ) -> None:
         self._tools = tools
         self._door_for = door_for
         self._request_timeout = request_timeout
         self._listing = ListToolsResult.model_validate({"tools": [tool.listing() for tool in tools.values()]})
-        self._server: Server[_Served] = Server(
+        self._server = _HonestServer(
             "greenroom",
             version=version("greenroom"),
             title="Greenroom",
             instructions=INSTRUCTIONS,
-            cache_hints={"tools/list": CacheHint(ttl_ms=3_600_000, scope="public")},
+            cache_hints={"tools/list": STATIC, "resources/templates/list": STATIC},
         )
         self._server.middleware.clear()  # tracing spans that nobody collects
         self._server.add_request_handler("tools/list", PaginatedRequestParams, self._list_tools)
         self._server.add_request_handler("tools/call", CallToolRequestParams, self._call_tool)
+        subscriptions = Subscriptions(debounce)
+        handlers: tuple[tuple[str, type[RequestParams], Handler], ...] = (
+            ("resources/templates/list", PaginatedRequestParams, _resources.list_templates),
+            ("resources/list", PaginatedRequestParams, self._in_time(_resources.list_resources)),
+            ("resources/read", ReadResourceRequestParams, self._in_time(_resources.read_resource)),
+            ("completion/complete", CompleteRequestParams, self._in_time(_resources.complete)),
+            ("resources/subscribe", SubscribeRequestParams, subscriptions.subscribe),
+            ("resources/unsubscribe", UnsubscribeRequestParams, subscriptions.unsubscribe),
+            ("subscriptions/listen", SubscriptionsListenRequestParams, subscriptions.listen),
+        )
+        for method, params, handler in handlers:
+            self._server.add_request_handler(method, params, handler)
 
     async def serve(
         self,
@@ -120,8 +131,8 @@ class McpServer:
         Raises:
             StoreFailedError: the store failed for good; nothing that was not durable was answered.
         """
-        served = _Served(connection, door_for or self._door_for)
         async with trio.open_nursery(strict_exception_groups=True) as nursery:
+            served = Served(connection, door_for or self._door_for, nursery)
 
             async def pump() -> None:
                 try:
@@ -133,7 +144,6 @@ class McpServer:
                 await stop.wait()
                 connection.stop()
 
-            served.abort = nursery.cancel_scope.cancel
             if stop is not None:
                 nursery.start_soon(watch, stop)
             if await connection.begun():
@@ -157,10 +167,32 @@ class McpServer:
             raise MCPError(INVALID_PARAMS, _unknown_tool(params.name, self._tools))
         seconds = self._seconds_for(call)
         with trio.CancelScope(deadline=call.arrived + seconds):
-            call.reply, failed = await served.answer(tool, call)
-            return _FAILURE if failed else _SUCCESS
+            try:
+                call.reply = await served.ask(
+                    call,
+                    lambda: tool.parse(call.frame.arguments),
+                    checked=True,
+                    large=tool.large_answer,
+                )
+            except Exception as error:  # noqa: BLE001  (a tool's failure is an answer)
+                call.reply = tool_error(error)
+                return _FAILURE
+            return _SUCCESS
         call.reply = overdue(seconds)
         return _FAILURE
+
+    def _in_time(self, handler: Handler) -> Handler:
+        """Return the handler with the deadline of a tool call."""
+
+        async def timed(context: Context, params: Any) -> Any:
+            call = context.request
+            assert call is not None, "every request comes through Connection"
+            seconds = self._seconds_for(call)
+            with trio.CancelScope(deadline=call.arrived + seconds):
+                return await handler(context, params)
+            raise MCPError(INTERNAL_ERROR, f"the request was not answered within {seconds:g} s; repeat it")
+
+        return timed
 
     def _seconds_for(self, call: Call) -> float:
         """Return the time for a call: the server's, or the client's when that is shorter."""
@@ -176,38 +208,22 @@ class McpServer:
         return min(self._request_timeout, wanted / 1000)
 
 
-class _Served:
-    """One client being served: its connection, and the door that its first tool call opens."""
+class _HonestServer(Server[Served]):
+    """The SDK's server, which says in the later era, too, that its lists do not change.
 
-    def __init__(self, connection: Connection, door_for: Callable[[str], Door]) -> None:
-        self.failed: StoreFailedError | None = None
-        self.abort: Callable[[], None] = connection.stop
-        self._connection = connection
-        self._door_for = door_for
-        self._door: Door | None = None
+    The SDK takes it that whoever serves listen streams announces changes of every list.
+    """
 
-    async def answer(self, tool: Tool, call: Call) -> tuple[bytes, bool]:
-        """Return the JSON that answers a call, and whether it is a failure's."""
-        assert call.turn is not None, "tool calls have turns"
-        await call.turn.come()
-        try:
-            if self._door is None:
-                self._door = self._door_for(fit_agent_id(self._connection.client_name))
-            async with self._connection.room_for_answer(large=tool.large_answer):
-                request = tool.parse(call.frame.arguments)
-                reply = await self._door.ask(request, checked=True, on_accepted=call.turn.leave)
-                return msgspec.json.encode(reply), False
-        except StoreFailedError as error:
-            self.failed = error
-            self._connection.mute()
-            self.abort()
-            await trio.sleep_forever()
-            raise AssertionError("cancelled above") from None
-        except Exception as error:  # noqa: BLE001  (a tool's failure is an answer)
-            return tool_error(error), True
+    def get_capabilities(self, *args: Any, **options: Any) -> ServerCapabilities:
+        """Return what the server can do."""
+        said = super().get_capabilities(*args, **options)
+        for lists in (said.tools, said.resources):
+            if lists is not None:
+                lists.list_changed = False
+        return said
 
 
 def _unknown_tool(name: str, tools: Mapping[str, Tool]) -> str:
-    near = difflib.get_close_matches(name[:AGENT_ID_LENGTH], tools, n=3)
+    near = difflib.get_close_matches(name[:NAME_SHOWN], tools, n=3)
     hint = f"; did you mean {' or '.join(near)}?" if near else ""
-    return f"Unknown tool: {name[:AGENT_ID_LENGTH]}{hint}"
+    return f"Unknown tool: {name[:NAME_SHOWN]}{hint}"

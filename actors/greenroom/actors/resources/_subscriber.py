@@ -29,6 +29,9 @@ class ResourceSubscriber:
         self._subscriber = subscriber
         self._accepts = partial(_policy.hears, principal)
 
+    def __len__(self) -> int:
+        return len(self._subscriber)
+
     def add(self, uri: str) -> None:
         """Hear of changes of a resource from now on.
 
