@@ -57,6 +57,8 @@ def _seconds(text: str) -> float:
         raise argparse.ArgumentTypeError(f"{text!r}, but {error}") from None
 
 
+_URL: Final = "ws://127.0.0.1:8765"
+
 _COMMANDS: Final[Mapping[str, _Command]] = {
     "serve": _Command(
         "serve MCP on standard input and output, or over WebSocket", {}, every_setting=True, json=False
@@ -79,6 +81,17 @@ _COMMANDS: Final[Mapping[str, _Command]] = {
                 "time between two looks, in seconds [default 1]", "SECONDS", _seconds, default=1.0
             ),
         },
+    ),
+    "watch": _Command(
+        "print a session's messages as they are written, until it ends",
+        {"session": "the session, as session://ID or its id alone"},
+        options={
+            "--url": _Option(f"the server's WebSocket [default {_URL}]", "ws://HOST:PORT", default=_URL),
+        },
+        settings=frozenset({"agent", "agent_type", "project"}),
+    ),
+    "demo": _Command(
+        "show in some seconds, on a temporary folder, what this is for; checks what it says", {}, json=False
     ),
     "readmit": _Command(
         "let an actor in again that failed too often and was set aside",
@@ -124,6 +137,14 @@ def _run(chosen: argparse.Namespace, resolved: Resolved) -> int:
             from greenroom.transports._commands._top import top  # noqa: PLC0415 - see the module's head
 
             return top(chosen, resolved)
+        case "watch":
+            from greenroom.transports._commands._watch import watch  # noqa: PLC0415 - see the module's head
+
+            return watch(chosen, resolved)
+        case "demo":
+            from greenroom.transports._commands._demo import demo  # noqa: PLC0415 - see the module's head
+
+            return demo()
         case _:
             from greenroom.transports._commands import _store  # noqa: PLC0415 - see the module's head
 

@@ -37,18 +37,18 @@ def reported(command: str, action: Callable[[], int]) -> int:
     except DoorError as error:
         return complain(command, str(error), error.code)
     except (Exception, BaseExceptionGroup) as error:  # noqa: BLE001 - nobody else is left to tell
-        leaves = _leaves(error)
-        if any(isinstance(leaf, KeyboardInterrupt) for leaf in leaves):
+        causes = leaves(error)
+        if any(isinstance(cause, KeyboardInterrupt) for cause in causes):
             return _exits.INTERRUPTED
-        verdict = judge(leaves)
+        verdict = judge(causes)
         if verdict is None or logging.getLogger().isEnabledFor(logging.DEBUG):
             traceback.print_exception(error)
         code, sentence = verdict or (_exits.INTERNAL, f"internal fault: {type(error).__name__}: {error}")
         return complain(command, sentence, code)
 
 
-def _leaves(error: BaseException) -> list[BaseException]:
+def leaves(error: BaseException) -> list[BaseException]:
     """The errors that a group of errors is made of: nurseries put even a single one into a group."""
     if not isinstance(error, BaseExceptionGroup):
         return [error]
-    return [leaf for part in error.exceptions for leaf in _leaves(part)]
+    return [leaf for part in error.exceptions for leaf in leaves(part)]

@@ -8,7 +8,6 @@ runtime, so it starts at once also where the machine is busy.
 from __future__ import annotations
 
 import json
-import os
 import signal
 import sys
 import time
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from greenroom.transports import _exits
 from greenroom.transports._commands import _gauges
 from greenroom.transports._commands._gauges import Look
+from greenroom.transports._commands._paint import draws
 from greenroom.transports._door import DoorError, NobodyHomeError, Stats, call
 from greenroom.transports._output import complain, say
 
@@ -46,7 +46,7 @@ def top(chosen: argparse.Namespace, resolved: Resolved) -> int:
     try:
         if chosen.once:
             return _once(folder, chosen.interval, as_json=chosen.json)
-        if chosen.json or not _draws(sys.stdout):
+        if chosen.json or not draws(sys.stdout):
             return _lines(folder, chosen.interval, as_json=chosen.json)
         try:
             from greenroom.transports._commands._top_screen import screen  # noqa: PLC0415 - an extra
@@ -114,8 +114,3 @@ def _as_json(now: Look, before: Look | None) -> str:
 
 def _clock() -> str:
     return time.strftime("%H:%M:%S")
-
-
-def _draws(stream: Any) -> bool:
-    """Whether a stream is a terminal that understands more than text."""
-    return stream is not None and stream.isatty() and os.environ.get("TERM", "dumb") not in {"dumb", ""}

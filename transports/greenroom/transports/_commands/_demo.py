@@ -1,0 +1,85 @@
+"""`greenroom demo`: a server, two agents, a crash; every claim that is printed is checked.
+
+The server is a process of its own on a temporary folder, and the agents reach it over a real
+WebSocket. What they do is in `_demo_story`; here is what is around it.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import signal
+import tempfile
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import trio
+
+from greenroom.transports import _exits
+from greenroom.transports._commands._demo_server import ServerProcess, Servers, servers
+from greenroom.transports._commands._reporting import leaves, reported
+from greenroom.transports._commands._stage import Stage, stage
+
+PATIENCE: Final = 60.0  # seconds for everything; it takes a tenth of that
+
+
+def demo() -> int:
+    """Plays everything; returns 0 if every claim held, else 1."""
+    logging.getLogger().addHandler(logging.NullHandler())  # the stage tells what happens
+    return reported("demo", partial(trio.run, _until_signal, strict_exception_groups=True))
+
+
+async def _until_signal() -> int:
+    code: int = _exits.INTERRUPTED
+    async with trio.open_nursery() as nursery:
+
+        async def end_on_signal() -> None:
+            with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as received:
+                await anext(received)
+            nursery.cancel_scope.cancel()
+
+        nursery.start_soon(end_on_signal)
+        code = await _on_folder()
+        nursery.cancel_scope.cancel()
+    return code
+
+
+async def _on_folder() -> int:
+    home = Path(tempfile.mkdtemp(prefix="greenroom-demo-"))
+    begun, shown = trio.current_time(), stage()
+    try:
+        with trio.move_on_after(PATIENCE) as patience:
+            await _play(shown, home)
+    except Exception as error:  # noqa: BLE001 - whatever it is, the demo has failed and says so
+        for leaf in leaves(error):
+            shown.fail(str(leaf) or type(leaf).__name__)
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
+    if patience.cancelled_caught:
+        shown.fail(f"something did not happen within {PATIENCE:g} s")
+    return _exits.OK if shown.finish(trio.current_time() - begun) else _exits.FAILED
+
+
+async def _play(shown: Stage, home: Path) -> None:
+    async with servers(home) as started:
+        shown.tell("Greenroom on a temporary folder: two agents share a session, and the server crashes.")
+        shown.step("A server starts on an empty folder")
+        begun = trio.current_time()
+        with shown.waiting("a server starts"):
+            server = await _start_while_loading(started)
+        shown.tell(f"it listens at {server.url} after {trio.current_time() - begun:.1f} s")
+        from greenroom.transports._commands._demo_story import story  # noqa: PLC0415 - see _load
+
+        await story(shown, started, server)
+
+
+async def _start_while_loading(started: Servers) -> ServerProcess:
+    """Returns the first server; the client's library is loaded meanwhile, which takes as long."""
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(trio.to_thread.run_sync, _load)
+        return await started.start("127.0.0.1:0")
+
+
+def _load() -> None:
+    from greenroom.transports._commands import _demo_story  # noqa: F401, PLC0415 - takes as long as a server
