@@ -9,7 +9,7 @@ import msgspec
 from greenroom.actors import _audit, _policy, _refusals
 from greenroom.actors._policy import PUBLIC
 from greenroom.actors._refusals import MAX_VALUE_BYTES
-from greenroom.actors._times import optional_datetime, to_datetime
+from greenroom.actors._times import to_datetime
 from greenroom.actors.directory import _rows as directory
 from greenroom.actors.directory._rows import ActivityRow
 from greenroom.actors.requests import _events as events
@@ -19,7 +19,7 @@ from greenroom.actors.resources import _reading as resources
 from greenroom.actors.resources._uris import session_uri
 from greenroom.actors.session import _events, _fields, _ids, _log, _reads
 from greenroom.actors.session._finder import Finder
-from greenroom.actors.session._lifecycle import CLOSED, check_step, seen_status
+from greenroom.actors.session._lifecycle import CLOSED, check_step
 from greenroom.actors.session._records import (
     HEADER,
     METADATA,
@@ -166,7 +166,8 @@ class SessionActor(Actor):
             metadata_keys=len(metadata),
             state_keys=len(state),
         )
-        session = yield from self._view(context, changed, _policy.shelves(context.principal))
+        shelves = _policy.shelves(context.principal)
+        session = yield from _reads.session(context, changed, self._tallies.talk(shelves))
         self._change(context, changed)
         return replies.SessionUpdated(session=session)
 
@@ -283,7 +284,8 @@ class SessionActor(Actor):
     def snapshot(self, _: events.TakeSnapshot, context: Context) -> Slices[events.Snapshot]:
         """Answer the session, and which event is the newest that the caller may see."""
         shelves = _policy.shelves(context.principal)
-        session = yield from self._view(context, self._visible(context), shelves)
+        header = self._visible(context)
+        session = yield from _reads.session(context, header, self._tallies.talk(shelves))
         return events.Snapshot(session=session, newest_id=self._tallies.newest(shelves))
 
     @handles(events.GetEvents)
@@ -369,7 +371,7 @@ class SessionActor(Actor):
     def _read(self, context: Context, header: Header) -> Slices[replies.SessionRead]:
         shelves = _policy.shelves(context.principal)
         messages, cursor = yield from _reads.newest(context, context.address.key, shelves)
-        session = yield from self._view(context, header, shelves)
+        session = yield from _reads.session(context, header, self._tallies.talk(shelves))
         statistics = self._statistics(context.principal, shelves)
         return replies.SessionRead(
             session=session,
@@ -392,30 +394,6 @@ class SessionActor(Actor):
             visible_message_count=count,
             unique_agents=self._tallies.senders(shelves),
             last_activity=to_datetime(max(seen)),
-        )
-
-    def _view(
-        self, context: Context, header: Header, shelves: Sequence[Shelf]
-    ) -> Slices[replies.SessionView]:
-        session_id = context.address.key
-        metadata = yield from _fields.load(context, METADATA)
-        metadata_json = yield from _fields.render(context, metadata)
-        state = yield from _fields.load(context, STATE)
-        state_json = yield from _fields.render(context, state)
-        return replies.SessionView(
-            session_id=session_id,
-            id=session_id,
-            purpose=header.purpose,
-            status=seen_status(header.status, self._tallies.talk(shelves)),
-            created_at=to_datetime(header.created_at),
-            created_by=header.created_by,
-            updated_at=to_datetime(header.updated_at),
-            terminated_at=optional_datetime(header.terminated_at),
-            app_name=header.app_name,
-            user_id=header.user_id,
-            project_id=header.project_id,
-            metadata=msgspec.Raw(metadata_json),
-            state=msgspec.Raw(state_json),
         )
 
 

@@ -1,21 +1,24 @@
-"""Reading messages in pages, by sender and by time. What a reader gets is chosen by its shelves alone."""
+"""Reading a session: its fields, and its messages in pages, by sender and by time, from the reader's shelves."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
+
 from greenroom.actors import _cursor, _policy, _refusals
-from greenroom.actors._times import to_microseconds
+from greenroom.actors._times import optional_datetime, to_datetime, to_microseconds
 from greenroom.actors.requests import _replies as replies
-from greenroom.actors.session import _ids, _log
-from greenroom.actors.session._records import view
+from greenroom.actors.session import _fields, _ids, _log
+from greenroom.actors.session._lifecycle import seen_status
+from greenroom.actors.session._records import METADATA, STATE, view
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from greenroom.actors._policy import Shelf
     from greenroom.actors.requests import _sessions as requests
-    from greenroom.actors.session._records import Entry
+    from greenroom.actors.session._records import Entry, Header
     from greenroom.actors.session._tallies import Tallies
     from greenroom.runtime import Context, Slices
 
@@ -37,6 +40,30 @@ class Span(NamedTuple):
     lowest: int
     highest: int
     backward: bool
+
+
+def session(context: Context, header: Header, messages: int) -> Slices[replies.SessionView]:
+    """Return the session's fields for a reader that sees this many messages in it."""
+    session_id = context.address.key
+    metadata = yield from _fields.load(context, METADATA)
+    metadata_json = yield from _fields.render(context, metadata)
+    state = yield from _fields.load(context, STATE)
+    state_json = yield from _fields.render(context, state)
+    return replies.SessionView(
+        session_id=session_id,
+        id=session_id,
+        purpose=header.purpose,
+        status=seen_status(header.status, messages),
+        created_at=to_datetime(header.created_at),
+        created_by=header.created_by,
+        updated_at=to_datetime(header.updated_at),
+        terminated_at=optional_datetime(header.terminated_at),
+        app_name=header.app_name,
+        user_id=header.user_id,
+        project_id=header.project_id,
+        metadata=msgspec.Raw(metadata_json),
+        state=msgspec.Raw(state_json),
+    )
 
 
 def newest(context: Context, session_id: str, shelves: Sequence[Shelf]) -> Slices[Newest]:
