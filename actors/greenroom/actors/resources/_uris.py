@@ -23,7 +23,7 @@ class ResourceTemplate(NamedTuple):
     description: str
 
 
-TEMPLATES = (
+TEMPLATES: tuple[ResourceTemplate, ...] = (
     ResourceTemplate(
         SESSION_TEMPLATE,
         "session",

@@ -1,4 +1,4 @@
-"""Reading a session: its fields, and its messages in pages, by sender and by time, from the reader's shelves."""
+"""Reading a session: its fields and its messages in pages, by sender and by time, on the reader's shelves."""
 
 from __future__ import annotations
 
