@@ -60,7 +60,8 @@ class Servers:
         Raises:
             ServerDidNotStartError: It ended before it listened.
         """
-        # Everything is to be in one folder: an empty configuration, and the control socket as well.
+        # Whatever the server makes is to be in the one folder, its control socket as well.
+        own = dict.fromkeys(("XDG_RUNTIME_DIR", "TMPDIR"), str(self._home))
         configuration = self._home / "config.toml"
         configuration.touch()
         environment = {key: value for key, value in os.environ.items() if not key.startswith(PREFIX)}
@@ -70,7 +71,7 @@ class Servers:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
-            env=environment | {CONFIG_VARIABLE: str(configuration), "XDG_RUNTIME_DIR": str(self._home)},
+            env=environment | own | {CONFIG_VARIABLE: str(configuration)},
             start_new_session=True,  # Ctrl-C is for us; we end it
         )
         self.processes.append(process)
