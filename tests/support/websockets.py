@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -145,19 +145,20 @@ class Venue:
     """A server and whoever comes.
 
     Attributes:
+        listener: Where its clients come from.
         callers: Whom the doors were opened for, with the client's own name.
         stop: Set it to end the server gracefully.
     """
 
-    def __init__(self, server: WebSocketServer, listener: Listener) -> None:
+    def __init__(self, server: WebSocketServer) -> None:
         self.server = server
         self.callers: list[tuple[Caller, str]] = []
         self.stop = trio.Event()
-        self._listener = listener
+        self.listener = Listener()
 
     async def peer(self, pair: Pair = memory_stream_pair) -> Peer:
         ours, theirs = pair()
-        await self._listener.arrivals.send(theirs)
+        await self.listener.arrivals.send(theirs)
         return Peer(ours)
 
     async def client(self, target: str = "/", **headers: str | None) -> Peer:
@@ -168,6 +169,21 @@ class Venue:
 async def venue(desk: Desk, **options: Any) -> AsyncIterator[Venue]:
     """Serve a desk's tools over WebSocket; at the end the server is stopped and must end."""
     listener = Listener()
+    async with _served(desk, [listener], options) as place:
+        place.listener = listener
+        yield place
+
+
+@asynccontextmanager
+async def venue_on_tcp(desk: Desk, **options: Any) -> AsyncIterator[int]:
+    """Serve a desk's tools at a port of this machine."""
+    listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    async with _served(desk, listeners, options):
+        yield listeners[0].socket.getsockname()[1]
+
+
+@asynccontextmanager
+async def _served(desk: Desk, listeners: Sequence[Any], options: dict[str, Any]) -> AsyncIterator[Venue]:
     place: Venue
 
     def door_for(caller: Caller, name: str) -> Desk:
@@ -177,9 +193,9 @@ async def venue(desk: Desk, **options: Any) -> AsyncIterator[Venue]:
     limits = options.pop("limits", Limits())
     mcp = McpServer(NOTES, desk.open)
     server = WebSocketServer(mcp, door_for, WebSocketOptions(limits=limits, **options))
-    place = Venue(server, listener)
+    place = Venue(server)
     async with trio.open_nursery() as nursery:
-        await nursery.start(server.serve, [listener], place.stop)
+        await nursery.start(server.serve, listeners, place.stop)
         yield place
         desk.released.set()
         place.stop.set()

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from http import HTTPStatus
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 from urllib.parse import SplitResult, urlsplit
 
 import anyio
@@ -183,7 +183,9 @@ class _Link:
                 stream = await self._stream(host, port)
                 try:
                     async with trio.open_nursery(strict_exception_groups=True) as nursery:
-                        websocket = await self._handshake(nursery, stream, named)
+                        watched = _Watched(stream, connecting.cancel)
+                        websocket = await self._handshake(nursery, cast("Stream", watched), named)
+                        watched.ended = _do_nothing
                         connecting.deadline = inf
                         if started is not None:
                             started()
@@ -200,7 +202,7 @@ class _Link:
         except* ssl.SSLError as group:
             raise ConnectionError(f"{named} speaks no TLS that is trusted: {_leaf(group)}") from None
         if ended is None:
-            raise TimeoutError(f"{named} has not answered within {CONNECT_TIME:g} s")
+            raise ConnectionError(f"{named} hung up, or did not answer within {CONNECT_TIME:g} s")
         return ended
 
     async def _stream(self, host: str, port: int) -> Stream:
@@ -288,6 +290,36 @@ class _Link:
                 await websocket.ping()
             if waiting.cancelled_caught:
                 raise ConnectionClosed(websocket.closed)
+
+
+class _Watched(trio.abc.Stream):
+    """A stream that says when it has ended: during a handshake trio-websocket does not notice."""
+
+    def __init__(self, stream: Stream, ended: Callable[[], None]) -> None:
+        self.ended = ended
+        self._stream = stream
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes:
+        data = b""
+        try:
+            data = bytes(await self._stream.receive_some(max_bytes))
+            return data
+        finally:
+            if not data:
+                self.ended()
+
+    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        await self._stream.send_all(data)
+
+    async def wait_send_all_might_not_block(self) -> None:
+        await self._stream.wait_send_all_might_not_block()
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+def _do_nothing() -> None:
+    pass
 
 
 def _encoded(message: JSONRPCMessage) -> str:
