@@ -132,12 +132,21 @@ def test_the_installed_program_and_the_module_are_one(tmp_path: Path) -> None:
     assert run(tmp_path, "--version").stdout == printed
 
 
-@pytest.mark.parametrize("command", ["serve", "config", "backup", "restore", "verify", "stats", "readmit"])
+@pytest.mark.parametrize(
+    "command", ["serve", "config", "backup", "restore", "verify", "stats", "top", "readmit"]
+)
 def test_every_command_has_help(tmp_path: Path, command: str) -> None:
     done = run(tmp_path, command, "--help")
     assert (done.returncode, done.stderr) == (0, "")
     assert "--data DIR" in done.stdout
     assert "[GREENROOM_DATA]" in done.stdout
+
+
+@pytest.mark.parametrize("command", ["watch", "demo"])
+def test_a_command_without_a_store_does_not_take_one(tmp_path: Path, command: str) -> None:
+    done = run(tmp_path, command, "--help")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "--data" not in done.stdout
 
 
 @pytest.mark.parametrize(

@@ -40,6 +40,7 @@ class _Command:
 
     Attributes:
         settings: The settings that it takes besides those that every command takes.
+        shared: Whether it takes those; a command without a store of its own does not.
     """
 
     help: str
@@ -48,6 +49,7 @@ class _Command:
     json: bool = True
     options: Mapping[str, _Option] = field(default_factory=dict)
     settings: frozenset[str] = frozenset()
+    shared: bool = True
 
 
 def _seconds(text: str) -> float:
@@ -88,10 +90,14 @@ _COMMANDS: Final[Mapping[str, _Command]] = {
         options={
             "--url": _Option(f"the server's WebSocket [default {_URL}]", "ws://HOST:PORT", default=_URL),
         },
-        settings=frozenset({"agent", "agent_type", "project"}),
+        settings=frozenset({"agent", "agent_type", "project", "log_level"}),
+        shared=False,
     ),
     "demo": _Command(
-        "show in some seconds, on a temporary folder, what this is for; checks what it says", {}, json=False
+        "show in some seconds, on a temporary folder, what this is for; checks what it says",
+        {},
+        json=False,
+        shared=False,
     ),
     "readmit": _Command(
         "let an actor in again that failed too often and was set aside",
@@ -171,7 +177,8 @@ def _parser() -> argparse.ArgumentParser:
             sub.add_argument("--json", action="store_true", help="print JSON for programs")
         sub.add_argument("--config", metavar="FILE", help="configuration file (TOML) [GREENROOM_CONFIG]")
         for key, setting in table().items():
-            if command.every_setting or setting.everywhere or key in command.settings:
+            is_shared = setting.everywhere and command.shared
+            if command.every_setting or is_shared or key in command.settings:
                 _add_flag(sub, key, setting)
     return parser
 
