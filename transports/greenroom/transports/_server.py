@@ -124,7 +124,7 @@ class McpServer:
         """
         connection = Connection(source, sink, limits)
         served = _Served(connection, self._door_for)
-        async with trio.open_nursery(strict_exception_groups=True) as nursery:
+        async with trio.open_nursery() as nursery:
 
             async def pump() -> None:
                 try:
