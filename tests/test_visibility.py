@@ -132,7 +132,7 @@ async def everything(agent: Agent) -> list[Any]:
         requests += [
             GetMessages(session_id=session, visibility_filter=kind)
             for kind in ("public", "private", "agent_only")
-        ]  # type: ignore[arg-type]  # mypy widens the literals
+        ]
         requests += [SearchBySender(session_id=session, sender=name) for name in PEOPLE]
     answers: list[Any] = []
     for request in requests:
