@@ -16,11 +16,11 @@ from greenroom.runtime._actor import handles as handles
 from greenroom.runtime._address import Address as Address
 from greenroom.runtime._backup import BackupInfo as BackupInfo
 from greenroom.runtime._backup import RestoreInfo as RestoreInfo
-from greenroom.runtime._backup import TableReport as TableReport
 from greenroom.runtime._backup import VerifyReport as VerifyReport
 from greenroom.runtime._backup import backup as backup
 from greenroom.runtime._backup import restore as restore
 from greenroom.runtime._backup import verify as verify
+from greenroom.runtime._check import TableReport as TableReport
 from greenroom.runtime._clock import Clock as Clock
 from greenroom.runtime._clock import SystemClock as SystemClock
 from greenroom.runtime._codec import PlainCodec as PlainCodec
@@ -60,6 +60,6 @@ from greenroom.runtime._statistics import RuntimeStatistics as RuntimeStatistics
 from greenroom.runtime._stopped import stopped_statistics as stopped_statistics
 from greenroom.runtime._store import Store as Store
 from greenroom.runtime._store import StoreStatistics as StoreStatistics
-from greenroom.runtime._store import Work as Work
 from greenroom.runtime._supervision import Group as Group
 from greenroom.runtime._supervision import Strategy as Strategy
+from greenroom.runtime._work import Work as Work

@@ -68,7 +68,7 @@ class Deliveries:
         if address in self._behind:
             return
         self._deliver(address, Envelope(message, row=row), row)
-        if self._behind:
+        if address in self._behind:
             self._look.set()
 
     def expect(self, due: int) -> None:

@@ -61,7 +61,7 @@ class Janitor:
         if oldest <= 0:
             return 0
         end = prefix + _rows.sortable(oldest.to_bytes(8))
-        expired = [key for key, _ in islice(self._store.scan(INDEXES, prefix), BATCH) if key < end]
+        expired = [key for key in islice(self._store.keys(INDEXES, prefix), BATCH) if key < end]
         if expired:
             ops: list[Op] = [(INDEXES, key, None) for key in expired]
             if prefix == _rows.index_prefix(_rows.ANSWER_TIMES):

@@ -440,7 +440,8 @@ class Kernel:
 
     def _set_aside_error(self, address: Address) -> ActorSetAsideError:
         return ActorSetAsideError(
-            f"{address} failed {self.set_aside[address]} times in a row and is set aside; "
+            f"{address} failed {self.set_aside[address]} times within "
+            f"{self._groups[address.kind].period:g} s and is set aside; "
             "an operator can let it in again with Runtime.readmit"
         )
 

@@ -12,6 +12,7 @@ import os
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 import lmdb
@@ -83,7 +84,7 @@ class _NoRoomError(Exception):
 class Store:
     """One open LMDB environment.
 
-    `get`, `scan`, `copy_to` and `statistics` are for any thread, `commit` for one thread at a time.
+    `get`, `scan`, `keys`, `copy_to` and `statistics` are for any thread, `commit` for one thread at a time.
 
     Args:
         folder: Where ``greenroom.mdb`` lies; made when missing. Its owner lock is the caller's affair.
@@ -174,6 +175,20 @@ class Store:
                     if not key.startswith(prefix):
                         return
                     yield key, unseal(key, record)
+        except lmdb.Error as error:
+            raise store_error(error, f"{self._path} cannot be read") from error
+
+    def keys(self, table: int, prefix: bytes) -> Iterator[bytes]:
+        """Yield the committed keys that begin with ``prefix``, in order; their records may be damaged.
+
+        Raises:
+            StoreError: as `scan`, which also says what an open iterator costs.
+        """
+        self._check_usable()
+        try:
+            with self._reader(table) as cursor:
+                if _seek(cursor, prefix, None):
+                    yield from takewhile(lambda key: key.startswith(prefix), cursor.iternext(values=False))
         except lmdb.Error as error:
             raise store_error(error, f"{self._path} cannot be read") from error
 

@@ -146,6 +146,7 @@ class Connection:
 
     async def _next_line(self) -> bytes | Oversized | None:
         with trio.CancelScope() as self._reading:
+            await trio.lowlevel.checkpoint()  # one chunk may hold thousands of lines that are no frames
             await self._until(self._may_read)
             while not self._lines and not self._ended:
                 try:

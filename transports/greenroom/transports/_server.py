@@ -175,7 +175,7 @@ class McpServer:
                 INVALID_PARAMS,
                 f'_meta["{DEADLINE_META_KEY}"] must be a number of milliseconds greater than 0',
             )
-        return min(self._request_timeout, wanted / 1000)
+        return min(self._request_timeout * 1000, wanted) / 1000  # an integer may be beyond every float
 
 
 class _Served:

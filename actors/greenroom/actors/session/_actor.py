@@ -136,7 +136,10 @@ class SessionActor(Actor):
         status = header.status if request.status is None else request.status
         ends = status in CLOSED and header.status not in CLOSED
         changed = msgspec.structs.replace(
-            header, status=status, updated_at=now, terminated_at=now if ends else header.terminated_at
+            header,
+            status=status,
+            updated_at=max(now, header.updated_at),  # `activate` finds the place in the directory by it
+            terminated_at=now if ends else header.terminated_at,
         )
         yield from _fields.put(context, METADATA, metadata)
         yield from _fields.put(context, STATE, state)
