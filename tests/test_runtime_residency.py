@@ -67,7 +67,7 @@ async def test_idle_actors_leave(reopen: Open) -> None:
         assert await runtime.ask(counter(3), Read()) == 3
 
 
-class Grow(Message[int]):
+class Grow(Message[int], frozen=True):
     to: int
 
 

@@ -214,7 +214,7 @@ async def test_timers_that_a_full_mailbox_cannot_take_come_soon_after(reopen: Op
         assert len(await runtime.ask(ALARM, Rings())) == 100
 
 
-class Nothing(Message[None]):
+class Nothing(Message[None], frozen=True):
     """A message that the alarm does not handle."""
 
 

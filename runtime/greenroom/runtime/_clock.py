@@ -22,8 +22,8 @@ class SystemClock:
     """The clock of the machine."""
 
     def now(self) -> int:
-        """Return the system's wall clock in microseconds since 1970 UTC; one before that reads as 1970."""
-        return max(0, time.time_ns() // 1_000)
+        """Return the system's wall clock in microseconds since 1970 UTC."""
+        return max(0, time.time_ns() // 1_000)  # keys hold times as bytes, which have no sign
 
     def perf(self) -> float:
         """Return `time.perf_counter`."""

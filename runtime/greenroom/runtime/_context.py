@@ -179,9 +179,15 @@ class Context:
         """Return the stored row of the timer ``name``, or None; the kernel tells by it what was set anew."""
         return self._read(_rows.timer_name_key(self.address, name))
 
-    def use_reserve(self) -> None:
-        """Let this message's effects use the space kept back for deletes, expiry and audit."""
+    def use_reserve(self, *, dispensable: bool = False) -> None:
+        """Let this message's effects use the space kept back for deletes, expiry and audit.
+
+        Args:
+            dispensable: Whether the reply leaves even when there is no room at all for the effects,
+                which are then dropped and counted. For rows of shared indexes only.
+        """
         self.effects.reserve = True
+        self.effects.dispensable = dispensable
 
     def _own_key(self, key: bytes) -> bytes:
         return self._prefix + _rows.OWN + _rows.check_key("a record's key", key)
@@ -207,7 +213,7 @@ class Context:
 class Staged:
     """The effects of one message, until the kernel commits or forgets them."""
 
-    __slots__ = ("next_due", "ops", "own", "reserve", "tells")
+    __slots__ = ("dispensable", "next_due", "ops", "own", "reserve", "tells")
 
     def __init__(self) -> None:
         self.own: dict[bytes, bytes | None] = {}
@@ -215,6 +221,7 @@ class Staged:
         self.tells: list[tuple[bytes, Address, Message[Any]]] = []
         self.next_due: int | None = None
         self.reserve = False
+        self.dispensable = False
 
     def __bool__(self) -> bool:
         return bool(self.own or self.ops)

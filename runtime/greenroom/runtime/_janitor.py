@@ -53,7 +53,8 @@ class Janitor:
         while True:
             for prefix, ttl in self._times.items():
                 while self._sweep(prefix, self._clock.now() - ttl) == BATCH:
-                    await self._pipeline.landed()
+                    await self._pipeline.landed()  # the group in flight may have left without this batch,
+                    await self._pipeline.landed()  # but then the next one has it
             await trio.sleep(min(ROUND_SECONDS, self._residents.passivate_idle()))
 
     def _sweep(self, prefix: bytes, oldest: int) -> int:
