@@ -331,5 +331,5 @@ class SessionActor(Actor):
 
 def _record_search(context: Context, action: str, found: int, **details: Any) -> None:
     """Leave the audit record of a search; a full store does not forbid searching."""
-    context.use_reserve()
+    context.use_reserve(dispensable=True)
     _audit.record(context, action, context.address.key, found=found, **details)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from greenroom.actors import _cursor, _policy, _refusals
-from greenroom.actors._times import to_microseconds
+from greenroom.actors._times import to_datetime, to_microseconds
 from greenroom.actors.requests import _replies as replies
 from greenroom.actors.session import _ids, _log
 from greenroom.actors.session._records import view
@@ -128,7 +128,7 @@ def by_timerange(
     )
     return replies.TimeRangeMessages(
         messages=[view(entry, context.principal) for entry in found],
-        timerange=replies.TimeRange(start=request.start_time, end=request.end_time),
+        timerange=replies.TimeRange(start=to_datetime(start), end=to_datetime(end)),
         count=len(found),
         truncated=has_more,
     )
