@@ -263,33 +263,100 @@ def test_a_signal_in_mid_request_loses_nothing_that_was_answered(
         assert len(kept) == len(set(kept))
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
-def test_a_second_signal_ends_at_once(tmp_path: Path) -> None:
-    pipe = tmp_path / "stderr-of-the-stuck"
+@contextlib.contextmanager
+def unread(pipe: Path) -> Iterator[int]:
+    """Make a named pipe that has a reader who never reads; `fill` it when the time has come."""
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
     try:
-        with serving(tmp_path, "--log-level", "debug", errors=pipe) as server:
-            # A full pipe: what the server says about the first signal is what it gets stuck in.
-            filler = os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
-            with contextlib.suppress(BlockingIOError):
-                while True:
-                    os.write(filler, b"x")
-            os.close(filler)
-            server.process.send_signal(signal.SIGTERM)
-            while catches(server.process.pid, signal.SIGTERM):
-                assert server.process.poll() is None
-            server.process.send_signal(signal.SIGTERM)
-            assert server.process.wait() == -signal.SIGTERM
+        yield reader
     finally:
         os.close(reader)
 
 
-def catches(pid: int, number: signal.Signals) -> bool:
-    """Whether a process has a handler of its own for a signal."""
-    status = Path(f"/proc/{pid}/status").read_text()
-    (mask,) = re.findall(r"^SigCgt:\s+(\w+)$", status, re.MULTILINE)
-    return bool(int(mask, 16) >> (number - 1) & 1)
+def fill(pipe: Path) -> None:
+    filler = os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            os.write(filler, b"x")
+    os.close(filler)
+
+
+@pytest.mark.promise("mcp.signals")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_client_that_does_not_read_standard_error_stops_nothing(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    pipe = tmp_path / "unread"
+    with unread(pipe) as reader, serving(tmp_path, "--log-level", "debug", errors=pipe) as server:
+        fill(pipe)
+        wrong = b'{"jsonrpc": "2.0", "method": "notifications/initialized", "params": {"_meta": 5}}\n'
+        server.input.write(wrong * 10)  # each is logged
+        assert server.call("create_session", purpose="still here")["success"]
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                os.read(reader, 65536)
+        server.input.write(wrong)
+        assert server.call("create_session", purpose="heard again")["success"]
+        assert b"entries before this one were dropped" in os.read(reader, 65536)
+        fill(pipe)
+        server.process.send_signal(number)
+        assert server.process.wait() == 0
+
+
+STUCK = """
+import sys, time
+from greenroom.transports._commands import _serve
+from greenroom.transports.cli import main
+
+async def stuck(*_, stop, **__):
+    print("ready", flush=True)
+    await stop.wait()
+    print("stopping", flush=True)
+    time.sleep(3600)
+
+_serve.serve_stdio = stuck
+sys.exit(main())
+"""
+
+
+def test_a_second_signal_ends_at_once(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", STUCK, "serve", "--data", str(tmp_path / "store")]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment(tmp_path)
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        process.terminate()
+        assert process.stdout.readline() == b"stopping\n"
+        process.terminate()
+        assert process.wait() == -signal.SIGTERM
+
+
+INTERRUPTED_EARLY = """
+import os, signal, sys
+from greenroom.transports.cli import main
+
+class Interrupts:
+    def find_spec(self, name, path=None, target=None):
+        if name == "greenroom.transports._commands._serve":
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupts())
+sys.exit(main())
+"""
+
+
+@pytest.mark.promise("mcp.signals")
+def test_an_interrupt_while_it_still_starts_says_nothing(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED_EARLY, "serve", "--data", str(tmp_path / "store")],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        env=environment(tmp_path),
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, b"", b"")
 
 
 @pytest.mark.promise("store.durability")

@@ -264,7 +264,6 @@ def test_lines_come_out_as_they_went_in_however_they_are_cut(lines: list[bytes],
 
 
 @pytest.mark.promise("mcp.frame-limit")
-@pytest.mark.promise("mcp.frame-limit")
 def test_a_line_over_the_limit_is_never_held() -> None:
     splitter = LineSplitter(1_000)
     for _ in range(100):

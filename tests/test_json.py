@@ -34,7 +34,8 @@ if TYPE_CHECKING:
         "1.10",
         "1E5",
         "1e-400",
-        "9" * 5_000,
+        "9" * 308,
+        "-" + "9" * 307,
         "null",
         "true",
         '""',
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
         '{"b": 1, "a" : [ 1,2.50 ],"": null}',
         '{"a": {"a": {"a": 1}}, "A": 2}',
         "[" * 100 + "]" * 100,
+        '["\\\\", "\\\\\\"", {"\\"": "\\u0022"}, "' + "7" * 400 + '"]',
         '"' + "x" * 1_048_574 + '"',
     ],
     ids=lambda text: text[:20],
@@ -68,6 +70,8 @@ async def test_a_value_comes_back_as_it_went_in(enter: Enter, text: str) -> None
     [
         "1e400",
         "-1e400",
+        "9" * 309,
+        "-" + "9" * 5_000,
         "[1, 1e999]",
         "NaN",
         "Infinity",
@@ -89,6 +93,8 @@ async def test_a_value_comes_back_as_it_went_in(enter: Enter, text: str) -> None
         '"\n"',
         '"\\x"',
         "tru",
+        '{"a\\\\": 1, "a\\\\": "\\""}',
+        '{"a": "\\"", "\\u0061": 1}',
     ],
     ids=lambda text: text[:20],
 )
@@ -159,6 +165,17 @@ def test_a_value_has_a_limit_in_bytes(field: str) -> None:
         else:
             with refused("VALIDATION_ERROR", field=field, limit=1_048_576, size=size, unit="bytes"):
                 parse_request(SetMemory, raw.encode())
+
+
+@pytest.mark.promise("memory.json")
+@pytest.mark.parametrize("field", ["value", "metadata", "no_such_field"])
+def test_a_value_beyond_every_limit_is_not_taken_apart_first(
+    monkeypatch: pytest.MonkeyPatch, field: str
+) -> None:
+    monkeypatch.setattr("greenroom.actors._parse.check_json", None)
+    value = "[" + "{}," * 400_000 + "1]"
+    with refused("VALIDATION_ERROR", field=field, size=len(value), unit="bytes"):
+        parse_request(SetMemory, f'{{"key": "k", "{field}": {value}}}'.encode())
 
 
 def test_null_leaves_optional_things_out() -> None:

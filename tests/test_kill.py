@@ -59,7 +59,7 @@ async def stored_messages(client: Client) -> list[dict[str, Any]]:
     messages: list[dict[str, Any]] = []
     cursor = None
     while True:
-        more = {} if cursor is None else {"cursor": cursor}
+        more: dict[str, Any] = {} if cursor is None else {"cursor": cursor}
         page = await client.call("get_messages", session_id=SESSION, limit=1000, **more)
         messages += page["messages"]
         cursor = page["next_cursor"]

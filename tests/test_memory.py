@@ -81,12 +81,17 @@ async def test_each_version_has_its_own_end(enter: Enter) -> None:
                 await value_of(alice, "k", version=version)
 
 
-def balance() -> tuple[InlineCommitter, dict[bytes, int]]:
-    """Return a committer and what it finds in the store of memories: the size of each record by its key."""
+def balance(effects: list[int] | None = None) -> tuple[InlineCommitter, dict[bytes, int]]:
+    """Return a committer and what it finds in the store of memories: the size of each record by its key.
+
+    It adds to ``effects`` how many each message has.
+    """
     there: dict[bytes, int] = {}
 
     def commit(store: Store, works: Sequence[Work]) -> None:
         for work in works:
+            if effects is not None:
+                effects.append(len(work.ops))
             for _, key, payload in work.ops:
                 if key.startswith((b"memory\0", b"!timer\0")):
                     if payload is None:
@@ -114,6 +119,26 @@ async def test_what_expired_leaves_the_disk_within_five_minutes(enter: Enter) ->
         expired = [row for row in trail if row.action == "expire_memory"]
         assert sum(row.details["versions"] for row in expired) == 450
         assert {(row.agent, row.session, row.details["owner"]) for row in expired} == {(None, None, "alice")}
+        assert await keys(alice) == ["stays"]
+
+
+@pytest.mark.promise("memory.expiry")
+@pytest.mark.promise("memory.overwrite")
+async def test_no_message_removes_more_than_a_batch(enter: Enter) -> None:
+    effects: list[int] = []
+    committer, there = balance(effects)
+    async with enter(committer=committer) as at:
+        alice = at.agent("alice")
+        await keep(alice, "stays")
+        before = dict(there)
+        for number in range(900):
+            await keep(alice, f"k{number % 30}", expires_in=1_000 if number < 870 else 10)
+        for number in range(300):
+            await keep(alice, "long", str(number), expires_in=1_000)
+        assert (await alice.ask(DeleteMemory(key="long"))).existed
+        await trio.sleep(5 * MINUTE)
+        assert there == before
+        assert max(effects) < 250
         assert await keys(alice) == ["stays"]
 
 

@@ -375,3 +375,14 @@ async def test_nobody_finds_another_agents_memory(enter: Enter) -> None:
         stored = await bob.ask(SetMemory(key="k", value=json("2"), overwrite=False))
         assert stored.version == 1
         assert wire(await alice.ask(GetMemory(key="k")))["value"] == "mine"
+
+
+@pytest.mark.promise("runtime.exactly-once", "sessions.project", "identity.alike")
+async def test_a_stored_answer_is_for_the_whole_identity_that_got_it(enter: Enter) -> None:
+    async with enter() as house:
+        member = house.agent("same-name", projects=frozenset({"p"}))
+        await member.ask(CreateSession(purpose="secret", session_id="s", project_id="p"))
+        change = UpdateSession(session_id="s", status="paused", idempotency_key="1")
+        assert await member.ask(change) == await member.ask(change)
+        with refused("SESSION_NOT_FOUND"):
+            await house.agent("same-name", projects=frozenset()).ask(change)

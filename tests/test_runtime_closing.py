@@ -7,6 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 import trio
+from support.actors import ACTORS, INDEXES, Add, AddSlowly, Append, Entries, FailAfter, Forward, Read, Rows
+from support.asking import Open, Pending, post
+from support.committers import GatedCommitter, crash_at, crashing
+
 from greenroom.runtime import (
     Actor,
     ActorFailedError,
@@ -14,6 +18,7 @@ from greenroom.runtime import (
     Context,
     Group,
     Message,
+    Runtime,
     RuntimeClosedError,
     RuntimeOptions,
     StoreError,
@@ -21,10 +26,6 @@ from greenroom.runtime import (
     handles,
     open_runtime,
 )
-
-from support.actors import ACTORS, INDEXES, Add, AddSlowly, Append, Entries, FailAfter, Forward, Read, Rows
-from support.asking import Open, Pending, post
-from support.committers import GatedCommitter, crash_at, crashing
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -56,7 +57,7 @@ async def test_closing_handles_what_was_accepted_and_refuses_what_comes_later(re
         assert (await runtime.ask(VISITS, Read()), await runtime.ask(OTHER, Read())) == (6, 1)
 
 
-async def open_the_gate(gate, runtime) -> None:  # type: ignore[no-untyped-def]
+async def open_the_gate(gate: GatedCommitter, runtime: Runtime) -> None:
     await trio.sleep(1)
     with pytest.raises(RuntimeClosedError):
         await runtime.ask(VISITS, Add())
@@ -70,7 +71,9 @@ async def test_closing_an_idle_runtime_takes_no_time(reopen: Open) -> None:
         runtime.tell(Address("relay", "r"), Forward(entries=["x"], to=["log"]))
     assert trio.current_time() < 1
     async with reopen() as runtime:
-        assert await runtime.ask(LOG, Entries()) == ["x"], "a tell that came too late waits for the next start"
+        assert await runtime.ask(LOG, Entries()) == ["x"], (
+            "a tell that came too late waits for the next start"
+        )
 
 
 @pytest.mark.promise("runtime.drain", "runtime.deadlines")
@@ -123,9 +126,11 @@ async def test_a_cancelled_block_ends_at_once_and_whoever_waits_hears_so(reopen:
 
 
 @pytest.mark.promise("runtime.drain")
-@pytest.mark.parametrize("error", [ValueError("mine"), KeyboardInterrupt(), ExceptionGroup("mine", [KeyError()])])
+@pytest.mark.parametrize(
+    "error", [ValueError("mine"), KeyboardInterrupt(), ExceptionGroup("mine", [KeyError()])]
+)
 async def test_an_error_of_the_block_comes_out_as_it_is(reopen: Open, error: BaseException) -> None:
-    with pytest.raises(type(error)) as raised:
+    with pytest.raises(type(error)) as raised:  # noqa: PT012  the whole life of the runtime is the subject
         async with reopen() as runtime:
             runtime.tell(VISITS, Add())
             raise error
@@ -136,7 +141,7 @@ async def test_an_error_of_the_block_comes_out_as_it_is(reopen: Open, error: Bas
 
 @pytest.mark.promise("runtime.drain")
 async def test_an_error_of_a_cancelled_block_is_not_lost(reopen: Open) -> None:
-    with pytest.raises(ValueError, match="on the way out"), trio.move_on_after(1):
+    with pytest.raises(ValueError, match="on the way out"), trio.move_on_after(1):  # noqa: PT012  as above
         async with reopen() as runtime:
             runtime.tell(VISITS, Add())
             try:
@@ -193,12 +198,14 @@ async def test_a_forked_child_cannot_use_the_runtimes_store(reopen: Open) -> Non
                 os._exit(0 if "fork" in str(error) else 2)
             finally:
                 os._exit(1)
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0  # noqa: ASYNC222  it exits at once
         assert await runtime.ask(VISITS, Add()) == 2
 
 
 @pytest.mark.promise("runtime.failure-contained", "store.kill")
-async def test_a_crash_of_the_runtime_itself_answers_nobody_and_leaves_the_folder_usable(reopen: Open) -> None:
+async def test_a_crash_of_the_runtime_itself_answers_nobody_and_leaves_the_folder_usable(
+    reopen: Open,
+) -> None:
     asks: list[Pending[int]] = []
     async with trio.open_nursery() as outside:
         with crashing():
@@ -212,7 +219,7 @@ async def test_a_crash_of_the_runtime_itself_answers_nobody_and_leaves_the_folde
         assert await runtime.ask(VISITS, Read()) in {1, 2, 3}
 
 
-class Poison(Message[None]):
+class Poison(Message[None], frozen=True):
     pass
 
 
@@ -227,7 +234,7 @@ class Poisoner(Actor):
 @pytest.mark.promise("runtime.failure-contained")
 async def test_an_exit_raised_by_a_handler_ends_the_runtime_and_hangs_nobody(reopen: Open) -> None:
     async with trio.open_nursery() as outside:
-        with pytest.raises((SystemExit, BaseExceptionGroup)):
+        with pytest.raises((SystemExit, BaseExceptionGroup)):  # noqa: PT012  as above
             async with reopen(actors=[Poisoner, *ACTORS]) as runtime:
                 poison = await post(outside, runtime, Address("poisoner", "p"), Poison())
                 await trio.sleep_forever()
@@ -246,6 +253,6 @@ async def test_a_burial_under_way_does_not_delay_the_end(reopen: Open) -> None:
         assert trio.current_time() == 1
 
 
-async def open_after_a_second(gate) -> None:  # type: ignore[no-untyped-def]
+async def open_after_a_second(gate: GatedCommitter) -> None:
     await trio.sleep(1)
     gate.let_all_through()

@@ -6,8 +6,17 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import msgspec
 import pytest
 import trio
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.actors import ACTORS, Everything, Find, Place, Rows, Take
+from support.asking import Open, post
+from support.clocks import VirtualClock
+from support.committers import GatedCommitter
+from trio.testing import MockClock
+
 from greenroom.runtime import (
     Actor,
     ActorFailedError,
@@ -20,23 +29,15 @@ from greenroom.runtime import (
     handles,
     open_runtime,
 )
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from trio.testing import MockClock
-
-from support.actors import ACTORS, Everything, Find, Place, Rows, Take
-from support.asking import Open, post
-from support.clocks import VirtualClock
-from support.committers import GatedCommitter
 
 SHELF = Address("shelf", "s")
 
 
-class Scan(Message[list[tuple[bytes, int]]]):
+class Scan(Message[list[tuple[bytes, int]]], frozen=True):
     """Put and delete first, then scan, then say no or not."""
 
-    puts: dict[str, int] = {}
-    deletes: list[str] = []
+    puts: dict[str, int] = msgspec.field(default_factory=dict)
+    deletes: tuple[str, ...] = ()
     prefix: str = ""
     start: str | None = None
     reverse: bool = False
@@ -62,8 +63,8 @@ class Scanner(Actor):
         found = list(context.scan(int, prefix=prefix, start=start, reverse=message.reverse))
         for key, value in found:
             assert context.get(key, int) == value
-        for key in message.deletes:
-            assert context.get(bytes.fromhex(key), int) is None
+        for gone in message.deletes:
+            assert context.get(bytes.fromhex(gone), int) is None
         return found
 
 
@@ -71,7 +72,12 @@ KEYS = st.lists(st.sampled_from([b"\0", b"\1", b"a", b"b", b"\xfe", b"\xff"]), m
 HEX = KEYS.map(bytes.hex)
 EFFECTS = st.dictionaries(HEX, st.integers(0, 9), max_size=6)
 SCANS = st.builds(
-    Scan, puts=EFFECTS, deletes=st.lists(HEX, max_size=3), prefix=HEX, start=st.none() | HEX, reverse=st.booleans()
+    Scan,
+    puts=EFFECTS,
+    deletes=st.lists(HEX, max_size=3).map(tuple),
+    prefix=HEX,
+    start=st.none() | HEX,
+    reverse=st.booleans(),
 )
 
 
@@ -122,7 +128,7 @@ def test_a_scan_merges_what_is_stored_in_flight_and_staged_like_a_sorted_map(
             noise = Scan(puts={key.hex(): 99 for key in (b"", b"\0", b"a", b"\xff", b"\xff" * 200)})
             for neighbour in ("s", "sa", "s\x01", "r", "t", "sau"):
                 await runtime.ask(Address("scanner", neighbour), noise)
-            await runtime.ask(Address("scanner", "s"), Scan(deletes=list(noise.puts)))
+            await runtime.ask(Address("scanner", "s"), Scan(deletes=tuple(noise.puts)))
             for scan in stored:
                 assert await runtime.ask(Address("scanner", "s"), scan) == advance(scan)
             gate.open = False
@@ -155,7 +161,7 @@ async def test_actors_whose_addresses_are_alike_see_nothing_of_each_other(reopen
 
     async with reopen(actors=[keeper("a"), keeper("ab"), keeper("a\x01")]) as runtime:
         for number, address in enumerate(addresses):
-            await runtime.ask(address, Scan(puts={key: number for key in ("", "00", "75", "ff", "7500")}))
+            await runtime.ask(address, Scan(puts=dict.fromkeys(("", "00", "75", "ff", "7500"), number)))
         for number, address in enumerate(addresses):
             rows = await runtime.ask(address, Scan())
             assert rows == [(bytes.fromhex(key), number) for key in ("", "00", "75", "7500", "ff")]
@@ -189,7 +195,7 @@ async def test_a_key_over_the_limit_fails_its_handler_and_nothing_else(reopen: O
         assert len(await runtime.ask(SHELF, Everything())) == 1
 
 
-class DeleteOnly(Message[None]):
+class DeleteOnly(Message[None], frozen=True):
     key: bytes
 
 

@@ -14,6 +14,7 @@ from greenroom.runtime import (
     Address,
     DeadlineExceededError,
     OverloadedError,
+    Runtime,
     RuntimeOptions,
     UnknownKindError,
 )
@@ -23,11 +24,11 @@ OTHER = Address("counter", "other")
 LOG = Address("log", "log")
 
 
-async def pause(runtime, address=VISITS) -> None:  # type: ignore[no-untyped-def]
+async def pause(runtime: Runtime) -> None:
     """Make the actor wait before its next message, by failing it twice."""
     for _ in range(2):
         with pytest.raises(ActorFailedError):
-            await runtime.ask(address, FailAfter())
+            await runtime.ask(VISITS, FailAfter())
 
 
 @pytest.mark.promise("runtime.deadlines")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import trio
 from support.actors import ACTORS, INDEXES, Add, AddSlowly, Append, Entries, Place, Read
-from support.asking import Open, post
+from support.asking import Open, Pending, post
 from support.clocks import VirtualClock
 
 from greenroom.runtime import (
@@ -31,7 +31,7 @@ class Finishes:
     def __init__(self) -> None:
         self.order: list[str] = []
 
-    async def watch(self, name: str, pending) -> None:  # type: ignore[no-untyped-def]
+    async def watch(self, name: str, pending: Pending[int]) -> None:
         await pending.reply()
         self.order.append(name)
 
@@ -40,7 +40,7 @@ class Finishes:
 async def test_a_flooded_actor_lets_a_quiet_one_have_its_turn_after_a_quantum(reopen: Open) -> None:
     order: list[str] = []
 
-    class Note(Message[None]):
+    class Note(Message[None], frozen=True):
         what: str
 
     class Noter(Actor):
@@ -105,7 +105,7 @@ async def test_generators_of_many_actors_take_turns(reopen: Open) -> None:
     assert finishes.order == ["short", "long"]
 
 
-class Chew(Message[int]):
+class Chew(Message[int], frozen=True):
     looks: int
 
 
@@ -132,7 +132,7 @@ async def test_the_longest_slice_is_told(reopen: Open) -> None:
         assert runtime.statistics().dispatcher.longest_slice_ms == longest
 
 
-class CountSlowly(Query[int]):
+class CountSlowly(Query[int], frozen=True):
     index: str = "shelves"
 
     def run(self, reader: IndexReader) -> Slices[int]:
@@ -177,7 +177,7 @@ async def test_a_slice_ends_a_turn_and_order_is_kept(reopen: Open) -> None:
 
 @pytest.mark.promise("runtime.failure-contained")
 async def test_a_generator_that_will_not_be_stopped_harms_nobody(reopen: Open) -> None:
-    class Cling(Message[None]):
+    class Cling(Message[None], frozen=True):
         pass
 
     class Clinger(Actor):

@@ -184,7 +184,7 @@ async def test_many_answers_expire_in_batches(reopen: Open, clock: VirtualClock)
         assert runtime.statistics().store.rows == 1
 
 
-class Give(Message[list[Any]]):
+class Give(Message[list[Any]], frozen=True):
     what: str
 
 

@@ -67,7 +67,7 @@ async def test_idle_actors_leave(reopen: Open) -> None:
         assert await runtime.ask(counter(3), Read()) == 3
 
 
-class Grow(Message[int]):
+class Grow(Message[int], frozen=True):
     to: int
 
 
@@ -91,12 +91,23 @@ async def test_actors_leave_when_their_bytes_are_too_many(reopen: Open) -> None:
     async with reopen(actors=[Balloon], options=options) as runtime:
         for number in range(10):
             await runtime.ask(Address("balloon", str(number)), Grow(to=300))
-            assert runtime.statistics().actors.resident_bytes <= 1_200
-        assert runtime.statistics().actors.resident == 4
+            assert runtime.statistics().actors.resident_bytes <= 1_000
+        assert runtime.statistics().actors.resident == 3
         await runtime.ask(Address("balloon", "9"), Grow(to=5_000))
         await runtime.ask(Address("balloon", "new"), Grow(to=100))
         actors = runtime.statistics().actors
         assert (actors.resident, actors.resident_bytes) == (1, 100)
+
+
+async def test_actors_that_grow_while_they_are_in_memory_make_others_leave(reopen: Open) -> None:
+    async with reopen(actors=[Balloon], options=RuntimeOptions(resident_bytes=1_000)) as runtime:
+        for size in (1, 900):
+            for number in range(20):
+                await runtime.ask(Address("balloon", str(number)), Grow(to=size))
+        assert runtime.statistics().actors.resident_bytes <= 1_000
+        await runtime.ask(Address("balloon", "19"), Grow(to=5_000))
+        actors = runtime.statistics().actors
+        assert (actors.resident, actors.resident_bytes) == (1, 5_000), "who is at work stays"
 
 
 async def test_busy_actors_stay_though_memory_is_short(reopen: Open) -> None:

@@ -6,6 +6,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 import trio
+from support.actors import ACTORS, Add, Append, Entries, Forward, Log, Misdirect, Read, Relay
+from support.asking import Open, post
+from support.clocks import DAY
+from support.committers import GatedCommitter, crash_at, crashing
+from trio.testing import wait_all_tasks_blocked
+
 from greenroom.runtime import (
     Actor,
     Address,
@@ -16,12 +22,6 @@ from greenroom.runtime import (
     UnknownKindError,
     handles,
 )
-from trio.testing import wait_all_tasks_blocked
-
-from support.actors import ACTORS, Add, Append, Entries, Forward, Log, Misdirect, Read, Relay
-from support.asking import Open, post
-from support.clocks import DAY
-from support.committers import GatedCommitter, crash_at, crashing
 
 if TYPE_CHECKING:
     from support.clocks import VirtualClock
@@ -48,7 +48,7 @@ async def test_a_tell_is_handed_over_after_its_commit_and_not_before(reopen: Ope
 
 
 async def test_a_tell_of_a_failed_handler_is_never_sent(reopen: Open) -> None:
-    class Tell(Message[None]):
+    class Tell(Message[None], frozen=True):
         pass
 
     class Teller(Actor):
@@ -114,7 +114,7 @@ async def test_a_clock_that_stands_or_goes_back_between_two_processes_loses_no_t
 
 
 async def test_one_message_may_tell_many_and_itself(reopen: Open) -> None:
-    class Count(Message[int]):
+    class Count(Message[int], frozen=True):
         left: int
 
     class Countdown(Actor):
@@ -242,7 +242,7 @@ async def test_a_tell_that_fails_twice_is_handled_before_those_behind_it(reopen:
         assert await entries(runtime) == ["bad", "next"]
 
 
-class Double(Message[int]):
+class Double(Message[int], frozen=True):
     """Ask a counter first, and double its answer."""
 
     of: str

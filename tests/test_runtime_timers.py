@@ -12,7 +12,16 @@ from support.clocks import HOUR, SECOND, START
 from support.committers import crash_at, crashing
 from trio.testing import wait_all_tasks_blocked
 
-from greenroom.runtime import ActorFailedError, Address, Group, Index, Message, RuntimeOptions
+from greenroom.runtime import (
+    ActorFailedError,
+    Address,
+    Group,
+    Index,
+    Message,
+    PlainCodec,
+    RuntimeOptions,
+    StoreDamagedError,
+)
 
 if TYPE_CHECKING:
     from support.clocks import VirtualClock
@@ -205,7 +214,7 @@ async def test_timers_that_a_full_mailbox_cannot_take_come_soon_after(reopen: Op
         assert len(await runtime.ask(ALARM, Rings())) == 100
 
 
-class Nothing(Message[None]):
+class Nothing(Message[None], frozen=True):
     """A message that the alarm does not handle."""
 
 
@@ -243,3 +252,22 @@ async def test_rows_of_an_index_with_a_ttl_leave_when_they_are_too_old(
             str(minute) for minute in range(70, 120, 10)
         ]
         assert runtime.statistics().rows_expired == 7
+
+
+class DamagedRows(PlainCodec):
+    """Finds every row of the index ``shelves`` damaged."""
+
+    def open(self, key: bytes, record: bytes) -> bytes:
+        if key.startswith(b"shelves"):
+            raise StoreDamagedError("a flipped bit")
+        return super().open(key, record)
+
+
+async def test_a_damaged_row_that_is_too_old_leaves_like_any_other(reopen: Open, clock: VirtualClock) -> None:
+    indexes = [Index("shelves", ttl=HOUR)]
+    async with reopen(indexes=indexes) as runtime:
+        await runtime.ask(Address("shelf", "s"), Place(key=START.to_bytes(8), value="old"))
+    clock.jump(2 * HOUR)
+    async with reopen(indexes=indexes, codec=DamagedRows()) as runtime:
+        await trio.sleep(61)
+        assert runtime.statistics().rows_expired == 1

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
-from support.agents import begin, contents, refused, say
+from support.agents import begin, contents, json, refused, say
 
 from greenroom.actors import (
     CreateSession,
@@ -14,6 +14,7 @@ from greenroom.actors import (
     GetSession,
     ListSessions,
     SearchBySender,
+    SearchContext,
     UpdateSession,
 )
 
@@ -123,6 +124,22 @@ async def test_pages_of_long_messages_end_early_and_go_on(enter: Enter) -> None:
         assert ([message.content[0] for message in read.messages], read.has_more) == (list("678"), True)
         sent = await alice.ask(SearchBySender(session_id="s", sender="alice", limit=100))
         assert (len(sent.messages), sent.truncated) == (3, True)
+
+
+@pytest.mark.promise("sessions.order")
+async def test_a_page_fits_a_frame_whatever_is_to_be_escaped(enter: Enter) -> None:
+    async with enter() as at:
+        alice = await begin(at)
+        await say(alice, "s", *["\x01" * 10_000] * 100, metadata=json('{"quoted": "%s"}' % ('\\"' * 5_000)))
+        requests: list[Any] = [
+            GetMessages(session_id="s", limit=1000),
+            SearchBySender(session_id="s", sender="alice", limit=100),
+            SearchContext(session_id="s", query="alice", limit=100),
+        ]
+        for request in requests:
+            plain = msgspec.json.encode(await alice.ask(request))
+            as_text = msgspec.json.encode(plain.decode())
+            assert 4_000_000 < len(plain) + len(as_text) < 8_000_000
 
 
 async def listed(agent: Agent, **arguments: Any) -> list[str]:

@@ -132,6 +132,17 @@ async def test_a_jumping_clock_mixes_nothing_up(enter: Enter) -> None:
             assert [message.content for message in ranged.messages] == within
 
 
+async def test_a_clock_that_jumped_back_leaves_one_place_in_the_listing(enter: Enter) -> None:
+    async with enter() as at:
+        alice = await begin(at)
+        at.clock.jump(-HOUR)
+        await alice.ask(UpdateSession(session_id="s", status="paused"))
+        listed = (await alice.ask(ListSessions())).sessions[0].last_activity
+    async with enter() as at:
+        alice = at.agent("alice", "planner")
+        assert (await alice.ask(GetSession(session_id="s"))).statistics.last_activity == listed
+
+
 @pytest.mark.promise("sessions.statuses")
 async def test_statuses_change_along_the_table_and_no_other_way(enter: Enter) -> None:
     paths: dict[SessionStatus, list[SessionStatus]] = {

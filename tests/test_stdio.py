@@ -56,7 +56,6 @@ def serve(home: Path) -> list[str]:
 
 
 @pytest.mark.promise("mcp.wire")
-@pytest.mark.promise("mcp.wire")
 def test_stray_prints_stay_off_the_wire(tmp_path: Path) -> None:
     done = run([sys.executable, "-c", STRAY_PRINTS], tmp_path, b"asked\n")
     assert done.stdout.splitlines() == [b"wire: asked", b"printed after b''"]
@@ -106,7 +105,6 @@ def test_the_null_device_is_an_input_that_has_ended(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (0, b""), done.stderr
 
 
-@pytest.mark.promise("mcp.wire")
 @pytest.mark.promise("mcp.wire")
 def test_one_socket_serves_both_ways_and_is_left_blocking(tmp_path: Path) -> None:
     ours, theirs = socket.socketpair()
@@ -166,7 +164,6 @@ async def test_a_client_that_vanishes_leaves_no_traceback(tmp_path: Path) -> Non
 
 
 @pytest.mark.promise("mcp.hostile-frames")
-@pytest.mark.promise("mcp.hostile-frames")
 async def test_a_client_that_vanishes_within_a_frame_leaves_a_sound_store(tmp_path: Path) -> None:
     async with server_process(tmp_path) as server:
         await server.client.initialize()
@@ -204,7 +201,6 @@ async def test_a_signal_ends_it_after_the_answers(tmp_path: Path, number: signal
     assert {answer["result"]["structuredContent"]["message_id"] for answer in successes} <= written
 
 
-@pytest.mark.promise("mcp.pipelining", "runtime.in-order")
 @pytest.mark.promise("mcp.pipelining", "runtime.in-order")
 async def test_a_thousand_pipelined_messages_keep_their_order(tmp_path: Path) -> None:
     async with server_process(tmp_path) as server, trio.open_nursery() as nursery:

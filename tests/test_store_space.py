@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -137,13 +138,41 @@ def test_a_store_on_a_disk_without_one_free_byte_can_be_started_and_deleted_from
 def test_what_is_to_stay_free_of_the_disk_is_for_deletes_and_the_reserve(tmp_path: Path) -> None:
     with closing(Store(tmp_path / "data")) as store:
         store.commit([put(b"old", b"x")])
-    with closing(Store(tmp_path / "data", min_free=1 << 62)) as store:
+    free = shutil.disk_usage(tmp_path).free
+    with closing(Store(tmp_path / "data", min_free=free * 3 // 2)) as store:
         works = [put(b"new", b"x"), delete(b"old"), put(b"audit", b"x", owner="other", reserve=True)]
         works[1].owner = "deleter"
         store.commit(works)
         assert isinstance(works[0].error, StorageFullError)
         assert "--min-free" in str(works[0].error)
         assert [key for key, _ in store.scan(ACTORS, b"")] == [b"audit"]
+    with closing(Store(tmp_path / "data", min_free=free * 3)) as store:
+        works = [put(b"audit2", b"x", owner="other", reserve=True), delete(b"audit")]
+        works[1].owner = "deleter"
+        store.commit(works)
+        assert isinstance(works[0].error, StorageFullError)
+        assert list(store.scan(ACTORS, b"")) == []
+
+
+@pytest.mark.promise("store.space-reserve")
+def test_puts_never_use_up_the_room_for_deletes(tmp_path: Path) -> None:
+    with closing(Store(tmp_path / "data", max_size=4 << 20, sync=False)) as store:
+        kept = 0
+        while True:
+            work = put(b"%08d" % kept, bytes(500))
+            store.commit([work])
+            if work.error is not None:
+                break
+            kept += 1
+        audits = [put(b"audit %08d" % n, bytes(200), owner=n, reserve=True) for n in range(5_000)]
+        for audit in audits:
+            store.commit([audit])
+        assert audits[0].error is None
+        assert isinstance(audits[-1].error, StorageFullError)
+        for n in range(kept):
+            gone = delete(b"%08d" % n)
+            store.commit([gone])
+            assert gone.error is None
 
 
 FILE_SIZE_LIMIT = """
@@ -183,12 +212,23 @@ def test_a_write_that_the_system_cuts_short_is_want_of_room(tmp_path: Path) -> N
 
 def test_the_space_rule() -> None:
     space = Space(map_bytes=1000 * PAGE, used_bytes=900 * PAGE, disk_free=10, min_free=10)
-    assert space.refusal(50 * PAGE) is None
-    assert isinstance(space.refusal(50 * PAGE + 1), StorageFullError)
-    assert Space(map_bytes=1000 * PAGE, used_bytes=999 * PAGE, disk_free=0, min_free=10).refusal(0) is None
-    assert isinstance(Space(1000 * PAGE, used_bytes=0, disk_free=9, min_free=10).refusal(1), StorageFullError)
+    assert space.refusal(50 * PAGE, from_reserve=False) is None
+    assert isinstance(space.refusal(50 * PAGE + 1, from_reserve=False), StorageFullError)
+    assert space.refusal(75 * PAGE, from_reserve=True) is None
+    assert isinstance(space.refusal(75 * PAGE + 1, from_reserve=True), StorageFullError)
+    assert (
+        Space(map_bytes=1000 * PAGE, used_bytes=999 * PAGE, disk_free=0, min_free=10).refusal(
+            0, from_reserve=False
+        )
+        is None
+    )
     assert isinstance(
-        Space(64 * PAGE, used_bytes=32 * PAGE, disk_free=9, min_free=0).refusal(1), StorageFullError
+        Space(1000 * PAGE, used_bytes=0, disk_free=9, min_free=10).refusal(1, from_reserve=False),
+        StorageFullError,
+    )
+    assert isinstance(
+        Space(64 * PAGE, used_bytes=32 * PAGE, disk_free=9, min_free=0).refusal(1, from_reserve=False),
+        StorageFullError,
     )
     assert delete(b"key").growth() == 0
     assert put(b"key", b"x" * 100).growth() >= 200

@@ -46,7 +46,6 @@ async def listed(client: Client) -> list[dict[str, Any]]:
 
 
 @pytest.mark.promise("mcp.tools")
-@pytest.mark.promise("mcp.tools")
 async def test_the_listing_costs_no_more_than_promised(tmp_path: Path) -> None:
     async with greenroom(tmp_path) as client:
         tools = await listed(client)
@@ -56,7 +55,6 @@ async def test_the_listing_costs_no_more_than_promised(tmp_path: Path) -> None:
     assert tokens(tools) <= INPUT_BUDGET
 
 
-@pytest.mark.promise("mcp.tools")
 @pytest.mark.promise("mcp.tools")
 async def test_every_tool_has_what_a_model_chooses_by(tmp_path: Path) -> None:
     async with greenroom(tmp_path) as client:

@@ -21,35 +21,35 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-class Add(Message[int]):
+class Add(Message[int], frozen=True):
     by: int = 1
 
 
-class Read(Message[int]):
+class Read(Message[int], frozen=True):
     pass
 
 
-class FailAfter(Message[int]):
+class FailAfter(Message[int], frozen=True):
     """Add, stage, and raise: nothing of it may stay."""
 
     by: int = 1
     sentence: str = "told to fail"
 
 
-class RefuseAdd(Message[int]):
+class RefuseAdd(Message[int], frozen=True):
     """Say no, with or without having begun to change."""
 
     by: int = 0
 
 
-class AddSlowly(Message[int]):
+class AddSlowly(Message[int], frozen=True):
     """Add one in each step of a generator, staging each."""
 
     steps: int
     yields: bool = True
 
 
-class Whoami(Message[str]):
+class Whoami(Message[str], frozen=True):
     pass
 
 
@@ -98,15 +98,15 @@ class Counter(Actor):
         return str(context.principal)
 
 
-class Append(Message[int]):
+class Append(Message[int], frozen=True):
     entry: str
 
 
-class Entries(Message[list[str]]):
+class Entries(Message[list[str]], frozen=True):
     pass
 
 
-class AppendOrFail(Message[int]):
+class AppendOrFail(Message[int], frozen=True):
     """Append; raise as often as `Log.trouble` says first."""
 
     entry: str
@@ -142,7 +142,7 @@ class Log(Actor):
         return [entry for _, entry in context.scan(str)]
 
 
-class Forward(Message[int]):
+class Forward(Message[int], frozen=True):
     """Tell logs something, and write down how much was told."""
 
     entries: list[str]
@@ -150,7 +150,7 @@ class Forward(Message[int]):
     risky: bool = False
 
 
-class Misdirect(Message[int]):
+class Misdirect(Message[int], frozen=True):
     """Tell an address something, whatever the address."""
 
     kind: str
@@ -184,7 +184,7 @@ class Relay(Actor):
         return context.get(b"told", int) or 0
 
 
-class SetAlarm(Message[None]):
+class SetAlarm(Message[None], frozen=True):
     name: str
     due: int
     note: str = ""
@@ -192,17 +192,17 @@ class SetAlarm(Message[None]):
     """How often the alarm sets itself again, for one second later."""
 
 
-class CancelAlarm(Message[None]):
+class CancelAlarm(Message[None], frozen=True):
     name: str
 
 
-class Ring(Message[None]):
+class Ring(Message[None], frozen=True):
     name: str
     note: str
     again: int
 
 
-class Rings(Message[list[tuple[str, int]]]):
+class Rings(Message[list[tuple[str, int]]], frozen=True):
     """Ask for what rang, each with the wall clock's time."""
 
 
@@ -237,22 +237,22 @@ class Alarm(Actor):
         return [ring for _, ring in context.scan(tuple[str, int])]
 
 
-class Place(Message[None]):
+class Place(Message[None], frozen=True):
     """Put a record and a shared row of the same key."""
 
     key: bytes
     value: str
 
 
-class Take(Message[None]):
+class Take(Message[None], frozen=True):
     key: bytes
 
 
-class Find(Message[str | None]):
+class Find(Message[str | None], frozen=True):
     key: bytes
 
 
-class Everything(Message[list[tuple[bytes, str]]]):
+class Everything(Message[list[tuple[bytes, str]]], frozen=True):
     pass
 
 
@@ -280,7 +280,7 @@ class Shelf(Actor):
         return list(context.scan(str))
 
 
-class Rows(Query[list[tuple[bytes, str, str]]]):
+class Rows(Query[list[tuple[bytes, str, str]]], frozen=True):
     """All rows of an index: sort key, actor's key, value."""
 
     index: str = "shelves"

@@ -15,7 +15,7 @@ R = TypeVar("R")
 
 
 class Open(Protocol):
-    """`open_runtime` on the test's folder, with the shared actors, an inline committer and a virtual clock."""
+    """`open_runtime` on the test's folder, with shared actors, an inline committer and a virtual clock."""
 
     def __call__(self, **options: Any) -> AbstractAsyncContextManager[Runtime]: ...
 

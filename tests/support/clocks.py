@@ -1,4 +1,4 @@
-"""A clock of our own: wall time that follows trio's (virtual) time and jumps when told, and a counting `perf`."""
+"""A clock of our own: wall time that follows trio's (virtual) time and jumps when told."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ def crashing() -> Iterator[None]:
 
 
 def crash_at(commit: int, *, after: bool) -> InlineCommitter:
-    """Return a committer that crashes at the given commit (1 is the first), before or after it reached the disk."""
+    """Return a committer that crashes at this commit (1 is the first), before or after it is on disk."""
     commits = 0
 
     def commit_or_crash(store: Store, works: Sequence[Work]) -> None:

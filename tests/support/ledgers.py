@@ -1,4 +1,4 @@
-"""An actor that leaves every kind of effect for one request, so that a model can tell whether all are there."""
+"""An actor that leaves every kind of effect, so that a model can tell whether all of them are there."""
 
 from __future__ import annotations
 
@@ -17,42 +17,42 @@ class Deed(NamedTuple):
     """
 
     number: int
-    tells: list[str]
+    tells: tuple[str, ...]
     rings: bool
 
 
-class Perform(Message[int]):
+class Perform(Message[int], frozen=True):
     """Write a deed down: a record, a count, a shared row, tells and a timer; answer with its number."""
 
     name: str
-    tells: list[str] = []
+    tells: tuple[str, ...] = ()
     rings_in: int | None = None
     """Microseconds."""
     refuse: bool = False
 
 
-class Hear(Message[None]):
+class Hear(Message[None], frozen=True):
     """What a ledger tells another one."""
 
     sender: str
     number: int
 
 
-class Wake(Message[None]):
+class Wake(Message[None], frozen=True):
     name: str
-
-
-class Report(Message["Book"]):
-    pass
 
 
 class Book(NamedTuple):
     """All that a ledger holds."""
 
-    count: int
+    total: int
     deeds: dict[str, Deed]
     heard: list[tuple[str, int]]
     woken: list[str]
+
+
+class Report(Message[Book], frozen=True):
+    pass
 
 
 class Ledger(Actor):
@@ -101,7 +101,7 @@ class Ledger(Actor):
         context.put(prefix + number.to_bytes(4), entry)
 
 
-class DeedRows(Query[list[tuple[str, str, int]]]):
+class DeedRows(Query[list[tuple[str, str, int]]], frozen=True):
     """All rows of the index of deeds: ledger, deed, number."""
 
     def run(self, reader: IndexReader) -> list[tuple[str, str, int]]:

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 
+CANONICAL_BYTES = 16_384
+"""Up to this size the arguments of a repeat may be written in another way."""
+
 _TO_SESSION: dict[str, type[Message[Any]]] = {
     "create_session": sessions.CreateSession,
     "get_session": sessions.GetSession,
@@ -78,6 +81,9 @@ class Agent:
     def __init__(self, runtime: Runtime, principal: Principal) -> None:
         self._runtime = runtime
         self.principal = principal
+        # All of the identity: who may see less than before must not get an answer from then.
+        identity = msgspec.json.encode(principal, order="deterministic")
+        self._scope = blake2b(identity, digest_size=16).hexdigest()
 
     async def ask(
         self,
@@ -144,7 +150,7 @@ class Agent:
         if key is None:
             return None
         arguments = msgspec.structs.replace(request, idempotency_key=None)
-        return Idempotency(f"{self.principal.agent_id} {tool}", key, _fingerprint(arguments))
+        return Idempotency(f"{self._scope} {tool}", key, _fingerprint(arguments))
 
 
 def _named(request: Any) -> Any:
@@ -156,10 +162,15 @@ def _named(request: Any) -> Any:
 
 
 def _fingerprint(arguments: msgspec.Struct) -> bytes:
-    """Return a digest of the arguments that blanks and the order of keys do not change."""
-    parsed = json.loads(msgspec.json.encode(arguments), parse_int=_number, parse_float=_number)
-    canonical = json.dumps(parsed, sort_keys=True, separators=(",", ":"))
-    return blake2b(canonical.encode(), digest_size=16).digest()
+    """Return a digest of the arguments.
+
+    Blanks and the order of keys do not change it, but do in large arguments, which would hold the loop.
+    """
+    text = msgspec.json.encode(arguments)
+    if len(text) <= CANONICAL_BYTES:
+        parsed = json.loads(text, parse_int=_number, parse_float=_number)
+        text = json.dumps(parsed, sort_keys=True, separators=(",", ":")).encode()
+    return blake2b(text, digest_size=16).digest()
 
 
 def _number(digits: str) -> dict[str, str]:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 Q = TypeVar("Q", bound=msgspec.Struct)
 
+_split = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _PATH = re.compile(r" - at `\$\.(\w+)[^`]*`$")
 _NAMED = re.compile(r"^Object (contains unknown|missing required) field `(.*)`$", re.DOTALL)
 
@@ -32,6 +33,8 @@ def parse_request(request_type: type[Q], raw: bytes) -> Q:
         Refusal: ``VALIDATION_ERROR`` names the field, the limit and the value's size;
             ``SERIALIZATION_ERROR`` says which value cannot be kept unharmed.
     """
+    if len(raw) > MAX_VALUE_BYTES:
+        _refuse_large_values(raw)
     arguments = check_json(raw)
     decoder, raw_fields = _plan(request_type)
     try:
@@ -57,6 +60,18 @@ def check_request(request: Q) -> Q:
     except (TypeError, ValueError) as error:
         raise not_serializable(f"this is no value for JSON: {error}") from None
     return parse_request(type(request), raw)
+
+
+def _refuse_large_values(raw: bytes) -> None:
+    """Refuse arrays and objects that no field takes, before millions of Python objects are made of them."""
+    try:
+        members = _split(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return  # it is refused for that
+    for name, value in members.items():
+        size = len(memoryview(value))
+        if size > MAX_VALUE_BYTES and memoryview(value)[0] in b"[{":
+            raise too_large(name[:100], size)
 
 
 def _checked_value(request: Q, name: str, *, is_object: bool) -> Q:

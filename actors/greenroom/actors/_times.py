@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+_FIRST = (dt.datetime.min.replace(tzinfo=dt.UTC) - _EPOCH) // dt.timedelta(microseconds=1)
 _LAST = (dt.datetime.max.replace(tzinfo=dt.UTC) - _EPOCH) // dt.timedelta(microseconds=1)
 
 SECOND = 1_000_000
@@ -13,8 +14,8 @@ DAY = 24 * HOUR
 
 
 def to_datetime(microseconds: int) -> dt.datetime:
-    """Return the aware UTC time; a clock beyond the year 9999 reads as its end."""
-    return _EPOCH + dt.timedelta(microseconds=min(microseconds, _LAST))
+    """Return the aware UTC time; one outside the years 1 to 9999 reads as their end that is nearer."""
+    return _EPOCH + dt.timedelta(microseconds=max(_FIRST, min(microseconds, _LAST)))
 
 
 def to_microseconds(time: dt.datetime) -> int:

@@ -23,7 +23,7 @@ Slices = Generator[None, None, R]
 class Message(msgspec.Struct, Generic[R_co], frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A request to one actor whose reply is an ``R``: subclass ``Message[int]`` and declare the fields.
 
-    It must survive msgpack, because tells, timers and idempotent answers are stored.
+    It must survive JSON, because tells, timers and idempotent answers are stored as that.
     """
 
     def question(self) -> tuple[Address, Message[Any]] | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import secrets
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
@@ -82,7 +82,7 @@ class RestoreInfo:
     tables: tuple[TableReport, ...]
 
 
-def backup(source: Store | Path, destination: Path) -> BackupInfo:
+def backup(source: Store | Path, destination: Path, *, poll: Callable[[], None] = lambda: None) -> BackupInfo:
     """Write the store as of now into a new file that `restore` takes; mode 0600.
 
     Commits go on meanwhile. The copy is compact (nothing deleted is in it) and checked, records
@@ -91,6 +91,7 @@ def backup(source: Store | Path, destination: Path) -> BackupInfo:
     Args:
         source: The open store of this process, or the folder of one that nobody owns.
         destination: A file that does not exist, in a folder that does.
+        poll: Called several times a second; what it raises ends the work and leaves from here.
 
     Raises:
         StoreError: the destination exists or cannot be written; there is no store in the folder.
@@ -104,14 +105,14 @@ def backup(source: Store | Path, destination: Path) -> BackupInfo:
     part = destination.with_name(f".{destination.name}.{secrets.token_hex(4)}")
     with _written(f"the backup {destination} cannot be written"), _temporary(part):
         with _sound_source(source, part.with_name(part.name + ".raw")) as (raw, name):
-            inspect_file(raw, name=name, compact=part)
-        tables = inspect_file(part, name=f"the backup of {name}", records=True)
+            inspect_file(raw, name=name, compact=part, poll=poll)
+        tables = inspect_file(part, name=f"the backup of {name}", records=True, poll=poll)
         sync_file(part)
         _publish(part, destination)
         return BackupInfo(path=destination, file_bytes=destination.stat().st_size, tables=tables)
 
 
-def verify(source: Store | Path) -> VerifyReport:
+def verify(source: Store | Path, *, poll: Callable[[], None] = lambda: None) -> VerifyReport:
     """Check the structure and every record of a store.
 
     An open store is copied first, since a file that is being written looks damaged; the folder
@@ -119,6 +120,7 @@ def verify(source: Store | Path) -> VerifyReport:
 
     Args:
         source: The open store of this process, or the folder of one that nobody owns.
+        poll: Called several times a second; what it raises ends the work and leaves from here.
 
     Raises:
         StoreDamagedError: naming what is wrong and the remedy.
@@ -139,7 +141,7 @@ def verify(source: Store | Path) -> VerifyReport:
         _written(f"{folder} cannot be checked"),
         _sound_source(source, folder / _VERIFYING) as (path, name),
     ):
-        tables = inspect_file(path, name=name, records=True)
+        tables = inspect_file(path, name=name, records=True, poll=poll)
         return VerifyReport(folder=folder, file_bytes=path.stat().st_size, tables=tables)
 
 

@@ -10,6 +10,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from signal import Signals
@@ -33,6 +34,8 @@ sys.path.append(sys.argv[2])
 from greenroom.runtime._inspect import main
 main(*sys.argv[3:])
 """
+
+_POLL_SECONDS: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +69,12 @@ def check_structure(folder: Path) -> None:
 
 
 def inspect_file(
-    path: Path, *, name: str = "", records: bool = False, compact: Path | None = None
+    path: Path,
+    *,
+    name: str = "",
+    records: bool = False,
+    compact: Path | None = None,
+    poll: Callable[[], None] = lambda: None,
 ) -> tuple[TableReport, ...]:
     """Have a child read the file to the end, and return what is in it (nothing unless records are read).
 
@@ -75,6 +83,7 @@ def inspect_file(
         name: What the sentences call it, if not by its path.
         records: Whether every record is read and its checksum checked, too.
         compact: An existing file into which the child writes a compact copy.
+        poll: Called several times a second; what it raises ends the child and leaves from here.
 
     Raises:
         StoreDamagedError: it is no LMDB file, its structure or a record is wrong, or it killed the child.
@@ -86,15 +95,30 @@ def inspect_file(
     library = Path(lmdb.__file__).parent.parent
     arguments = [os.fspath(path), "records" if records else "", os.fspath(compact or "")]
     try:
-        child = subprocess.run(  # noqa: S603 - this very interpreter and a program of ours
+        child = subprocess.Popen(  # noqa: S603 - this very interpreter and a program of ours
             [sys.executable, "-I", "-S", "-c", _CHILD, here, library, *arguments],
             stdin=subprocess.DEVNULL,
-            capture_output=True,
-            check=False,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
         )
     except OSError as error:
         raise StoreError(f"no process could be started to check {path}: {error.strerror}") from error
-    return _judged(child, name or os.fspath(path))
+    with child:
+        return _judged(_ended(child, poll), name or os.fspath(path))
+
+
+def _ended(child: subprocess.Popen[bytes], poll: Callable[[], None]) -> subprocess.CompletedProcess[bytes]:
+    try:
+        while True:
+            try:
+                output, errors = child.communicate(timeout=_POLL_SECONDS)
+            except subprocess.TimeoutExpired:
+                poll()
+            else:
+                return subprocess.CompletedProcess(child.args, child.returncode, output, errors)
+    except BaseException:
+        child.kill()
+        raise
 
 
 def _judged(child: subprocess.CompletedProcess[bytes], name: str) -> tuple[TableReport, ...]:

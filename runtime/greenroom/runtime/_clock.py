@@ -23,7 +23,7 @@ class SystemClock:
 
     def now(self) -> int:
         """Return the system's wall clock in microseconds since 1970 UTC."""
-        return time.time_ns() // 1_000
+        return max(0, time.time_ns() // 1_000)  # keys hold times as bytes, which have no sign
 
     def perf(self) -> float:
         """Return `time.perf_counter`."""

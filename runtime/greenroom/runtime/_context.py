@@ -190,9 +190,15 @@ class Context:
         """
         self.effects.publications[topic, label] = None
 
-    def use_reserve(self) -> None:
-        """Let this message's effects use the space kept back for deletes, expiry and audit."""
+    def use_reserve(self, *, dispensable: bool = False) -> None:
+        """Let this message's effects use the space kept back for deletes, expiry and audit.
+
+        Args:
+            dispensable: Whether the reply leaves even when there is no room at all for the effects,
+                which are then dropped and counted. For rows of shared indexes only.
+        """
         self.effects.reserve = True
+        self.effects.dispensable = dispensable
 
     def _own_key(self, key: bytes) -> bytes:
         return self._prefix + _rows.OWN + _rows.check_key("a record's key", key)
@@ -218,7 +224,7 @@ class Context:
 class Staged:
     """The effects of one message, until the kernel commits or forgets them."""
 
-    __slots__ = ("next_due", "ops", "own", "publications", "reserve", "tells")
+    __slots__ = ("dispensable", "next_due", "ops", "own", "publications", "reserve", "tells")
 
     def __init__(self) -> None:
         self.own: dict[bytes, bytes | None] = {}
@@ -227,6 +233,7 @@ class Staged:
         self.publications: dict[tuple[str, Hashable], None] = {}
         self.next_due: int | None = None
         self.reserve = False
+        self.dispensable = False
 
     def __bool__(self) -> bool:
         return bool(self.own or self.ops or self.publications)

@@ -8,7 +8,7 @@ The rows are the truth; this module only remembers which of them it has handed o
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -40,7 +40,8 @@ LOOK_AGAIN_SECONDS = 30.0
 """The longest sleep between two looks at the timers, because the wall clock may jump."""
 
 BACKLOG_SECONDS = 0.25
-BATCH = 256
+WINDOW = 1_000
+"""How many stored messages are handed over and not yet over, at most; the others wait in the store."""
 
 
 class Deliveries:
@@ -58,17 +59,21 @@ class Deliveries:
         self._clock = clock
         self._handed_over: set[bytes] = set()
         self._behind: set[Address] = set()  # addresses with a tell that its mailbox did not take
+        self._tells_wait = True  # whether the store may hold tells that nobody has handed over
+        self._new_tells = False  # whether one was added to them since the last look
+        self._timers_wait = True  # whether it may hold due timers that nobody has handed over
         self._look = trio.Event()
         self._next_due: int | None = 0
         self.fired = 0
         self.dead_letters = 0
 
     def hand_over(self, row: bytes, address: Address, message: Message[Any]) -> None:
-        """Deliver a tell that was just committed, unless earlier ones to that actor still wait."""
-        if address in self._behind:
-            return
-        self._deliver(address, Envelope(message, row=row), row)
-        if self._behind:
+        """Deliver a tell that was just committed, unless earlier ones still wait in the store."""
+        if self._tells_wait or self._is_full():
+            self._tells_wait = self._new_tells = True
+            self._look.set()
+        elif not self._deliver(address, Envelope(message, row=row), row) and address in self._behind:
+            self._tells_wait = True
             self._look.set()
 
     def expect(self, due: int) -> None:
@@ -79,32 +84,43 @@ class Deliveries:
 
     def redeliver(self) -> None:
         """Look at every stored message again: an actor that refused its own may take them now."""
-        self._next_due = 0
-        self._recover()
-        self._pipeline.flush()
+        self._tells_wait = self._timers_wait = True
         self._look.set()
 
     def finished(self, row: bytes) -> None:
         """Forget a message that is over."""
         self._handed_over.discard(row)
+        if (self._tells_wait or self._timers_wait) and len(self._handed_over) == WINDOW // 2:
+            self._look.set()
 
     def bury(self, envelope: Envelope, error: Exception, reason: str) -> None:
         """Move a stored message that cannot be handled to the dead letters; then it is over."""
         assert envelope.row is not None
         assert envelope.cell is not None
-        parcel = _parcel(envelope.cell.address, envelope.message, reason, envelope.timer or "")
-        self._bury(envelope.row, parcel).settlements.append((envelope, outcome.Error(error)))
+        cell, timer = envelope.cell, envelope.timer or ""
+        parcel = _parcel(cell.address, envelope.message, reason, timer)
+        pending = cell.overlay.get(_rows.timer_name_key(cell.address, timer))
+        work = self._bury(
+            envelope.row, parcel, is_set_anew=pending is not None and pending[1] != envelope.row
+        )
+        work.settlements.append((envelope, outcome.Error(error)))
 
     def recover(self) -> None:
-        """Hand over what an earlier process left; called before any actor tells anything new."""
-        self._recover()
+        """Hand over the tells that an earlier process left, a window of them; called before anything else."""
+        for _ in self._hand_over_tells():
+            pass
 
     async def run(self) -> None:
-        """Hand over timers as they become due, and what mailboxes did not take, for ever."""
+        """Hand over what is stored: tells in their order, timers when they are due. For ever."""
+        dispatcher = self._kernel.dispatcher
         while True:
-            if self._behind:
-                self._recover()
-            self._fire()
+            started = dispatcher.start_slice()
+            for hand_over in (self._hand_over_tells, self._fire):
+                for _ in hand_over():
+                    dispatcher.end_slice(started)
+                    await trio.lowlevel.checkpoint()
+                    started = dispatcher.start_slice()
+            dispatcher.end_slice(started)
             self._pipeline.flush()
             with trio.move_on_after(self._patience()):
                 await self._look.wait()
@@ -113,40 +129,55 @@ class Deliveries:
     def _patience(self) -> float:
         if self._behind:
             return BACKLOG_SECONDS
-        if self._next_due is None:
+        if self._next_due is None or self._is_full():
             return LOOK_AGAIN_SECONDS
         return min(max(0.0, (self._next_due - self._clock.now()) / 1e6), LOOK_AGAIN_SECONDS)
 
-    def _recover(self) -> None:
-        """Deliver the tells in the store that nobody has handed over, each actor's in order."""
+    def _is_full(self) -> bool:
+        return len(self._handed_over) >= WINDOW
+
+    def _hand_over_tells(self) -> Iterator[None]:
+        """Deliver the tells in the store that nobody has handed over; yield when the slice is over."""
+        if not self._tells_wait:
+            return
+        self._new_tells = False
         self._behind.clear()
         for row, payload in self._store.scan(INDEXES, _rows.OUTBOX):
-            if row in self._handed_over:
-                continue
+            if self._is_full():
+                return
+            if row in self._handed_over or self._store.get(INDEXES, row) is None:
+                continue  # the scan shows the store as it was when it began
             parcel = _rows.decode(payload, _rows.Parcel)
             address = Address(parcel.kind, parcel.key)
+            if address in self._behind:
+                continue
             message = self._unpack(row, parcel)
-            if message is not None and address not in self._behind:
+            if message is not None:
                 self._deliver(address, Envelope(message, row=row), row)
+            if self._kernel.dispatcher.slice_over():
+                yield
+        self._tells_wait = self._new_tells or bool(self._behind)
 
-    def _fire(self) -> None:
-        """Deliver the timers that are due, and note when the next one is."""
+    def _fire(self) -> Iterator[None]:
+        """Deliver the timers that are due, and note when the next one is; yield when the slice is over."""
         now = self._clock.now()
         self._next_due = None
-        delivered = 0
+        self._timers_wait = False
         for row, payload in self._store.scan(INDEXES, _rows.TIMERS):
             due = _rows.timer_due(row)
-            if due > now or delivered >= BATCH:
-                self._next_due = due
-                break
-            if row in self._handed_over:
+            if due > now or self._is_full():
+                self._timers_wait = due <= now
+                self._next_due = min(due, self._next_due or due)
+                return
+            if row in self._handed_over or self._store.get(INDEXES, row) is None:
                 continue
             parcel = _rows.decode(payload, _rows.Parcel)
             message = self._unpack(row, parcel)
             if message is not None:
                 envelope = Envelope(message, row=row, timer=parcel.name)
-                delivered += self._deliver(Address(parcel.kind, parcel.key), envelope, row)
-        self.fired += delivered
+                self.fired += self._deliver(Address(parcel.kind, parcel.key), envelope, row)
+            if self._kernel.dispatcher.slice_over():
+                yield
 
     def _deliver(self, address: Address, envelope: Envelope, row: bytes) -> bool:
         """Return whether the message is in its mailbox; if it is not, its row stays, or is a dead letter."""
@@ -177,17 +208,26 @@ class Deliveries:
         self._bury(row, msgspec.structs.replace(parcel, reason=reason))
         return None
 
-    def _bury(self, row: bytes, parcel: _rows.Parcel) -> Effects:
-        """Stage the move to the dead letters. Until that is committed nobody may hand the row over again."""
+    def _bury(self, row: bytes, parcel: _rows.Parcel, *, is_set_anew: bool = False) -> Effects:
+        """Stage the move to the dead letters. Until that is committed nobody may hand the row over again.
+
+        Args:
+            row: The stored message's row.
+            parcel: The message, with the reason.
+            is_set_anew: Whether a setting of the same timer is on its way to disk.
+        """
         self._handed_over.add(row)
         self.dead_letters += 1
         logger.error("dead letter: %s to %s/%s: %s", parcel.message, parcel.kind, parcel.key, parcel.reason)
         number = self._pipeline.next_number()
         key = _rows.DEAD + _rows.sortable(self._clock.now().to_bytes(8)) + number.to_bytes(8)
         ops: list[Op] = [(INDEXES, row, None), (INDEXES, key, _rows.encode(parcel))]
-        if row.startswith(_rows.TIMERS):
-            ops.append((ACTORS, _rows.timer_name_key(Address(parcel.kind, parcel.key), parcel.name), None))
+        if row.startswith(_rows.TIMERS) and not is_set_anew:
+            name_key = _rows.timer_name_key(Address(parcel.kind, parcel.key), parcel.name)
+            if self._store.get(ACTORS, name_key) == row:
+                ops.append((ACTORS, name_key, None))
         work = Effects(number, None, ops, reserve=True)
+        work.buried = row
         self._pipeline.add(work)
         return work
 

@@ -53,7 +53,8 @@ class Janitor:
         while True:
             for prefix, ttl in self._times.items():
                 while self._sweep(prefix, self._clock.now() - ttl) == BATCH:
-                    await self._pipeline.landed()
+                    await self._pipeline.landed()  # the group in flight may have left without this batch,
+                    await self._pipeline.landed()  # but then the next one has it
             await trio.sleep(min(ROUND_SECONDS, self._residents.passivate_idle()))
 
     def _sweep(self, prefix: bytes, oldest: int) -> int:
@@ -61,7 +62,7 @@ class Janitor:
         if oldest <= 0:
             return 0
         end = prefix + _rows.sortable(oldest.to_bytes(8))
-        expired = [key for key, _ in islice(self._store.scan(INDEXES, prefix), BATCH) if key < end]
+        expired = [key for key in islice(self._store.keys(INDEXES, prefix), BATCH) if key < end]
         if expired:
             ops: list[Op] = [(INDEXES, key, None) for key in expired]
             if prefix == _rows.index_prefix(_rows.ANSWER_TIMES):

@@ -23,7 +23,6 @@ from greenroom.runtime._context import Context
 from greenroom.runtime._dispatcher import Dispatcher
 from greenroom.runtime._errors import (
     ActorFailedError,
-    ActorSetAsideError,
     DeadlineExceededError,
     GreenroomError,
     OverloadedError,
@@ -32,11 +31,12 @@ from greenroom.runtime._errors import (
     StoreError,
     UnknownKindError,
 )
+from greenroom.runtime._failures import Failures
 from greenroom.runtime._mailbox import Cell, Envelope, Result, Running
 from greenroom.runtime._pipeline import Effects
 from greenroom.runtime._residency import Residents
 from greenroom.runtime._store import INDEXES
-from greenroom.runtime._supervision import Group, SetAside, decide, recent, restarted_kinds
+from greenroom.runtime._supervision import Group, SetAside, restarted_kinds
 
 if TYPE_CHECKING:
     from greenroom.runtime._actor import Actor
@@ -53,6 +53,8 @@ logger = logging.getLogger(__name__)
 RETRY_AFTER_MS = 100
 FULL_STORE_PAUSE_SECONDS = 1.0
 BUSY_SECONDS = 0.02
+SUSPENDED_LIMIT = 256
+"""How many handlers may stand between two slices at once; each may hold a few readers of the store."""
 
 
 class Kernel:
@@ -79,16 +81,16 @@ class Kernel:
         self._clock = clock
         self._options = options
         self._answers = Answers(domain.store)
-        self._failures: dict[Address, list[float]] = {}
         self._idle: trio.Event | None = None
         self._closed = False
         self._newest: Envelope | None = None
         self.residents = Residents(options)
         self.dispatcher = Dispatcher(clock, options.slice_seconds, self._turn, self._after_pass)
-        self.set_aside: dict[Address, int] = {}
+        self.failures = Failures(groups, domain.random)
         self.counts: Counter[str] = Counter()
         self.waiting = 0
         self._delivered_at = -inf
+        self._suspended = 0
 
     # -- doors -------------------------------------------------------------
 
@@ -103,8 +105,8 @@ class Kernel:
         actor = self._kinds.get(address.kind)
         if actor is None or type(envelope.message) not in actor.handlers:
             raise UnknownKindError(f"no {address.kind!r} actor handles {type(envelope.message).__name__}")
-        if address in self.set_aside:
-            raise self._set_aside_error(address)
+        if address in self.failures.set_aside:
+            raise self.failures.refusal(address)
         cell = self.residents.get(address) or self.residents.admit(address)
         if cell.mailbox is None:
             cell.mailbox = deque()
@@ -132,11 +134,10 @@ class Kernel:
 
     def readmit(self, address: Address) -> bool:
         """Let an actor that was set aside in again; return whether it was."""
-        self._failures.pop(address, None)
-        if self.set_aside.pop(address, None) is None:
-            return False
-        self.deliveries.redeliver()
-        return True
+        was_set_aside = self.failures.readmit(address)
+        if was_set_aside:
+            self.deliveries.redeliver()
+        return was_set_aside
 
     async def drain(self) -> None:
         """Take no more messages, and return when those accepted are handled and on disk."""
@@ -166,7 +167,7 @@ class Kernel:
             self._advance(cell, cell.running)
         mailbox = cell.mailbox
         quantum = self._options.quantum
-        while mailbox and quantum and cell.running is None and not cell.paused_until:
+        while mailbox and quantum and cell.running is None and not cell.paused_until and self._may_begin():
             quantum -= 1
             self._begin(cell, mailbox.popleft())
             if self.dispatcher.slice_over():
@@ -176,6 +177,10 @@ class Kernel:
         self.residents.touch(cell, trio.current_time())
         if cell.mailbox or cell.running is not None:
             self.dispatcher.make_ready(cell)
+
+    def _may_begin(self) -> bool:
+        """Return whether another handler may begin: those between two slices keep what they read."""
+        return self._suspended < SUSPENDED_LIMIT
 
     def _begin(self, cell: Cell, envelope: Envelope) -> None:
         envelope.begun = True
@@ -213,12 +218,13 @@ class Kernel:
         else:
             if isinstance(reply, Generator):
                 cell.running = Running(envelope, context, reply)
+                self._suspended += 1
                 self._advance(cell, cell.running)
             else:
                 self._finish(cell, envelope, context, outcome.Value(reply))
 
     def _advance(self, cell: Cell, running: Running) -> None:
-        """Run a generator handler until its slice is over or it is done."""
+        """Run a generator handler until its slice is over or it is done, unless its asker gave up."""
         envelope, context, slices = running
         if envelope.asker is None and not envelope.told and envelope.idempotency is None:
             self._close_running(cell, running)
@@ -228,13 +234,13 @@ class Kernel:
         try:
             next(slices)
         except StopIteration as done:
-            cell.running = None
+            self._not_running(cell)
             self._finish(cell, envelope, context, outcome.Value(done.value))
         except Refusal as refusal:
-            cell.running = None
+            self._not_running(cell)
             self._refused(cell, envelope, context, refusal)
         except Exception as error:  # noqa: BLE001  as in _handle
-            cell.running = None
+            self._not_running(cell)
             self._failed(cell, envelope, error)
 
     def _activate(self, cell: Cell) -> Actor:
@@ -282,7 +288,6 @@ class Kernel:
         if effects:
             number = self.pipeline.next_number()
             work = Effects(number, cell, effects.all_ops(), effects, reserve=effects.reserve)
-            work.envelope = envelope
             work.settlements.append((envelope, result))
             for key, payload in effects.own.items():
                 cell.overlay[key] = (number, payload)
@@ -327,8 +332,8 @@ class Kernel:
             self._put_back(cell, envelope)
 
     def _put_back(self, cell: Cell, envelope: Envelope) -> None:
-        if cell.address in self.set_aside:
-            self._over(envelope, outcome.Error(self._set_aside_error(cell.address)))
+        if cell.address in self.failures.set_aside:
+            self._over(envelope, outcome.Error(self.failures.refusal(cell.address)))
             return
         envelope.begun = False
         cell.mailbox = cell.mailbox if cell.mailbox is not None else deque()
@@ -354,9 +359,14 @@ class Kernel:
         """Take note of a finished group: on disk, or refused for lack of space."""
         failed: dict[Cell, list[Effects]] = {}
         for work in works:
-            if work.error is not None and work.cell is not None:
+            dispensable = work.staged is not None and work.staged.dispensable and work.cell not in failed
+            if work.error is not None and dispensable:
+                self.counts["dispensed_with"] += 1
+            elif work.error is not None and work.cell is not None:
                 failed.setdefault(work.cell, []).append(work)
                 continue
+            if work.buried is not None:
+                self.deliveries.finished(work.buried)
             if work.cell is not None and work.staged is not None:
                 self._committed(work.cell, work, work.staged.own)
             for envelope, result in work.settlements:
@@ -411,9 +421,7 @@ class Kernel:
 
     def _supervise(self, cell: Cell, message_name: str) -> None:
         address, group = cell.address, self._groups[cell.address.kind]
-        now = trio.current_time()
-        failures = self._failures[address] = [*recent(self._failures.get(address, ()), now, group), now]
-        decision = decide(failures, group, self._domain.random.random())
+        decision = self.failures.note(address, trio.current_time())
         cell.actor = None
         if isinstance(decision, SetAside):
             self._put_aside(cell, decision.failures)
@@ -445,19 +453,16 @@ class Kernel:
                 self._over(envelope, outcome.Error(reason))
 
     def _put_aside(self, cell: Cell, failures: int) -> None:
-        self.set_aside[cell.address] = failures
         logger.error("%s failed %d times and is set aside", cell.address, failures)
         while cell.mailbox:
-            self._over(cell.mailbox.popleft(), outcome.Error(self._set_aside_error(cell.address)))
+            self._over(cell.mailbox.popleft(), outcome.Error(self.failures.refusal(cell.address)))
 
-    def _set_aside_error(self, address: Address) -> ActorSetAsideError:
-        return ActorSetAsideError(
-            f"{address} failed {self.set_aside[address]} times in a row and is set aside; "
-            "an operator can let it in again with Runtime.readmit"
-        )
+    def _not_running(self, cell: Cell) -> None:
+        cell.running = None
+        self._suspended -= 1
 
     def _close_running(self, cell: Cell, running: Running) -> None:
-        cell.running = None
+        self._not_running(cell)
         try:
             running.slices.close()
         except Exception:

@@ -25,10 +25,11 @@ class Effects(Work):
     Attributes:
         cell: The actor that staged them, or None for the runtime's own housekeeping.
         number: Counts the works of this runtime, so that the overlay knows whose record it holds.
+        buried: The row of a stored message that this moves to the dead letters.
         settlements: Whom to tell what once this is on disk: the sender itself, then those who read after it.
     """
 
-    __slots__ = ("cell", "envelope", "number", "settlements", "staged")
+    __slots__ = ("buried", "cell", "number", "settlements", "staged")
 
     def __init__(
         self,
@@ -43,7 +44,7 @@ class Effects(Work):
         self.number = number
         self.cell = cell
         self.staged = staged
-        self.envelope: Envelope | None = None
+        self.buried: bytes | None = None
         self.settlements: list[Settlement] = []
 
 

@@ -15,21 +15,23 @@ from greenroom.runtime._store import INDEXES
 if TYPE_CHECKING:
     from greenroom.runtime._actor import Slices
     from greenroom.runtime._context import Domain
+    from greenroom.runtime._reading import Reading
 
 R_co = TypeVar("R_co", covariant=True)
 T = TypeVar("T")
 
 
 class IndexReader:
-    """What a query reads: committed rows of the shared indexes.
+    """What a query reads: committed rows of the shared indexes, as they were when it began.
 
     Attributes:
         principal: Who asks.
         now: The wall clock in microseconds since 1970 UTC.
     """
 
-    def __init__(self, domain: Domain, principal: Any, now: int) -> None:
+    def __init__(self, domain: Domain, reading: Reading, principal: Any, now: int) -> None:
         self._domain = domain
+        self._reading = reading
         self.principal = principal
         self.now = now
 
@@ -40,7 +42,7 @@ class IndexReader:
     def get(self, index: str, sort_key: bytes, address: Address, of: type[T]) -> T | None:
         """Return the row that the actor at ``address`` wrote at ``sort_key``, or None."""
         self._check(index)
-        payload = self._domain.store.get(INDEXES, _rows.row_key(index, sort_key, _rows.address_tag(address)))
+        payload = self._reading.get(INDEXES, _rows.row_key(index, sort_key, _rows.address_tag(address)))
         return None if payload is None else _rows.decode(_rows.decode(payload, _rows.RowRecord).value, of)
 
     def rows(
@@ -66,7 +68,7 @@ class IndexReader:
         bound = None if start is None else name + _rows.sortable(start)
         if bound is not None and reverse:
             bound += _rows.END_OF_SORT_KEY + b"\xff" * _rows.TAG_BYTES
-        stored = self._domain.store.scan(INDEXES, name + _rows.sortable(prefix), start=bound, reverse=reverse)
+        stored = self._reading.scan(INDEXES, name + _rows.sortable(prefix), start=bound, reverse=reverse)
         for key, payload in stored:
             record = _rows.decode(payload, _rows.RowRecord)
             value = _rows.decode(record.value, of)

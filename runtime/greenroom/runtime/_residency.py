@@ -61,17 +61,20 @@ class Residents:
             except Exception:
                 logger.exception("%s cannot tell its size", cell.address)
                 size = cell.actor.size
+        grown = size > cell.resident_bytes
         self.bytes += size - cell.resident_bytes
         cell.resident_bytes = size
+        if grown and self.bytes >= self._options.resident_bytes:
+            self.make_room(spared=cell)
 
-    def make_room(self) -> None:
+    def make_room(self, *, spared: Cell | None = None) -> None:
         """Passivate idle actors, oldest first, while the caps on number or bytes are passed."""
         options = self._options
         now = trio.current_time()
         for _ in range(SCAN_LIMIT):
             if len(self._cells) < options.resident_limit and self.bytes < options.resident_bytes:
                 return
-            if not self._passivate_oldest(now):
+            if next(iter(self._cells.values()), None) is spared or not self._passivate_oldest(now):
                 return
 
     def passivate_idle(self) -> int:

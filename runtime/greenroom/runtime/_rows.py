@@ -2,7 +2,7 @@
 
     ACTORS   kind NUL key NUL "u" own key          an actor's own records
              kind NUL key NUL "t" timer name       the row of that timer
-    INDEXES  index NUL sort key NUL NUL actor tag  a row of a shared index (each NUL of the sort key: NUL 0xff)
+    INDEXES  index NUL sort key NUL NUL actor tag  a row of a shared index (a NUL of the key: NUL 0xff)
              "!timer" NUL due, actor tag           a message to deliver at its time
              "!outbox" NUL number                  a message to deliver after its sender's commit
              "!dead" NUL number                    a message that could not be delivered
@@ -99,7 +99,7 @@ def sortable(sort_key: bytes) -> bytes:
 
 
 def row_key(index: str, sort_key: bytes, tag: bytes) -> bytes:
-    """Return the key of the row of a shared index that the actor with this `address_tag` has at ``sort_key``."""
+    """Return the key of the row that the actor with this `address_tag` has at ``sort_key`` of an index."""
     return index_prefix(index) + sortable(sort_key) + END_OF_SORT_KEY + tag
 
 
@@ -115,7 +115,7 @@ def address_tag(address: Address) -> bytes:
 
 
 def timer_key(due: int, address: Address, name: str, number: int) -> bytes:
-    """Return the key of a timer's row: by due time, then by actor, name and ``number``, which no other setting has."""
+    """Return the key of a timer's row: by due time, then actor, name and a ``number`` of its own."""
     tag = hashlib.blake2b(
         address.prefix() + name.encode() + number.to_bytes(8), digest_size=TAG_BYTES
     ).digest()

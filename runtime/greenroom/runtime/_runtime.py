@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import AsyncIterator, Callable, Generator, Iterable, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -140,20 +141,21 @@ class Runtime:
         """Run a query over the shared indexes and return its answer, once what it saw is on disk."""
         self._check_open()
         await trio.lowlevel.checkpoint()
-        reader = IndexReader(self._domain, principal, self._clock.now())
-        started = self._kernel.dispatcher.start_slice()
-        answer = query.run(reader)
-        if isinstance(answer, Generator):
-            while True:
-                try:
-                    next(answer)
-                except StopIteration as done:
-                    answer = done.value
-                    break
-                self._kernel.dispatcher.end_slice(started)
-                await trio.lowlevel.checkpoint()
-                started = self._kernel.dispatcher.start_slice()
-        self._kernel.dispatcher.end_slice(started)
+        with self._store.reading() as reading:
+            reader = IndexReader(self._domain, reading, principal, self._clock.now())
+            started = self._kernel.dispatcher.start_slice()
+            answer = query.run(reader)
+            if isinstance(answer, Generator):
+                while True:
+                    try:
+                        next(answer)
+                    except StopIteration as done:
+                        answer = done.value
+                        break
+                    self._kernel.dispatcher.end_slice(started)
+                    await trio.lowlevel.checkpoint()
+                    started = self._kernel.dispatcher.start_slice()
+            self._kernel.dispatcher.end_slice(started)
         await self._pipeline.landed()
         if self._ended:
             raise self._last_word()
@@ -181,7 +183,9 @@ class Runtime:
         Raises:
             StoreError: the destination exists or cannot be written.
         """
-        return await trio.to_thread.run_sync(_backup.backup, self._store, destination)
+        return await trio.to_thread.run_sync(
+            partial(_backup.backup, self._store, destination, poll=trio.from_thread.check_cancelled)
+        )
 
     async def verify(self) -> _backup.VerifyReport:
         """Check the structure and every record, on a copy, in a process of its own.
@@ -189,7 +193,9 @@ class Runtime:
         Raises:
             StoreDamagedError: naming what is wrong and the remedy.
         """
-        return await trio.to_thread.run_sync(_backup.verify, self._store)
+        return await trio.to_thread.run_sync(
+            partial(_backup.verify, self._store, poll=trio.from_thread.check_cancelled)
+        )
 
     def statistics(self) -> RuntimeStatistics:
         """Return what every part says of itself."""
@@ -202,7 +208,7 @@ class Runtime:
                 activations=kernel.residents.activations,
                 passivations=kernel.residents.passivations,
                 restarts=counts["restarts"],
-                set_aside=[str(address) for address in kernel.set_aside],
+                set_aside=[str(address) for address in kernel.failures.set_aside],
             ),
             messages=MessageStatistics(
                 waiting=kernel.waiting,
@@ -214,6 +220,7 @@ class Runtime:
                 abandoned=counts["abandoned"],
                 overloaded=counts["overloaded"],
                 not_committed=counts["not_committed"],
+                dispensed_with=counts["dispensed_with"],
                 timers_fired=self._deliveries.fired,
                 dead_letters=self._deliveries.dead_letters,
             ),

@@ -40,6 +40,7 @@ class MessageStatistics(msgspec.Struct, frozen=True, kw_only=True):
         abandoned: Given up by their asker.
         overloaded: Not accepted by a full mailbox.
         not_committed: Handled, but the effects found no room in the store.
+        dispensed_with: Answered although their audit or the like found no room in the store.
         timers_fired: Timers delivered.
         dead_letters: Tells and timers that could not be handled.
     """
@@ -53,6 +54,7 @@ class MessageStatistics(msgspec.Struct, frozen=True, kw_only=True):
     abandoned: int
     overloaded: int
     not_committed: int
+    dispensed_with: int
     timers_fired: int
     dead_letters: int
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -36,6 +36,7 @@ from greenroom.runtime._environment import (
 )
 from greenroom.runtime._errors import StoreError, StoreFailedError
 from greenroom.runtime._folder import DATA_FILE, prepare_folder
+from greenroom.runtime._reading import Reading
 from greenroom.runtime._work import Op as Op
 from greenroom.runtime._work import Space, admit, map_full
 from greenroom.runtime._work import Work as Work
@@ -60,7 +61,7 @@ class StoreStatistics:
         failures: Works refused or failed since opening.
         last_commit_seconds: Duration of the newest group, fsync included.
         max_commit_seconds: Duration of the slowest group.
-        scans: Scans open now; each keeps the pages that it sees from being used again.
+        scans: Readings open now; each keeps the pages that it sees from being used again.
     """
 
     used_bytes: int
@@ -83,7 +84,7 @@ class _NoRoomError(Exception):
 class Store:
     """One open LMDB environment.
 
-    `get`, `scan`, `copy_to` and `statistics` are for any thread, `commit` for one thread at a time.
+    `get`, `scan`, `keys`, `copy_to` and `statistics` are for any thread, `commit` for one thread at a time.
 
     Args:
         folder: Where ``greenroom.mdb`` lies; made when missing. Its owner lock is the caller's affair.
@@ -119,7 +120,8 @@ class Store:
         self.min_free = min_free
         self._sync = sync
         self._pid = os.getpid()
-        self._scans = 0
+        self._open_readings = 0
+        self._last_used = 0
         self._commits = self._works = self._failures = 0
         self._last_seconds = self._max_seconds = 0.0
         self._broken: StoreFailedError | None = None
@@ -130,6 +132,27 @@ class Store:
             self._map_bytes = self._environment.info()["map_size"]
         except (lmdb.Error, OSError) as error:
             raise store_error(error, f"{self._path} cannot be opened") from error
+
+    @contextmanager
+    def reading(self) -> Iterator[Reading]:
+        """Open one view of the committed rows, as of now.
+
+        While it is open the file cannot use the pages that it sees again and may grow: do not keep one.
+
+        Raises:
+            StoreDamagedError: (while reading) a record's checksum is wrong.
+            StoreError: the store is closed, or this process was forked from the one that opened it.
+        """
+        self._check_usable()
+        try:
+            with self._environment.begin() as transaction:
+                self._open_readings += 1
+                try:
+                    yield Reading(transaction, self._tables, self._codec)
+                finally:
+                    self._open_readings -= 1
+        except lmdb.Error as error:
+            raise store_error(error, f"{self._path} cannot be read") from error
 
     def get(self, table: int, key: bytes) -> bytes | None:
         """Return the committed payload under ``key``, or None.
@@ -151,8 +174,8 @@ class Store:
     ) -> Iterator[tuple[bytes, bytes]]:
         """Yield the committed rows whose keys begin with ``prefix``, in key order.
 
-        What is yielded is the state at the first ``next``. Until the iterator is exhausted or closed the
-        file cannot use the pages that it sees again and may grow: do not keep one.
+        What is yielded is the state at the first ``next``; an iterator that is neither exhausted nor closed
+        costs what an open `reading` does.
 
         Args:
             table: ACTORS, INDEXES or META.
@@ -164,27 +187,17 @@ class Store:
             StoreDamagedError: a record's checksum is wrong.
             StoreError: the store is closed, or this process was forked from the one that opened it.
         """
-        self._check_usable()
-        try:
-            with self._reader(table) as cursor:
-                if not (_seek_back if reverse else _seek)(cursor, prefix, start):
-                    return
-                unseal = self._codec.open
-                for key, record in cursor.iterprev() if reverse else cursor.iternext():
-                    if not key.startswith(prefix):
-                        return
-                    yield key, unseal(key, record)
-        except lmdb.Error as error:
-            raise store_error(error, f"{self._path} cannot be read") from error
+        with self.reading() as reading:
+            yield from reading.scan(table, prefix, start=start, reverse=reverse)
 
-    @contextmanager
-    def _reader(self, table: int) -> Iterator[lmdb.Cursor[bytes]]:
-        with self._environment.begin() as transaction, transaction.cursor(self._tables[table]) as cursor:
-            self._scans += 1
-            try:
-                yield cursor
-            finally:
-                self._scans -= 1
+    def keys(self, table: int, prefix: bytes) -> Iterator[bytes]:
+        """Yield the committed keys that begin with ``prefix``, in order; their records may be damaged.
+
+        Raises:
+            StoreError: as `scan`, which also says what an open iterator costs.
+        """
+        with self.reading() as reading:
+            yield from reading.keys(table, prefix)
 
     def _check_usable(self) -> None:
         if os.getpid() != self._pid:
@@ -264,7 +277,9 @@ class Store:
 
     def _space(self) -> Space:
         disk = os.statvfs(self.folder)
-        return Space(self._map_bytes, self._used()[0], disk.f_bavail * disk.f_frsize, self.min_free)
+        with suppress(lmdb.ReadersFullError):  # no reason to fail a commit: the last figure will do
+            self._last_used = self._used()[0]
+        return Space(self._map_bytes, self._last_used, disk.f_bavail * disk.f_frsize, self.min_free)
 
     def _used(self) -> tuple[int, int]:
         """Return the bytes of the pages in use and the number of rows."""
@@ -296,7 +311,7 @@ class Store:
                 failures=self._failures,
                 last_commit_seconds=self._last_seconds,
                 max_commit_seconds=self._max_seconds,
-                scans=self._scans,
+                scans=self._open_readings,
             )
         except (lmdb.Error, OSError) as error:
             raise store_error(error, f"{self._path} cannot be read") from error
@@ -326,22 +341,3 @@ class Store:
                 self._environment.sync(True)
         finally:
             self._environment.close()
-
-
-def _seek(cursor: lmdb.Cursor[bytes], prefix: bytes, start: bytes | None) -> bool:
-    return cursor.set_range(prefix if start is None else max(prefix, start))
-
-
-def _seek_back(cursor: lmdb.Cursor[bytes], prefix: bytes, start: bytes | None) -> bool:
-    """Go to the last key that is not above ``start``, nor above all keys that have the prefix."""
-    if start is not None and start.startswith(prefix):
-        found = cursor.set_range(start)
-        if found and cursor.key() == start:
-            return True
-    elif start is not None and start < prefix:
-        return False
-    else:
-        # The first key above all that have the prefix; nothing is above a prefix of nothing but 0xff.
-        stem = prefix.rstrip(b"\xff")
-        found = bool(stem) and cursor.set_range(stem[:-1] + bytes([stem[-1] + 1]))
-    return cursor.prev() if found else cursor.last()

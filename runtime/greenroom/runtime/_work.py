@@ -39,6 +39,10 @@ class Work:
         self.reserve = reserve
         self.error: StoreError | None = None
 
+    def deletes(self) -> bool:
+        """Return whether anything is deleted; in the reserve that goes before everything else."""
+        return any(payload is None for _, _, payload in self.ops)
+
     def growth(self) -> int:
         """Return the bytes by which the puts may grow the store; 0 when it only deletes."""
         total = 0
@@ -66,17 +70,18 @@ class Space:
     disk_free: int
     min_free: int
 
-    def refusal(self, growth: int) -> StorageFullError | None:
-        """Return why puts of ``growth`` bytes are refused outside of the reserve, or None."""
+    def refusal(self, growth: int, *, from_reserve: bool) -> StorageFullError | None:
+        """Return why puts of ``growth`` bytes are refused, or None; half of the reserve is for puts, too."""
         if not growth:
             return None
-        if self.disk_free < self.min_free:
+        share = 2 if from_reserve else 1
+        if self.disk_free < self.min_free // share:
             return StorageFullError(
                 f"the disk has {self.disk_free} bytes left and --min-free keeps {self.min_free} of them; "
                 "delete something or make room on the disk"
             )
         reserve = max(self.map_bytes * RESERVE_PERCENT // 100, RESERVE_PAGES * PAGE)
-        if growth > self.map_bytes - reserve - self.used_bytes:
+        if growth > self.map_bytes - reserve // share - self.used_bytes:
             return map_full(self.map_bytes)
         return None
 
@@ -96,9 +101,9 @@ def admit(works: Sequence[Work], space: Space, failed: dict[object, StoreError])
     for work in works:
         if work.error is None:
             work.error = failed.get(work.owner)
-        if work.error is None and not work.reserve:
+        if work.error is None and not (work.reserve and work.deletes()):
             growth = work.growth()
-            work.error = space.refusal(growth and planned + growth)
+            work.error = space.refusal(growth and planned + growth, from_reserve=work.reserve)
             planned += growth if work.error is None else 0
         if work.error is None:
             admitted.append(work)

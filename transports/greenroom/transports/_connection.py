@@ -190,6 +190,7 @@ class Connection:
 
     async def _await_line(self) -> None:
         with trio.CancelScope() as self._reading:
+            await trio.lowlevel.checkpoint()  # one chunk may hold thousands of lines that are no frames
             await self._until(self._may_read)
             while not self._lines and not self._ended:
                 frames = await self._source.receive()

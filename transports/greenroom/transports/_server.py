@@ -131,7 +131,7 @@ class McpServer:
         Raises:
             StoreFailedError: the store failed for good; nothing that was not durable was answered.
         """
-        async with trio.open_nursery(strict_exception_groups=True) as nursery:
+        async with trio.open_nursery() as nursery:
             served = Served(connection, door_for or self._door_for, nursery)
 
             async def pump() -> None:
@@ -205,7 +205,7 @@ class McpServer:
                 INVALID_PARAMS,
                 f'_meta["{DEADLINE_META_KEY}"] must be a number of milliseconds greater than 0',
             )
-        return min(self._request_timeout, wanted / 1000)
+        return min(self._request_timeout * 1000, wanted) / 1000  # an integer may be beyond every float
 
 
 class _HonestServer(Server[Served]):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
@@ -132,6 +133,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(chosen: argparse.Namespace, resolved: Resolved) -> int:
     match chosen.command:
         case "serve":
+            # Until the server listens for signals there is nothing to put in order, and an exception
+            # would come out in the middle of an import.
+            if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+                signal.signal(signal.SIGINT, signal.SIG_DFL)
             from greenroom.transports._commands._serve import serve  # noqa: PLC0415 - see the module's head
 
             return serve(resolved)

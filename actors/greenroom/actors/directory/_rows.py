@@ -25,7 +25,6 @@ INDEX = "sessions"
 BASE = b"b"
 
 _INVERTED = (1 << 64) - 1
-POSITION_BYTES = 16
 
 
 class BaseRow(msgspec.Struct, frozen=True, array_like=True):

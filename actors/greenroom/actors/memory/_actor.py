@@ -12,6 +12,7 @@ from greenroom.actors.memory._records import (
     DELETED,
     EXPIRIES,
     UPDATES,
+    Ends,
     Entry,
     Version,
     deleted_key,
@@ -40,7 +41,9 @@ SWEEP = "sweep"
 SWEEP_EVERY = 60 * SECOND
 """Expiry times are rounded up to this, so that one sweep finds what expires close together."""
 SWEEP_BATCH = 200
-"""Versions that one message removes from disk at most."""
+"""Effects of one sweep, about: it bounds how long others wait, for the loop and for the disk."""
+EFFECTS_OF_EXPIRY = 6
+"""Its row, the version and, when it was the newest, the entry with both places in the order and a mark."""
 
 
 class MemoryActor(Actor):
@@ -186,34 +189,34 @@ class MemoryActor(Actor):
         return replies.MemoryDeleted(key=request.key, scope=scope_name(request.session_id), existed=existed)
 
     @handles(requests.SweepMemory)
-    def sweep(self, _: requests.SweepMemory, context: Context) -> None:
+    def sweep(self, _: requests.SweepMemory, context: Context) -> Slices[None]:
         """Remove a batch of what has expired or was deleted, and come back for the rest."""
         context.use_reserve()
-        expired = 0
+        expired = effects = 0
         shown = False
         for key, where in context.scan(bytes, prefix=EXPIRIES):
             expires_at, number, version = (int.from_bytes(key[at : at + 8]) for at in (1, 9, 17))
             if is_live(expires_at, context.now):
                 self._sweep_by(context, expires_at)
                 break
-            if expired == SWEEP_BATCH:
+            if effects >= SWEEP_BATCH:
                 self._sweep_soon(context)
                 break
             expired += 1
+            effects += EFFECTS_OF_EXPIRY
             context.delete(key)
             context.delete(version_key(number, version))
             entry = context.get(where, Entry)
             if entry is not None and (entry.number, entry.version) == (number, version):
                 self._remove(context, entry)
                 shown = True
+            if context.slice_over():
+                yield
         if shown:
             self._publish(context)
         if expired:
             _audit.record(context, "expire_memory", None, owner=context.address.key, versions=expired)
-        left_over = next(context.scan(bool, prefix=DELETED), None)
-        if left_over is not None:
-            self._purge(context, int.from_bytes(left_over[0][1:]))
-            self._sweep_soon(context)
+        yield from self._purge(context, SWEEP_BATCH - effects)
 
     # -- parts -------------------------------------------------------------
 
@@ -223,23 +226,35 @@ class MemoryActor(Actor):
         context.publish(memory_uri(owner), _policy.Heard(_policy.own_audience(owner)))
 
     def _remove(self, context: Context, entry: Entry) -> None:
-        """Stage an entry's end. A long history leaves the disk in batches; nobody can reach it any more."""
+        """Stage an entry's end at the same cost for any history: what is long is left to the sweep."""
         self._unlist(context, entry)
         context.delete(entry_key(entry.session_id, entry.key))
-        self._purge(context, entry.number)
+        if entry.version > 1:
+            context.put(deleted_key(entry.number), True)
+            self._sweep_soon(context)
+            return
+        context.delete(version_key(entry.number, entry.version))
+        if entry.expires_at is not None:
+            context.delete(expiry_key(entry.expires_at, entry.number, entry.version))
 
-    def _purge(self, context: Context, number: int) -> None:
-        """Stage the removal of a batch of a deleted entry's versions, and note whether some are left."""
-        prefix = versions_prefix(number)
-        for count, (key, version) in enumerate(context.scan(Version, prefix=prefix)):
-            if count == SWEEP_BATCH:
-                context.put(deleted_key(number), True)
-                self._sweep_soon(context)
-                return
-            context.delete(key)
-            if version.expires_at is not None:
-                context.delete(expiry_key(version.expires_at, number, int.from_bytes(key[len(prefix) :])))
-        context.delete(deleted_key(number))
+    def _purge(self, context: Context, effects: int) -> Slices[None]:
+        """Stage so many removals of versions of deleted entries, about, and come back if some are left."""
+        for mark, _ in context.scan(bool, prefix=DELETED):
+            prefix = versions_prefix(int.from_bytes(mark[1:]))
+            for key, ends in context.scan(Ends, prefix=prefix):
+                if effects <= 0:
+                    self._sweep_soon(context)
+                    return
+                context.delete(key)
+                effects -= 1
+                if ends.expires_at is not None:
+                    number, version = (int.from_bytes(key[at : at + 8]) for at in (1, 9))
+                    context.delete(expiry_key(ends.expires_at, number, version))
+                    effects -= 1
+                if context.slice_over():
+                    yield
+            context.delete(mark)
+            effects -= 1
 
     def _unlist(self, context: Context, entry: Entry) -> None:
         for key in order_keys(entry):

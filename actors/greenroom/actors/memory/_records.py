@@ -49,6 +49,13 @@ class Version(msgspec.Struct, frozen=True, array_like=True):
     value: bytes
 
 
+class Ends(msgspec.Struct, frozen=True, array_like=True):
+    """A version of which only the end is read; its value may be large."""
+
+    stored_at: int
+    expires_at: int | None
+
+
 def scope_bytes(session_id: str | None) -> bytes:
     """Return what tells scopes apart in keys."""
     return GLOBAL if session_id is None else b"s" + session_id.encode() + b"\0"

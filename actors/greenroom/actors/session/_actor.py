@@ -151,7 +151,10 @@ class SessionActor(Actor):
         status = header.status if request.status is None else request.status
         ends = status in CLOSED and header.status not in CLOSED
         changed = msgspec.structs.replace(
-            header, status=status, updated_at=now, terminated_at=now if ends else header.terminated_at
+            header,
+            status=status,
+            updated_at=max(now, header.updated_at),  # `activate` finds the place in the directory by it
+            terminated_at=now if ends else header.terminated_at,
         )
         yield from _fields.put(context, METADATA, metadata)
         yield from _fields.put(context, STATE, state)
@@ -399,5 +402,5 @@ class SessionActor(Actor):
 
 def _record_search(context: Context, action: str, found: int, **details: Any) -> None:
     """Leave the audit record of a search; a full store does not forbid searching."""
-    context.use_reserve()
+    context.use_reserve(dispensable=True)
     _audit.record(context, action, context.address.key, found=found, **details)

@@ -63,7 +63,7 @@ class Finder:
         for match in matches:
             entry = _log.find(context, shelves, match.id)
             assert entry is not None, "what is in the index is in the store"
-            size += len(entry.message.content.encode()) + len(entry.message.metadata)
+            size += _log.answer_bytes(entry.message)
             if hits and size > _log.PAGE_BYTES:
                 break
             # After a jump of the clock an older message can lie within the window of ids.

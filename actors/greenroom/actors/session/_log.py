@@ -11,6 +11,8 @@ import heapq
 from operator import itemgetter
 from typing import TYPE_CHECKING, TypeVar
 
+import msgspec
+
 from greenroom.actors.session._records import Entry, Passed, StoredMessage, message_key, shelf_prefix
 
 if TYPE_CHECKING:
@@ -22,8 +24,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 HIGHEST_ID = (1 << 53) - 1
-PAGE_BYTES = 4_000_000
-"""A page ends early when its texts reach this many bytes, so that an answer fits a frame."""
+PAGE_BYTES = 7_300_000
+"""How much of an answer the messages of a page may take (`answer_bytes`), so that it fits a frame."""
+
+_ENVELOPE_BYTES = 1_000  # a message without its content and metadata, twice
 
 
 def walk(
@@ -94,7 +98,7 @@ def take(
     size = 0
     for entry in entries:
         if wanted(entry):
-            size += len(entry.message.content.encode()) + len(entry.message.metadata)
+            size += answer_bytes(entry.message)
             if len(page) == limit or (page and size > PAGE_BYTES):
                 return page, True
             page.append(entry)
@@ -103,6 +107,13 @@ def take(
         if context.slice_over():
             yield
     return page, False
+
+
+def answer_bytes(message: StoredMessage) -> int:
+    """Return what a message takes of an answer: there it stands as JSON and again as JSON in a string."""
+    content = msgspec.json.encode(message.content)
+    escaped = sum(json.count(mark) for json in (content, message.metadata) for mark in (b'"', b"\\"))
+    return 2 * (len(content) + len(message.metadata)) + escaped + _ENVELOPE_BYTES
 
 
 def _entries(shelf: Shelf, stream: Iterator[tuple[int, StoredMessage]]) -> Iterator[Entry]:

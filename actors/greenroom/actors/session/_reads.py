@@ -155,7 +155,7 @@ def by_timerange(
     )
     return replies.TimeRangeMessages(
         messages=[view(entry, context.principal) for entry in found],
-        timerange=replies.TimeRange(start=request.start_time, end=request.end_time),
+        timerange=replies.TimeRange(start=to_datetime(start), end=to_datetime(end)),
         count=len(found),
         truncated=has_more,
     )

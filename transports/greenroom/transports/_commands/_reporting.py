@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
-import sys
+import os
+import select
 import traceback
 from typing import TYPE_CHECKING
 
@@ -15,11 +17,39 @@ from greenroom.transports._verdicts import judge
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+STANDARD_ERROR = 2
+
+
+class _NeverWaits:
+    """Standard error as a stream that drops what finds no room there.
+
+    A client need not read it. Waiting for room in a full pipe would hold the event loop, and with it
+    every request and every signal, for good.
+    """
+
+    def __init__(self) -> None:
+        self._room = select.poll()
+        self._room.register(STANDARD_ERROR, select.POLLOUT)
+        self._dropped = 0
+
+    def write(self, text: str) -> None:
+        if self._dropped and self._room.poll(0):
+            text = f"({self._dropped} entries before this one were dropped: nobody read them)\n{text}"
+            self._dropped = 0
+        data = text.encode(errors="backslashreplace")
+        with contextlib.suppress(OSError):  # its reader has gone
+            # A descriptor that is ready takes this many bytes without waiting.
+            for start in range(0, len(data), select.PIPE_BUF):
+                if not self._room.poll(0):
+                    self._dropped += 1
+                    break
+                os.write(STANDARD_ERROR, data[start : start + select.PIPE_BUF])
+
 
 def start_logging(level: str) -> None:
     """Sends the program's log to standard error, which is all that MCP leaves for it."""
     logging.basicConfig(
-        stream=sys.stderr, level=level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+        stream=_NeverWaits(), level=level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
 
 

@@ -7,6 +7,7 @@ lock is released.
 
 from __future__ import annotations
 
+import gc
 import json
 import logging
 import os
@@ -57,7 +58,10 @@ def serve(resolved: Resolved) -> int:
         logger.warning("%s is not a setting%s", stranger, near(stranger, map(variable, table())))
     if settings.durability == "process":
         logger.warning("with durability `process` a power cut or a system crash may destroy the store")
-    return reported("serve", partial(trio.run, _serve, resolved, strict_exception_groups=True))
+    try:
+        return reported("serve", partial(trio.run, _serve, resolved, strict_exception_groups=True))
+    finally:
+        gc.freeze()  # the interpreter's last collection would take 0.3 s of the second that a signal has
 
 
 async def _serve(resolved: Resolved) -> int:
