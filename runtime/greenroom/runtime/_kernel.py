@@ -52,7 +52,7 @@ logger = logging.getLogger(__name__)
 
 RETRY_AFTER_MS = 100
 FULL_STORE_PAUSE_SECONDS = 1.0
-BUSY_SECONDS = 0.02
+BUSY_SECONDS = 0.25
 
 
 class Kernel:
