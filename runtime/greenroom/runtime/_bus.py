@@ -33,12 +33,14 @@ logger = logging.getLogger(__name__)
 Accepts = Callable[[Any], bool]
 
 WINDOW_SECONDS = 0.1
-SLICE_WOKEN = 16
+SLICE_WOKEN = 10
 """Subscribers that one slice may wake; each has work to do then."""
 SLICE_ASKED = 512
 """Subscribers that one slice may ask whether they accept."""
-PAUSE_SECONDS = 0.002
-"""How long requests have the event loop to themselves between two slices."""
+SLICE_PASSES = 3
+"""Passes of the event loop until what a slice woke has done its work: the waiting task, then its output."""
+SHORTEST_PAUSE, LONGEST_PAUSE = 0.001, 0.005
+"""Bounds, in seconds, of the time that requests have the event loop to themselves after a slice."""
 
 
 class Subscriber:
@@ -250,14 +252,17 @@ class Bus:
     async def run(self) -> None:
         """Tell subscribers, for ever."""
         while True:
-            if self._turns:
-                self._slice()
-                await trio.lowlevel.checkpoint()
-            else:
+            if not self._turns:
                 self._parked = trio.lowlevel.current_task()
                 await trio.lowlevel.wait_task_rescheduled(self._unpark)
-            if self._turns and self._turns[0].left is not None and self._is_busy():
-                await trio.sleep(PAUSE_SECONDS)
+            began = trio.current_time()
+            if self._slice():
+                await trio.lowlevel.checkpoint()
+                continue
+            for _ in range(SLICE_PASSES):
+                await trio.lowlevel.checkpoint()
+            if self._is_busy():
+                await trio.sleep(pause_after(trio.current_time() - began))
 
     def statistics(self) -> BusStatistics:
         """Return what there is and what was done."""
@@ -270,8 +275,8 @@ class Bus:
             told=self.told,
         )
 
-    def _slice(self) -> None:
-        """Tell some subscribers, one of each topic in turn."""
+    def _slice(self) -> bool:
+        """Tell some subscribers, one of each topic in turn; return whether that was all."""
         asked = woken = 0
         now = trio.current_time()
         while self._turns and asked < SLICE_ASKED and woken < SLICE_WOKEN:
@@ -287,10 +292,16 @@ class Bus:
                 self._turns.append(current)
             else:
                 del self._passes[current.topic]
+        return not self._turns
 
     def _unpark(self, _: object) -> trio.lowlevel.Abort:
         self._parked = None
         return trio.lowlevel.Abort.SUCCEEDED
+
+
+def pause_after(seconds: float) -> float:
+    """Return how long to leave the event loop to requests after a slice that took so long, in seconds."""
+    return min(max(2 * seconds, SHORTEST_PAUSE), LONGEST_PAUSE)
 
 
 def _accepted(accepts: Accepts, label: Hashable) -> bool:

@@ -52,7 +52,7 @@ logger = logging.getLogger(__name__)
 
 RETRY_AFTER_MS = 100
 FULL_STORE_PAUSE_SECONDS = 1.0
-BUSY_SECONDS = 0.02
+BUSY_SECONDS = 0.25
 SUSPENDED_LIMIT = 256
 """How many handlers may stand between two slices at once; each may hold a few readers of the store."""
 

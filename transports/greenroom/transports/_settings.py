@@ -234,6 +234,15 @@ class Settings:
             "{:g}".format,
         ),
     ] = 30.0
+    debounce: Annotated[
+        float,
+        Setting(
+            "within how long changes of one resource become one notification, in seconds",
+            "SECONDS",
+            number(0, 3_600, "seconds"),
+            "{:g}".format,
+        ),
+    ] = 0.1
     content_limit: Annotated[
         int,
         Setting(

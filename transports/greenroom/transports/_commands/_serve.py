@@ -94,7 +94,9 @@ async def _serve(resolved: Resolved) -> int:
 
         await nursery.start(_stop_on_signal, stop)
         await nursery.start(serve_control, settings.data, runtime)
-        server = McpServer(TOOLS, door_for, request_timeout=settings.request_timeout)
+        server = McpServer(
+            TOOLS, door_for, request_timeout=settings.request_timeout, debounce=settings.debounce
+        )
         async with trio.open_nursery() as serving:
             if listeners:
                 await _start_websocket(serving, server, door_for, settings, limits, listeners, stop)

@@ -117,6 +117,8 @@ async def websocket_client(
             try:
                 yield from_us, to_us
             finally:
+                to_us.close()  # before the cancel, which would end whoever hears the server's goodbye
+                await link.parted()
                 nursery.cancel_scope.cancel()
     if refusal is not None:
         raise refusal
@@ -144,6 +146,8 @@ class _Link:
         self._ledger = Ledger()
         self._attempt = 0
         self._over = False
+        self._apart = trio.Event()
+        self._apart.set()
         self._random = random.Random()  # noqa: S311  (jitter)
 
     async def run(self, *, task_status: trio.TaskStatus[None]) -> None:
@@ -167,6 +171,11 @@ class _Link:
                         break
             await self._deliver(self._ledger.ended(sentence))
 
+    async def parted(self) -> None:
+        """Wait until there is no connection that the client's leaving would end, but not for long."""
+        with trio.move_on_after(CLOSE_TIME, shield=True):
+            await self._apart.wait()
+
     async def _connection(self, started: Callable[[], None] | None = None) -> tuple[str, bool]:
         """Serve the client over one connection; return how it ended, and whether for what was sent.
 
@@ -189,11 +198,13 @@ class _Link:
                         connecting.deadline = inf
                         if started is not None:
                             started()
+                        self._apart = trio.Event()
                         try:
                             ended = await self._converse(websocket)
                         finally:
                             with trio.move_on_after(CLOSE_TIME, shield=True):
                                 await websocket.aclose()
+                            self._apart.set()
                         nursery.cancel_scope.cancel()
                 finally:
                     await trio.aclose_forcefully(stream)
