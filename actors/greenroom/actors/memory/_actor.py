@@ -246,7 +246,9 @@ class MemoryActor(Actor):
             context.set_timer(SWEEP, due, requests.SweepMemory())
 
     def _sweep_soon(self, context: Context) -> None:
-        context.set_timer(SWEEP, context.now + 1, requests.SweepMemory())
+        due = context.now + 1
+        if context.timer_due(SWEEP) != due:
+            context.set_timer(SWEEP, due, requests.SweepMemory())
 
 
 def _newest_first(context: Context, session_id: str | None, highest: int | None) -> Iterator[Entry]:
