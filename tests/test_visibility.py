@@ -19,7 +19,7 @@ import msgspec
 import pytest
 import trio
 import trio.testing
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from support.clocks import VirtualClock
 
 from greenroom.actors import (
@@ -218,6 +218,10 @@ def ranked(answers: list[Any]) -> list[Any]:
     "memory.private", "sessions.message-ids",
 )  # fmt: skip
 @given(story=stories, reader=people)
+@example(
+    story=[(1, ("say", "ann", "open", "42", kind, kind == "public")) for kind in ("private", "public")],
+    reader="ben",
+)
 @settings(max_examples=60, deadline=None, derandomize=True)
 def test_the_hidden_leaves_no_trace(story: Story, reader: str) -> None:
     async def compare() -> None:
