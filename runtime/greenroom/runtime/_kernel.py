@@ -113,6 +113,11 @@ class Kernel:
         self.waiting += 1
         self.dispatcher.make_ready(cell)
 
+    def waiting_for(self, address: Address) -> int:
+        """Return how many messages wait in an actor's mailbox."""
+        cell = self.residents.get(address)
+        return 0 if cell is None or cell.mailbox is None else len(cell.mailbox)
+
     def abandon(self, envelope: Envelope) -> None:
         """Forget who asked; a message that is not begun leaves its mailbox."""
         envelope.asker = None

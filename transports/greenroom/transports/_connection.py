@@ -71,7 +71,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     unsent_bytes: int = 4 * 1024 * 1024
     large_answers: int = 16
     drain: float = 30.0
-    stop: float = 0.75
+    stop: float = 0.5
 
 
 class Call:
