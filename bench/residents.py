@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import random
 import statistics
 import sys
 import time
+from collections.abc import Iterator
 from functools import partial
+from itertools import islice
 from pathlib import Path
 
 import msgspec
@@ -20,7 +21,7 @@ from greenroom.runtime import RuntimeOptions
 IN_FLIGHT = 512
 READERS = 64
 ONE_BY_ONE = 1_000
-SEED = 100
+STRIDE = 611_953  # a prime, so that no session comes twice
 AGENT = Principal(agent_id="maker")
 
 
@@ -72,9 +73,9 @@ def purpose_of(number: int) -> str:
     return f"the purpose of session number {number}"
 
 
-def chosen(sessions: int, touches: int) -> list[int]:
-    """Return which sessions are touched, in which order: always the same, all over the store."""
-    return random.Random(SEED).sample(range(sessions), touches)
+def chosen(sessions: int, touches: int) -> Iterator[int]:
+    """Yield which sessions are touched: each once, all over the store, and no list that takes memory."""
+    return (number * STRIDE % sessions for number in range(1, touches + 1))
 
 
 async def fill(data: Path, sessions: int) -> Filled:
@@ -114,14 +115,13 @@ async def touch(data: Path, sessions: int, touches: int) -> Touched:
 
         await read(0)
         idle = memory_of("self")
-        for number in order[:one_by_one]:
+        for number in islice(order, one_by_one):
             began = time.perf_counter()
             await read(number)
             times.append((time.perf_counter() - began) * 1e3)
-        rest = iter(order[one_by_one:])
 
         async def read_on() -> None:
-            for number in rest:
+            for number in order:
                 await read(number)
 
         began = time.perf_counter()

@@ -47,6 +47,12 @@ def names(folder: Path) -> set[str]:
 # Backup
 
 
+def check_found(folder: Path) -> None:
+    """Check what is in a folder as its next owner does."""
+    with Owner(folder) as owner:
+        check_structure(owner)
+
+
 @pytest.mark.promise("store.backup")
 def test_a_backup_holds_what_was_there_and_nothing_deleted(tmp_path: Path) -> None:
     folder, copy = tmp_path / "data", tmp_path / "copy"
@@ -239,7 +245,7 @@ def test_a_damaged_store_is_replaced_without_being_opened(tmp_path: Path) -> Non
         Owner(folder) as owner,
         pytest.raises(StoreDamagedError, match=r"greenroom verify.*greenroom restore"),
     ):
-        check_structure(owner.folder)
+        check_structure(owner)
     with Owner(folder) as owner:
         assert owner.unclean
     info = restore(tmp_path / "copy", folder)
@@ -322,7 +328,7 @@ def test_damage_anywhere_is_found_or_harmless(tmp_path: Path) -> None:
         folder.mkdir()
         (folder / "greenroom.mdb").write_bytes(damaged(sound, chance))
         try:
-            check_structure(folder)
+            check_found(folder)
         except StoreDamagedError as error:
             assert "greenroom restore" in str(error)  # noqa: PT017 - both outcomes are right
             found += 1
@@ -342,7 +348,7 @@ def test_the_structure_check_leaves_records_to_verify(tmp_path: Path) -> None:
     write(tmp_path / "data", {b"some-key": b"payload " * 20})
     data = tmp_path / "data" / "greenroom.mdb"
     data.write_bytes(data.read_bytes().replace(b"payload payload", b"payload PAYLOAD"))
-    check_structure(tmp_path / "data")
+    check_found(tmp_path / "data")
     with pytest.raises(StoreDamagedError, match=r"some-key.*greenroom restore"):
         verify(tmp_path / "data")
     with closing(Store(tmp_path / "data")) as store:
@@ -361,13 +367,13 @@ def test_a_newer_store_is_told_from_a_damaged_one(tmp_path: Path) -> None:
     with lmdb.open(data, subdir=False) as environment, environment.begin(write=True) as transaction:
         transaction.put(FORMAT_KEY, b"7")
     with pytest.raises(StoreTooNewError, match="upgrade"):
-        check_structure(tmp_path / "data")
+        check_found(tmp_path / "data")
 
 
 def test_a_folder_without_a_file_needs_no_check(tmp_path: Path) -> None:
-    check_structure(tmp_path)
+    check_found(tmp_path)
     (tmp_path / "greenroom.mdb").touch()
-    check_structure(tmp_path)
+    check_found(tmp_path)
 
 
 def test_the_check_does_not_wait_for_the_runtime_to_be_imported(tmp_path: Path) -> None:

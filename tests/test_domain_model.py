@@ -277,7 +277,8 @@ class Machine(RuleBasedStateMachine):
 
 @pytest.mark.promise(
     "sessions.visibility", "sessions.order", "sessions.listing", "sessions.statuses", "identity.visible-only",
-    "memory.private", "memory.expiry", "memory.scopes", "memory.listing", "runtime.all-or-nothing", "store.kill",
+    "memory.private", "memory.expiry", "memory.scopes", "memory.listing", "runtime.all-or-nothing",
+    "store.kill",
 )  # fmt: skip
 def test_sessions_and_memory_agree_with_the_model() -> None:
     run_state_machine_as_test(

@@ -40,7 +40,7 @@ async def injected(server: ServerProcess, fault: str) -> AsyncIterator[None]:
 async def attached(pid: int) -> None:
     """Wait until every thread of the process is traced."""
     while True:
-        states = [task.read_text() for task in Path(f"/proc/{pid}/task").glob("*/status")]
+        states = [await task.read_text() for task in await trio.Path(f"/proc/{pid}/task").glob("*/status")]
         if all("TracerPid:\t0\n" not in state for state in states):
             return
         await trio.lowlevel.checkpoint()

@@ -6,13 +6,14 @@ import signal
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 
-from greenroom.runtime import StoreError, StoreOwnedError
+from greenroom.runtime import StoreDamagedError, StoreError, StoreOwnedError, open_runtime
+from greenroom.runtime._folder import DATA_FILE
 from greenroom.runtime._owner import Owner
 from greenroom.runtime._store import Store
 
@@ -230,3 +231,33 @@ def test_a_lock_file_that_cannot_be_one_is_refused_and_leaves_the_folder_free(tm
     (tmp_path / "data" / "owner.lock").rmdir()
     with Owner(tmp_path / "data") as owner:
         assert owner.still_mine()
+
+
+@pytest.mark.promise("store.damage")
+def test_a_store_that_was_touched_after_an_orderly_end_is_checked(tmp_path: Path) -> None:
+    with Owner(tmp_path) as owner:
+        Store(owner.folder).close()
+        owner.mark_clean()
+    with Owner(tmp_path) as owner:
+        assert not owner.unclean
+        owner.mark_clean()
+    data = tmp_path / DATA_FILE
+    content = bytearray(data.read_bytes())
+    content[5_000:6_000] = bytes(1_000)
+    data.write_bytes(content)
+    with Owner(tmp_path) as owner:
+        assert owner.unclean
+
+
+@pytest.mark.promise("store.damage")
+@pytest.mark.parametrize("loss", [Path.unlink, lambda data: data.write_bytes(b"")])
+async def test_a_store_that_is_gone_is_not_taken_for_a_new_one(
+    tmp_path: Path, loss: Callable[[Path], object]
+) -> None:
+    async with open_runtime(tmp_path, actors=[]):
+        pass
+    loss(tmp_path / DATA_FILE)
+    for _ in range(2):
+        with pytest.raises(StoreDamagedError, match="restore"):
+            async with open_runtime(tmp_path, actors=[]):
+                pass

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 import trio
-from support.actors import Add, AddSlowly, Append, Entries, Forward, Place, Read, Rows, Take
+from support.actors import Add, AddSlowly, Append, Entries, Forward, Log, Place, Read, Rows, Take
 from support.asking import Open, Pending, post
 from support.committers import GatedCommitter, full
 from trio.testing import wait_all_tasks_blocked
 
 from greenroom.runtime import (
     Address,
+    Group,
     Idempotency,
     InlineCommitter,
     Runtime,
@@ -228,3 +229,21 @@ async def test_a_query_that_waits_for_a_commit_hears_that_it_failed(reopen: Open
 async def wait_some_turns() -> None:
     for _ in range(20):
         await trio.lowlevel.checkpoint()
+
+
+@pytest.mark.promise("runtime.commit-failure", "runtime.supervision")
+async def test_a_full_disk_does_not_shorten_the_pause_of_an_actor_that_fails(reopen: Open) -> None:
+    Log.trouble["bad"] = 2
+    gate = GatedCommitter()
+    relay = Address("relay", "r")
+    groups = [Group(kinds=("log",), backoff=30)]
+    async with reopen(committer=gate, groups=groups) as runtime, trio.open_nursery() as nursery:
+        await post(nursery, runtime, relay, Forward(entries=["good", "bad"], to=["log"], risky=True))
+        await gate.arrived()
+        gate.let_through()
+        await gate.arrived()  # with the good one, while the bad one has failed twice
+        assert Log.trouble["bad"] == 0
+        gate.refuse(0)
+        gate.open = True
+        assert await runtime.ask(LOG, Entries()) == ["good", "bad"]
+        assert trio.current_time() >= 15

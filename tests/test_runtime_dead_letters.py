@@ -6,13 +6,25 @@ from typing import TYPE_CHECKING
 
 import pytest
 import trio
-from support.actors import Add, Alarm, Append, Entries, FailAfter, Forward, Log, Read, Rings, SetAlarm
+from support.actors import (
+    Add,
+    Alarm,
+    Append,
+    Counter,
+    Entries,
+    FailAfter,
+    Forward,
+    Log,
+    Read,
+    Rings,
+    SetAlarm,
+)
 from support.asking import Open, post
 from support.clocks import START
-from support.committers import GatedCommitter
+from support.committers import GatedCommitter, crash_at, crashing
 from trio.testing import wait_all_tasks_blocked
 
-from greenroom.runtime import ActorFailedError, ActorSetAsideError, Address, Group, Runtime
+from greenroom.runtime import ActorFailedError, ActorSetAsideError, Address, Group, Runtime, RuntimeOptions
 
 if TYPE_CHECKING:
     from support.clocks import VirtualClock
@@ -128,3 +140,56 @@ async def test_a_log_entry_of_the_program_and_of_a_handler_both_arrive(reopen: O
         runtime.tell(LOG, Append(entry="program"))
         await runtime.ask(Address("relay", "r"), Forward(entries=["handler"], to=["log"]))
         assert await runtime.ask(LOG, Entries()) == ["program", "handler"]
+
+
+@pytest.mark.promise("runtime.supervision", "runtime.tells", "runtime.in-order")
+async def test_an_actor_readmitted_while_stored_tells_are_looked_through_gets_its_own_in_order(
+    reopen: Open,
+) -> None:
+    groups = [Group(kinds=("log",), intensity=1)]
+    entries = [str(number) for number in range(300)]
+    Log.trouble.update({"bad": 1, "worse": 1})
+    async with reopen(groups=groups) as runtime:
+        relay = Address("relay", "r")
+        await runtime.ask(relay, Forward(entries=["bad"], to=["log"], risky=True))
+        await runtime.ask(relay, Forward(entries=["worse"], to=["other"], risky=True))
+        await runtime.ask(relay, Forward(entries=entries, to=["log"]))
+        await wait_all_tasks_blocked()
+        assert len(runtime.statistics().actors.set_aside) == 2
+        runtime.readmit(Address("log", "other"))
+        await trio.lowlevel.checkpoint()
+        await trio.lowlevel.checkpoint()
+        runtime.readmit(LOG)
+        await trio.sleep(10)
+        assert await runtime.ask(LOG, Entries()) == ["bad", *entries]
+
+
+@pytest.mark.promise("runtime.bounded", "runtime.timers")
+async def test_a_mailbox_that_was_full_once_costs_no_looks_later(reopen: Open) -> None:
+    alarm = Address("alarm", "a")
+    async with reopen(options=RuntimeOptions(durability="process", mailbox_limit=5)) as runtime:
+        for number in range(20):
+            await runtime.ask(alarm, SetAlarm(name=str(number), due=START + 1_000_000))
+        await trio.sleep(60)
+        assert len(await runtime.ask(alarm, Rings())) == 20
+        overloaded = runtime.statistics().messages.overloaded
+        await trio.sleep(600)
+        assert runtime.statistics().messages.overloaded == overloaded
+
+
+@pytest.mark.promise("runtime.tells", "runtime.bounded")
+async def test_a_tell_to_a_kind_that_is_gone_is_buried_once(reopen: Open) -> None:
+    with crashing():
+        async with reopen(committer=crash_at(1, after=True)) as runtime:
+            await runtime.ask(Address("relay", "r"), Forward(entries=["a", "b"], to=["log"]))
+    gate = GatedCommitter()
+    groups = [Group(kinds=("counter",), intensity=1)]
+    async with reopen(actors=[Counter], groups=groups, committer=gate) as runtime:
+        with pytest.raises(ActorFailedError):
+            await runtime.ask(VISITS, FailAfter())
+        await gate.arrived()
+        runtime.readmit(VISITS)  # has the stored messages looked through again
+        await wait_all_tasks_blocked()
+        gate.let_all_through()
+        assert await runtime.ask(VISITS, Add()) == 1
+        assert runtime.statistics().messages.dead_letters == 2

@@ -199,3 +199,16 @@ async def test_a_generator_that_will_not_be_stopped_harms_nobody(reopen: Open) -
         await cling.over.wait()
         assert await runtime.ask(QUIET, Add()) == 1
         assert runtime.statistics().messages.waiting == 0
+
+
+@pytest.mark.promise("runtime.fair", "runtime.bounded")
+async def test_more_long_handlers_than_may_stand_between_slices_all_come_to_their_end(reopen: Open) -> None:
+    async with reopen() as runtime, trio.open_nursery() as nursery:
+        slow = [
+            await post(nursery, runtime, Address("counter", str(key)), AddSlowly(steps=5))
+            for key in range(600)
+        ]
+        slow[0].scope.cancel()
+        for pending in slow[1:]:
+            assert await pending.reply() == 5
+        assert runtime.statistics().messages.waiting == 0

@@ -275,6 +275,6 @@ def test_ledgers_keep_every_promise_through_crashes_and_full_disks() -> None:
     run_state_machine_as_test(
         Ledgers,
         settings=settings(
-            max_examples=40, stateful_step_count=12, deadline=None, suppress_health_check=list(HealthCheck)
+            max_examples=30, stateful_step_count=12, deadline=None, suppress_health_check=list(HealthCheck)
         ),
     )

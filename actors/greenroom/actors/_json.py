@@ -80,7 +80,7 @@ def _read_closely(raw: bytes) -> Any:
 def _check_depth(arguments: Any) -> None:
     """Each argument is a value of its own, so the object that holds them all does not count."""
     level = [arguments]
-    for _ in range(MAX_DEPTH + 2):
+    for _ in range(MAX_DEPTH + 1):
         arrays = chain.from_iterable(value for value in level if type(value) is list)
         objects = chain.from_iterable(value.values() for value in level if type(value) is dict)
         level = [value for value in chain(arrays, objects) if type(value) is list or type(value) is dict]

@@ -20,8 +20,9 @@ import lmdb
 
 from greenroom.runtime._environment import REMEDY
 from greenroom.runtime._errors import StorageFullError, StoreDamagedError, StoreError, StoreTooNewError
-from greenroom.runtime._folder import DATA_FILE
+from greenroom.runtime._folder import DATA_FILE, OWNER_FILE
 from greenroom.runtime._inspect import DAMAGED, FAILED, FULL, TOO_NEW
+from greenroom.runtime._owner import Owner
 
 # Imports the child's half without this package's __init__, which would import trio: half a second on every
 # start after an unclean end. The interpreter is isolated, so where lmdb lies has to be said.
@@ -53,18 +54,23 @@ class TableReport:
     bytes: int
 
 
-def check_structure(folder: Path) -> None:
-    """Check the file in ``folder`` after an unclean end, before it is opened. Its records are not read.
+def check_structure(owner: Owner) -> None:
+    """Check the store that an owner found, before it is opened, unless it was left in order and untouched.
 
-    The folder's owner lock must be held. Takes about 10 s for 1 GB of small rows; wait in another thread.
+    Its records are not read. Takes about 10 s for 1 GB of small rows; wait in another thread.
 
     Raises:
-        StoreDamagedError: the structure is wrong; the sentence names the remedy.
+        StoreDamagedError: the structure is wrong or the file is gone; the sentence names the remedy.
         StoreTooNewError: a newer program wrote it.
         StoreError: it could not be read.
     """
-    path = folder / DATA_FILE
-    if path.exists() and path.stat().st_size:
+    path = owner.folder / DATA_FILE
+    if owner.lost:
+        raise StoreDamagedError(
+            f"{path} is missing or empty and was not when the last owner left; bring back a backup with "
+            f"`greenroom restore`, or remove {owner.folder / OWNER_FILE} to begin anew"
+        )
+    if owner.unclean and path.stat().st_size:
         inspect_file(path)
 
 

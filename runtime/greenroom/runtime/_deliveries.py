@@ -43,6 +43,9 @@ BACKLOG_SECONDS = 0.25
 WINDOW = 1_000
 """How many stored messages are handed over and not yet over, at most; the others wait in the store."""
 
+SHARE = 128
+"""How full a mailbox may be and still get stored messages, so that no single actor fills the window."""
+
 
 class Deliveries:
     """Hands stored messages over and buries those that cannot be handled."""
@@ -61,6 +64,7 @@ class Deliveries:
         self._behind: set[Address] = set()  # addresses with a tell that its mailbox did not take
         self._tells_wait = True  # whether the store may hold tells that nobody has handed over
         self._new_tells = False  # whether one was added to them since the last look
+        self._from_the_start = False  # whether an actor takes again what this look has passed
         self._timers_wait = True  # whether it may hold due timers that nobody has handed over
         self._look = trio.Event()
         self._next_due: int | None = 0
@@ -84,7 +88,7 @@ class Deliveries:
 
     def redeliver(self) -> None:
         """Look at every stored message again: an actor that refused its own may take them now."""
-        self._tells_wait = self._timers_wait = True
+        self._tells_wait = self._timers_wait = self._from_the_start = True
         self._look.set()
 
     def finished(self, row: bytes) -> None:
@@ -138,10 +142,11 @@ class Deliveries:
 
     def _hand_over_tells(self) -> Iterator[None]:
         """Deliver the tells in the store that nobody has handed over; yield when the slice is over."""
+        self._behind.clear()
         if not self._tells_wait:
             return
-        self._new_tells = False
-        self._behind.clear()
+        self._new_tells = self._from_the_start = False
+        refusing: set[Address] = set()  # a later tell must not go before one that was refused
         for row, payload in self._store.scan(INDEXES, _rows.OUTBOX):
             if self._is_full():
                 return
@@ -149,13 +154,17 @@ class Deliveries:
                 continue  # the scan shows the store as it was when it began
             parcel = _rows.decode(payload, _rows.Parcel)
             address = Address(parcel.kind, parcel.key)
-            if address in self._behind:
+            if address in refusing:
                 continue
             message = self._unpack(row, parcel)
             if message is not None:
                 self._deliver(address, Envelope(message, row=row), row)
+                if row not in self._handed_over:
+                    refusing.add(address)
             if self._kernel.dispatcher.slice_over():
                 yield
+                if self._from_the_start:
+                    return
         self._tells_wait = self._new_tells or bool(self._behind)
 
     def _fire(self) -> Iterator[None]:
@@ -181,6 +190,9 @@ class Deliveries:
 
     def _deliver(self, address: Address, envelope: Envelope, row: bytes) -> bool:
         """Return whether the message is in its mailbox; if it is not, its row stays, or is a dead letter."""
+        if self._kernel.waiting_for(address) >= SHARE:
+            self._behind.add(address)
+            return False
         try:
             self._kernel.deliver(address, envelope)
         except OverloadedError:

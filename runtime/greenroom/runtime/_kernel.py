@@ -123,6 +123,11 @@ class Kernel:
         """Return whether messages wait, or came so lately that their answers may lead to more."""
         return self.waiting > 0 or trio.current_time() - self._delivered_at < BUSY_SECONDS
 
+    def waiting_for(self, address: Address) -> int:
+        """Return how many messages wait in an actor's mailbox."""
+        cell = self.residents.get(address)
+        return 0 if cell is None or cell.mailbox is None else len(cell.mailbox)
+
     def abandon(self, envelope: Envelope) -> None:
         """Forget who asked; a message that is not begun leaves its mailbox."""
         envelope.asker = None

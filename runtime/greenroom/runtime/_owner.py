@@ -8,14 +8,15 @@ The lock is `lockf` on a file of its own. Rules that keep it:
 4. It always holds one line of the same length, rewritten in place, so that a full disk can be owned, too:
 
     while owned       <pid, padded> <nonce>
-    left in order     0             clean
-    anything else     the last owner died, or another brought the store here: it needs a check
+    left in order     0             <what the data file looked like>
+    anything else     the last owner died, or the file was changed or brought here since: it needs a check
 """
 
 from __future__ import annotations
 
 import errno
 import fcntl
+import hashlib
 import os
 import secrets
 import threading
@@ -43,7 +44,17 @@ def _line(pid: int, word: str) -> bytes:
     return f"{pid:<{_WIDTH}} {word:<32}\n".encode()
 
 
-_CLEAN: Final = _line(0, "clean")
+_NO_STORE: Final = "no store"
+
+
+def _look(folder: Path) -> str:
+    """Return 32 characters that change when anything but an owner writes, replaces or cuts the data file."""
+    try:
+        status = (folder / DATA_FILE).stat()
+    except FileNotFoundError:
+        return _NO_STORE
+    seen = f"{status.st_dev} {status.st_ino} {status.st_size} {status.st_mtime_ns}"
+    return hashlib.blake2b(seen.encode(), digest_size=16).hexdigest()
 
 
 class Owner:
@@ -55,8 +66,9 @@ class Owner:
 
     Attributes:
         folder: Its real path, once entered.
-        unclean: Whether there is a store that its last owner left without `mark_clean`; then its structure
-            needs a check.
+        unclean: Whether there is a store that its last owner left without `mark_clean`, or that was changed
+            since; then its structure needs a check.
+        lost: Whether there was a store when the last owner left, and now its file is missing or empty.
 
     Raises:
         StoreOwnedError: (on entering) another process, or another `Owner` of this one, has it.
@@ -70,11 +82,13 @@ class Owner:
     def __init__(self, folder: Path, *, create: bool = True) -> None:
         self.folder = folder
         self.unclean = False
+        self.lost = False
         self._create = create
         self._pid = 0
         self._descriptor = -1
         self._identity = (0, 0)
         self._content = b""
+        self._left = b""
         self._marked_clean = False
 
     def __enter__(self) -> Self:
@@ -101,8 +115,12 @@ class Owner:
         return self
 
     def _begin(self) -> None:
-        left_clean = os.pread(self._descriptor, len(_CLEAN) + 1, 0) == _CLEAN
-        self.unclean = not left_clean and (self.folder / DATA_FILE).exists()
+        data = self.folder / DATA_FILE
+        left = os.pread(self._descriptor, len(_line(0, "")) + 1, 0)
+        self._left = left
+        in_order = left.startswith(_line(0, "")[:_WIDTH])
+        self.lost = in_order and left != _line(0, _NO_STORE) and not (data.exists() and data.stat().st_size)
+        self.unclean = left != _line(0, _look(self.folder)) and data.exists()
         self._content = _line(self._pid, secrets.token_hex(16))
         os.pwrite(self._descriptor, self._content, 0)
         os.ftruncate(self._descriptor, len(self._content))
@@ -114,9 +132,10 @@ class Owner:
             self._release()
 
     def _release(self) -> None:
-        if self._marked_clean and self.still_mine():
+        if (self._marked_clean or self.lost) and self.still_mine():
+            last_word = _line(0, _look(self.folder)) if self._marked_clean else self._left
             with suppress(OSError):  # then the next start checks, which does no harm
-                os.pwrite(self._descriptor, _CLEAN, 0)
+                os.pwrite(self._descriptor, last_word, 0)
         with self._guard:
             self._held.pop(self._identity, None)
             os.close(self._descriptor)

@@ -350,8 +350,8 @@ async def open_runtime(
     by_kind = groups_by_kind(kinds, groups)
     declared = index_table(indexes)
     with Owner(Path(path)) as owner:
-        if owner.unclean:
-            await trio.to_thread.run_sync(check_structure, owner.folder)
+        if owner.unclean or owner.lost:
+            await trio.to_thread.run_sync(check_structure, owner)
         store = Store(
             owner.folder,
             codec=codec,

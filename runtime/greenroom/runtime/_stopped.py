@@ -31,8 +31,7 @@ def stopped_statistics(folder: Path, options: RuntimeOptions | None = None) -> S
     with Owner(folder, create=False) as owner:
         if not (owner.folder / DATA_FILE).exists():
             raise StoreError(f"there is no store in {owner.folder}")
-        if owner.unclean:
-            check_structure(owner.folder)
+        check_structure(owner)
         with closing(Store(owner.folder, max_size=options.max_size, min_free=options.min_free)) as store:
             statistics = store.statistics()
         owner.mark_clean()

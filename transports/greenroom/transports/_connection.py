@@ -91,7 +91,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     subscriptions: int = 10_000
     large_answers: int = 16
     drain: float = 30.0
-    stop: float = 0.75
+    stop: float = 0.5
 
 
 class Call:

@@ -18,6 +18,7 @@ from greenroom.runtime import (
     Refusal,
     RuntimeClosedError,
     StorageFullError,
+    StoreDamagedError,
 )
 
 logger = logging.getLogger(__name__)
@@ -37,7 +38,11 @@ _PLAIN: dict[type[Exception], tuple[str, str]] = {
     ),
     RuntimeClosedError: (
         "SHUTTING_DOWN",
-        "The server is stopping; this request was not begun.",
+        "The server is stopping; repeat this with the same idempotency_key at its next start.",
+    ),
+    StoreDamagedError: (
+        "STORE_DAMAGED",
+        "A stored record that this needs is damaged; see `greenroom verify` and `greenroom restore`.",
     ),
     ActorSetAsideError: (
         "SET_ASIDE",

@@ -268,7 +268,9 @@ class MemoryActor(Actor):
             context.set_timer(SWEEP, due, requests.SweepMemory())
 
     def _sweep_soon(self, context: Context) -> None:
-        context.set_timer(SWEEP, context.now + 1, requests.SweepMemory())
+        due = context.now + 1
+        if context.timer_due(SWEEP) != due:
+            context.set_timer(SWEEP, due, requests.SweepMemory())
 
 
 def _binding(session_id: str | None, prefix: str | None) -> str:
