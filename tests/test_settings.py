@@ -24,6 +24,7 @@ from greenroom.transports._settings import (
     variable,
 )
 from greenroom.transports._values import show_size, size
+from greenroom.transports.websocket._addresses import HostPort
 
 NOWHERE = Path("/nowhere/greenroom/config.toml")
 
@@ -34,10 +35,26 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "agent_type": names,
     "user": st.text(st.characters(categories=["L", "N", "P"]), min_size=1, max_size=128),
     "project": st.lists(names, min_size=1, max_size=4, unique=True).map(tuple),
+    "ws": st.builds(
+        HostPort,
+        st.sampled_from(["127.0.0.1", "127.1.2.3", "::1", "localhost", "a.localhost"]),
+        st.integers(0, 65535),
+    ),
+    "stdio": st.booleans(),
+    "tls_cert": names.map(lambda name: Path(os.path.normpath("/somewhere/x" + name))),
+    "tls_key": names.map(lambda name: Path(os.path.normpath("/somewhere/x" + name))),
+    "allow_origin": st.lists(
+        st.from_regex(r"https?://[a-z]{1,10}(:[0-9]{1,4})?", fullmatch=True), min_size=1, unique=True
+    ).map(tuple),
+    "max_connections": st.integers(1, 1_000_000),
+    "max_in_flight": st.integers(1, 1_000_000),
+    "max_frame": st.integers(4096, 1 << 30),
+    "ping_interval": st.floats(0.1, 86_400).map(lambda seconds: float(f"{seconds:g}")),
     "durability": st.sampled_from(["power", "process"]),
     "max_size": st.integers(1 << 20, 1 << 44),
     "min_free": st.integers(0, 1 << 44),
     "request_timeout": st.floats(0.01, 86_400).map(lambda seconds: float(f"{seconds:g}")),
+    "debounce": st.floats(0, 3_600).map(lambda seconds: float(f"{seconds:g}")),
     "content_limit": st.integers(1, 1 << 20),
     "audit_days": st.integers(1, 36_500),
     "log_level": st.sampled_from(["debug", "info", "warning", "error"]),
@@ -216,6 +233,8 @@ def test_a_bad_value_is_named_with_its_source_and_what_is_allowed(
 @pytest.mark.parametrize("raw", ["true", "[1]", "{a = 1}", "2026-01-01", "nan", "inf", '["a", 3]'])
 @pytest.mark.parametrize("key", list(VALUES))
 def test_a_wrong_toml_type_is_refused_and_nothing_worse(tmp_path: Path, key: str, raw: str) -> None:
+    if (key, raw) == ("stdio", "true"):
+        raw = "1"  # the one setting that is yes or no
     assert f"{key} in " in sentence(None, written(tmp_path, f"{key} = {raw}"))
 
 

@@ -175,7 +175,7 @@ async def test_subscriptions_outlive_a_break(tmp_path: Path, mode: Mode) -> None
         async def follow(task_status: trio.TaskStatus[None]) -> None:
             async with client.listen(resource_subscriptions=[uri]) as stream:
                 task_status.started()
-                async for event in stream:  # noqa: PERF401  (it does not end)
+                async for event in stream:
                     assert isinstance(event, ResourceUpdated)
                     heard.append(event.uri)
 

@@ -210,8 +210,6 @@ class _Link:
                     await trio.aclose_forcefully(stream)
         except* ConnectionRejected as group:
             raise _refusal(group) from None
-        except* ssl.SSLError as group:
-            raise ConnectionError(f"{named} speaks no TLS that is trusted: {_leaf(group)}") from None
         if ended is None:
             raise ConnectionError(f"{named} hung up, or did not answer within {CONNECT_TIME:g} s")
         return ended
@@ -219,7 +217,16 @@ class _Link:
     async def _stream(self, host: str, port: int) -> Stream:
         if self._tls is None:
             return await trio.open_tcp_stream(host, port)
-        return await trio.open_ssl_over_tcp_stream(host, port, ssl_context=self._tls, https_compatible=True)
+        stream = await trio.open_ssl_over_tcp_stream(host, port, ssl_context=self._tls, https_compatible=True)
+        try:
+            await stream.do_handshake()
+        except BaseException as error:
+            await trio.aclose_forcefully(stream)
+            if isinstance(error, trio.BrokenResourceError):
+                reason = error.__cause__ or "it hung up"
+                raise ConnectionError(f"{host}:{port} speaks no TLS that is trusted: {reason}") from None
+            raise
+        return stream
 
     async def _handshake(self, nursery: trio.Nursery, stream: Stream, named: str) -> WebSocketConnection:
         return await wrap_client_stream(

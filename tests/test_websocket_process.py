@@ -1,0 +1,212 @@
+"""`greenroom serve --ws` as a process: where it listens, TLS, how it ends, what idle clients cost."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import ssl
+import subprocess
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+import pytest
+import trio
+import trustme
+from harness import PATIENCE, PROGRAM, clean_environment
+from support.websocket_programs import answer, connected, port_in, server, until
+from support.websockets import Peer
+
+from greenroom.transports._values import NotAllowedError
+from greenroom.transports.websocket._addresses import host_port, origin
+
+IDLE = 400
+KB_EACH = 60
+
+
+def refused(home: Path, *flags: str) -> tuple[int, str]:
+    """Return how a server that cannot start ends, and what it says."""
+    done = subprocess.run(
+        [*PROGRAM, "serve", "--data", str(home / "store"), *flags],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        env=clean_environment(home),
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert done.stdout == b""
+    return done.returncode, done.stderr.decode()
+
+
+@pytest.mark.promise("websocket.loopback")
+@pytest.mark.parametrize(
+    "address", ["0.0.0.1:8765", "192.168.1.2:8765", "[::]:8765", ":8765", "example.org:8765", "8.8.8.8:1"]
+)
+def test_an_address_that_other_machines_reach_is_refused(tmp_path: Path, address: str) -> None:
+    with pytest.raises(NotAllowedError, match="other machines"):
+        host_port(address)
+    if address == "[::]:8765":
+        code, said = refused(tmp_path, "--ws", address)
+        assert (code, "--ws" in said, "other machines could reach" in said) == (2, True, True)
+
+
+@pytest.mark.parametrize(
+    ("given", "host", "port"),
+    [
+        ("127.0.0.1:8765", "127.0.0.1", 8765),
+        ("127.9.9.9:0", "127.9.9.9", 0),
+        ("[::1]:65535", "::1", 65535),
+        ("[::ffff:127.0.0.1]:1", "::ffff:127.0.0.1", 1),
+        ("localhost:80", "localhost", 80),
+    ],
+)
+def test_addresses_are_read(given: str, host: str, port: int) -> None:
+    found = host_port(given)
+    assert (found.host, found.port, str(found)) == (host, port, given)
+
+
+@pytest.mark.parametrize("given", ["", "8765", "127.0.0.1", "::1:8765", "127.0.0.1:65536", "127.0.0.1:x", 80])
+def test_what_is_no_address_is_refused(given: object) -> None:
+    with pytest.raises(NotAllowedError, match="HOST:PORT"):
+        host_port(given)
+
+
+@pytest.mark.parametrize(
+    "given", ["", "example.org", "https://example.org/path", "https://", 7, "http://[::1"]
+)
+def test_what_is_no_origin_is_refused(given: object) -> None:
+    with pytest.raises(NotAllowedError, match="origin"):
+        origin(given)
+
+
+def test_an_address_that_is_taken_is_told(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        code, said = refused(tmp_path, "--ws", f"127.0.0.1:{taken.getsockname()[1]}")
+    assert code == 1
+    assert "cannot listen on 127.0.0.1" in said
+    assert not (tmp_path / "store").exists()
+
+
+@pytest.mark.promise("websocket.tls")
+async def test_with_a_certificate_it_speaks_tls_only(tmp_path: Path) -> None:
+    flags = certificate(tmp_path, authority := trustme.CA())
+    trusting = ssl.create_default_context()
+    authority.configure_trust(trusting)
+    async with server(tmp_path, *flags) as (program, port):
+        assert f"listening on wss://127.0.0.1:{port}/" in program.printed
+        async with connected(f"wss://localhost:{port}/", agent="ann", ssl_context=trusting) as client:
+            assert (await answer(client, "create_session", purpose="secret"))["created_by"] == "ann"
+        with pytest.raises(ConnectionError, match="trusted"):
+            async with connected(f"wss://localhost:{port}/"):
+                raise AssertionError
+        with pytest.raises(ConnectionError):
+            async with connected(f"ws://localhost:{port}/"):
+                raise AssertionError
+
+
+@pytest.mark.promise("websocket.tls")
+def test_files_that_do_not_fit_together_are_told(tmp_path: Path) -> None:
+    good = certificate(tmp_path, trustme.CA())
+    other = certificate(tmp_path / "other", trustme.CA())
+    address = ["--ws", "127.0.0.1:0"]
+    assert refused(tmp_path, *address, *good[:2]) == (
+        2,
+        "greenroom serve: tls_cert and tls_key go together; one of them is missing\n",
+    )
+    for flags, says in [
+        ([*good[:2], *other[2:]], "belong together"),
+        ([*good[:2], "--tls-key", str(tmp_path / "none")], "none cannot be read"),
+        (["--tls-cert", good[3], "--tls-key", good[1]], "no certificate and key"),
+    ]:
+        code, said = refused(tmp_path, *address, *flags)
+        assert (code, says in said) == (1, True), said
+
+
+@pytest.mark.promise("websocket.drain", "mcp.signals")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_a_signal_ends_it_with_a_word_to_every_client(tmp_path: Path, number: signal.Signals) -> None:
+    async with server(tmp_path) as (program, port), peers_at(port, 20) as peers:
+        for peer in peers:
+            await peer.open()
+        for peer in peers[:10]:
+            await peer.initialize()
+        program.process.send_signal(number)
+        for peer in peers:
+            assert await peer.closed() == (1001, "the server is stopping")
+        assert await program.end() == 0
+
+
+async def test_standard_streams_are_served_beside_sockets(tmp_path: Path) -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        command = [*PROGRAM, "serve", "--data", str(tmp_path / "store"), "--ws", "127.0.0.1:0", "--stdio"]
+        process = await trio.lowlevel.open_process(
+            command, stdin=theirs, stdout=theirs, stderr=subprocess.PIPE, env=clean_environment(tmp_path)
+        )
+        try:
+            assert process.stderr is not None
+            said = b""
+            while b"/\n" not in said:
+                said += await process.stderr.receive_some()
+            ours.sendall(b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n')
+            assert b'"result"' in await trio.to_thread.run_sync(ours.recv, 1_000)
+            ours.shutdown(socket.SHUT_WR)  # the end of one client is not the end of the others
+            async with connected(f"ws://127.0.0.1:{port_in(said.decode().strip())}/") as client:
+                await answer(client, "list_sessions")
+            process.terminate()
+            assert await process.wait() == 0
+        finally:
+            if process.returncode is None:
+                process.kill()
+
+
+@pytest.mark.promise("websocket.limits")
+async def test_the_limits_of_the_command_line_hold(tmp_path: Path) -> None:
+    flags = ("--max-connections", "1", "--max-frame", "4096", "--allow-origin", "https://example.org")
+    async with server(tmp_path, *flags) as (_, port), peers_at(port, 2) as (first, second):
+        await first.open(Origin="https://example.org")
+        assert (await second.ask()).startswith(b"HTTP/1.1 503 ")
+        await first.call("x" * 5_000, "")
+        assert (await first.closed())[0] == 1009
+
+
+@pytest.mark.promise("websocket.idle")
+async def test_idle_connections_cost_little(tmp_path: Path) -> None:
+    async with server(tmp_path) as (program, port), peers_at(port, 100 + IDLE) as peers:
+        for count, peer in enumerate(peers):
+            await (await peer.open()).initialize()
+            if count == 100:
+                before = resident(program.process.pid)
+        assert (resident(program.process.pid) - before) / IDLE < KB_EACH
+        for peer in peers:
+            await peer.stream.aclose()
+        await until(lambda: len(list(Path(f"/proc/{program.process.pid}/fd").iterdir())) < 60)
+
+
+@asynccontextmanager
+async def peers_at(port: int, count: int) -> AsyncIterator[list[Peer]]:
+    """Connect to a port so many times."""
+    async with AsyncExitStack() as stack:
+        peers = []
+        for _ in range(count):
+            stream = await trio.open_tcp_stream("127.0.0.1", port)
+            peers.append(Peer(await stack.enter_async_context(stream)))
+        yield peers
+
+
+def resident(pid: int) -> int:
+    """Return the anonymous memory of a process, in KB."""
+    status = Path(f"/proc/{pid}/status")
+    if not status.exists():
+        pytest.skip("this system does not tell a process's anonymous memory")
+    return int(status.read_text().partition("RssAnon:")[2].split()[0])
+
+
+def certificate(folder: Path, authority: trustme.CA) -> tuple[str, str, str, str]:
+    """Make a certificate for this machine; return the flags that name it."""
+    folder.mkdir(exist_ok=True)
+    issued = authority.issue_cert("localhost", "127.0.0.1")
+    chain, key = folder / "chain.pem", folder / "key.pem"
+    chain.write_bytes(b"".join(blob.bytes() for blob in issued.cert_chain_pems))
+    key.write_bytes(issued.private_key_pem.bytes())
+    return "--tls-cert", str(chain), "--tls-key", str(key)
