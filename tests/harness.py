@@ -160,9 +160,7 @@ def _errors_file(home: Path) -> Path:
     return home / f"stderr-{len(list(home.glob('stderr-*')))}"
 
 
-def line_connection(
-    source: trio.abc.ReceiveStream, sink: trio.abc.SendStream, limits: Limits
-) -> Connection:
+def line_connection(source: trio.abc.ReceiveStream, sink: trio.abc.SendStream, limits: Limits) -> Connection:
     """Return a client's connection whose frames are lines."""
     return Connection(LineSource(source, limits.frame), LineSink(sink), limits)
 
