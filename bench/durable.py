@@ -67,7 +67,7 @@ def run(plan: Plan) -> Report:
     rows: list[list[str | int | float]] = []
     figures = []
     for callers in plan.size((1, 16, 64, 256, 1_024), (1, 64)):
-        load = Load(callers, plan.size(1.0, 0.05))
+        load = Load(callers, plan.size(0.5, 0.05))
         contenders: dict[str, Callable[[], float]] = {
             "power": partial(_greenroom, "power", load, plan),
             "FULL direct": partial(_sqlite, direct, "FULL", load, plan),
