@@ -23,7 +23,7 @@ PAGES = [
     *sorted(ROOT.glob("docs/**/*.md")),
 ]
 RUN = [page for page in PAGES if re.search(r"^```(python|console)$", page.read_text(), re.MULTILINE)]
-COMMANDS = ("pip install . && greenroom serve", "pip install -e '.[dev]' && pytest")
+COMMANDS = ("pip install . && greenroom serve --ws 127.0.0.1:8765", "pip install -e '.[dev]' && pytest")
 ANYTHING = "…"
 
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$\n?", re.MULTILINE | re.DOTALL)
