@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import socket
 import ssl
@@ -9,19 +10,22 @@ import subprocess
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
 import trustme
 from harness import PATIENCE, PROGRAM, clean_environment
 from support.websocket_programs import answer, connected, port_in, server, until
-from support.websockets import Peer
+from support.websockets import CLOSE, Peer, frame
 
 from greenroom.transports._values import NotAllowedError
 from greenroom.transports.websocket._addresses import host_port, origin
 
 IDLE = 400
 KB_EACH = 60
+CLIENTS = 10_000
+FEW = 60
 
 
 def refused(home: Path, *flags: str) -> tuple[int, str]:
@@ -180,7 +184,57 @@ async def test_idle_connections_cost_little(tmp_path: Path) -> None:
         assert (resident(program.process.pid) - before) / IDLE < KB_EACH
         for peer in peers:
             await peer.stream.aclose()
-        await until(lambda: len(list(Path(f"/proc/{program.process.pid}/fd").iterdir())) < 60)
+        await until(lambda: descriptors(program.process.pid) < FEW)
+
+
+@pytest.mark.promise("websocket.no-leaks", "bus.bounded")
+async def test_nothing_is_left_of_ten_thousand_clients(tmp_path: Path) -> None:
+    async with server(tmp_path) as (program, port):
+        pid = program.process.pid
+        async with connected(f"ws://127.0.0.1:{port}/", agent="host") as host:
+            await answer(host, "create_session", purpose="visited", session_id="inn")
+        await visits(port, CLIENTS // 10)
+        await until(lambda: descriptors(pid) < FEW)
+        before = (descriptors(pid), resident(pid), statistics(tmp_path))
+        await visits(port, CLIENTS - CLIENTS // 10)
+        await until(lambda: descriptors(pid) <= before[0])
+        await until(lambda: statistics(tmp_path)["bus"]["subscriptions"] == 0)
+        after = statistics(tmp_path)
+        assert after["bus"]["subscribers"] == before[2]["bus"]["subscribers"] == 0
+        assert after["actors"]["resident"] == before[2]["actors"]["resident"]
+        assert after["messages"]["waiting"] == 0
+        assert len(list(Path(f"/proc/{pid}/task").iterdir())) < FEW
+        assert resident(pid) - before[1] < CLIENTS  # less than 1 KB for each that came and went
+
+
+async def visits(port: int, count: int) -> None:
+    """Let so many clients come, 50 at a time, subscribe, and go: half with a goodbye and half without."""
+
+    async def visit(number: int, guests: trio.CapacityLimiter) -> None:
+        async with guests, await trio.open_tcp_stream("127.0.0.1", port) as stream:
+            peer = await (await Peer(stream).open("/?agent=guest")).initialize()
+            await peer.request("resources/subscribe", {"uri": "session://inn"})
+            assert "result" in await peer.receive()
+            if number % 2:
+                await stream.send_all(frame(CLOSE, (1000).to_bytes(2)))
+                await peer.closed()
+
+    guests = trio.CapacityLimiter(50)
+    async with trio.open_nursery() as nursery:
+        for number in range(count):
+            nursery.start_soon(visit, number, guests)
+
+
+def descriptors(pid: int) -> int:
+    return len(list(Path(f"/proc/{pid}/fd").iterdir()))
+
+
+def statistics(home: Path) -> dict[str, Any]:
+    """Return what `greenroom stats` says of the running server."""
+    command = [*PROGRAM, "stats", "--data", str(home / "store"), "--json"]
+    done = subprocess.run(command, capture_output=True, env=clean_environment(home), check=True)
+    figures: dict[str, Any] = json.loads(done.stdout)
+    return figures
 
 
 @asynccontextmanager
