@@ -308,11 +308,14 @@ async def test_a_flood_of_pings_delays_nobody_else_and_is_answered_by_one_pong_a
 async def test_a_server_that_stops_answers_what_was_begun_and_says_so(virtual_desk: Desk) -> None:
     async with venue(virtual_desk) as place:
         idle, silent, busy = await place.client(), await (await place.peer()).open(), await place.client()
+        shaking = await place.peer()
+        await shaking.stream.send_all(b"GET / HTTP/1.1\r\n")
         await busy.call("hold", "begun")
         await wait_all_tasks_blocked()
         began = trio.current_time()
         place.stop.set()
         assert (await idle.closed())[0] == (await silent.closed())[0] == 1001
+        assert (await shaking.head()).startswith(b"HTTP/1.1 503 ")
         virtual_desk.released.set()
         assert told(await busy.receive()) == {"text": "begun"}
         assert await busy.closed() == (1001, "the server is stopping")

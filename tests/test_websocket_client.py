@@ -26,6 +26,7 @@ from greenroom.transports.websocket._ledger import delay_before
 Mode = Literal["legacy", "auto", "2026-07-28"]
 MODES: list[Mode] = ["legacy", "auto", "2026-07-28"]
 ERAS: list[Mode] = ["legacy", "2026-07-28"]
+MEMORY = "agent://ann/memory"
 EACH = 25
 """How many messages each writer writes while its connections break."""
 
@@ -194,6 +195,40 @@ async def test_subscriptions_outlive_a_break(tmp_path: Path, mode: Mode) -> None
             await answer(writer, "add_message", session_id=session, content="after")
             await until(lambda: heard == [uri])
         nursery.cancel_scope.cancel()
+
+
+@pytest.mark.promise("websocket.reconnect")
+@pytest.mark.parametrize("mode", ERAS)
+async def test_subscriptions_outlive_a_restart(tmp_path: Path, mode: Mode) -> None:
+    heard: list[str] = []
+
+    async def note(message: Any) -> None:
+        if isinstance(message, ResourceUpdatedNotification):
+            heard.append(str(message.params.uri))
+
+    async def follow(client: Client, task_status: trio.TaskStatus[None]) -> None:
+        async with client.listen(resource_subscriptions=[MEMORY]) as stream:
+            task_status.started()
+            async for event in stream:
+                assert isinstance(event, ResourceUpdated)
+                heard.append(event.uri)
+
+    async with server(tmp_path) as (program, port), trio.open_nursery() as nursery:
+        handler = note if mode == "legacy" else None
+        async with connected(f"ws://127.0.0.1:{port}/", mode, agent="ann", message_handler=handler) as client:
+            if mode == "legacy":
+                with pytest.warns(MCPDeprecationWarning):
+                    await client.subscribe_resource(MEMORY)
+            else:
+                await nursery.start(follow, client)
+            program.process.terminate()  # which ends listen streams with their final result
+            assert await program.end() == 0
+            async with server(tmp_path, port=port):
+                await until(lambda: bool(heard))
+                heard.clear()
+                await answer(client, "set_memory", key="k", value=1)
+                await until(lambda: heard == [MEMORY])
+                nursery.cancel_scope.cancel()
 
 
 @pytest.mark.promise("websocket.refused")

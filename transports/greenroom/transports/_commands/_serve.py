@@ -71,6 +71,7 @@ async def _serve(resolved: Resolved) -> int:
         frame=settings.max_frame,
         in_flight=settings.max_in_flight,
         drain=settings.request_timeout + 1,  # long enough for every tool call
+        stop=_STOP_SECONDS,
     )
     async with AsyncExitStack() as stack:
         listeners = []
@@ -109,6 +110,7 @@ async def _serve(resolved: Resolved) -> int:
 
 
 _NOBODY: Final = Caller()
+_STOP_SECONDS: Final = 0.5  # the close frames and the runtime want their part of the second, too
 
 
 def _on_stdio(settings: Settings) -> bool:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING
@@ -84,6 +83,7 @@ class WebSocketServer:
         self._arrived = 0
         self._open: dict[WebSocket, Connection] = {}
         self._accepting = 0
+        self._shaking: set[trio.CancelScope] = set()
         self._welcomed = 0
         self._refused = 0
         self._stopping = False
@@ -115,6 +115,8 @@ class WebSocketServer:
             await stop.wait()
             helpers.cancel_scope.cancel()
             self._stopping = True
+            for scope in self._shaking:
+                scope.cancel()
             for websocket, connection in self._open.items():
                 if connection.idle:
                     websocket.serving.cancel()  # the SDK's own way to an end takes a millisecond each
@@ -135,8 +137,13 @@ class WebSocketServer:
             return
         self._arrived += 1
         try:
-            with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
-                await self._come_and_gone(stream)
+            await self._come_and_gone(stream)
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            pass  # the client is gone
+        except StoreFailedError:
+            raise
+        except Exception:
+            logger.exception("a WebSocket client could not be served")
         finally:
             self._arrived -= 1
 
@@ -157,18 +164,27 @@ class WebSocketServer:
     async def _admitted(self, stream: trio.abc.Stream) -> tuple[WebSocket, Caller] | None:
         handshake = Handshake(stream)
         try:
-            with trio.move_on_after(self._options.handshake_time):
-                return await self._accepted(stream, handshake)
+            with trio.move_on_after(self._options.handshake_time) as scope:
+                self._shaking.add(scope)
+                try:
+                    return await self._accepted(stream, handshake)
+                finally:
+                    self._shaking.remove(scope)
         except RefusedError as caught:
             refusal = caught
         else:
             sentence = f"the handshake took longer than {self._options.handshake_time:g} s"
-            refusal = RefusedError(HTTPStatus.REQUEST_TIMEOUT, sentence)
+            refusal = self._stopped() or RefusedError(HTTPStatus.REQUEST_TIMEOUT, sentence)
         self._refused += 1
         logger.info("a WebSocket client was refused (%d): %s", refusal.status, refusal)
-        with trio.move_on_after(CLOSE_TIME):
+        with trio.move_on_after(PARTING if self._stopping else CLOSE_TIME):
             await handshake.refuse(refusal)
         return None
+
+    def _stopped(self) -> RefusedError | None:
+        if not self._stopping:
+            return None
+        return RefusedError(HTTPStatus.SERVICE_UNAVAILABLE, "the server is stopping")
 
     async def _accepted(
         self, stream: trio.abc.Stream, handshake: Handshake
@@ -187,8 +203,8 @@ class WebSocketServer:
         return WebSocket(stream, protocol, self._options.limits.frame, self._spawn), caller
 
     def _refuse_when_full(self) -> None:
-        if self._stopping:
-            raise RefusedError(HTTPStatus.SERVICE_UNAVAILABLE, "the server is stopping")
+        if (stopped := self._stopped()) is not None:
+            raise stopped
         if len(self._open) + self._accepting >= self._options.connections:
             sentence = f"there are {self._options.connections} connections, which is the limit"
             raise RefusedError(HTTPStatus.SERVICE_UNAVAILABLE, sentence, **{"Retry-After": "5"})
