@@ -228,6 +228,15 @@ def test_at_the_end_of_input_everything_asked_is_answered(tmp_path: Path) -> Non
     assert "Traceback" not in server.errors.read_text()
 
 
+@pytest.fixture
+def heard_hangup() -> Iterator[None]:
+    """Let the server hear SIGHUP also when these tests run under nohup, whose mask it would inherit."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.usefixtures("heard_hangup")
 @pytest.mark.promise("mcp.signals")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_ends_an_idle_server_in_order(tmp_path: Path, number: signal.Signals) -> None:
