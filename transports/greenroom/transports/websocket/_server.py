@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 PARTING = 0.1  # seconds that a client has to answer a close when the server ends
+STOPPING = "the server is stopping"
 BEYOND = 64  # connections above the limit that are told so; further ones are hung up on
 
 
@@ -119,7 +120,8 @@ class WebSocketServer:
                 scope.cancel()
             for websocket, connection in self._open.items():
                 if connection.idle:
-                    websocket.serving.cancel()  # the SDK's own way to an end takes a millisecond each
+                    # The SDK's own way to an end would take another millisecond each.
+                    clients.start_soon(websocket.part, CloseReason.GOING_AWAY, STOPPING)
                 else:
                     connection.stop()
 
@@ -184,7 +186,7 @@ class WebSocketServer:
     def _stopped(self) -> RefusedError | None:
         if not self._stopping:
             return None
-        return RefusedError(HTTPStatus.SERVICE_UNAVAILABLE, "the server is stopping")
+        return RefusedError(HTTPStatus.SERVICE_UNAVAILABLE, STOPPING)
 
     async def _accepted(
         self, stream: trio.abc.Stream, handshake: Handshake
@@ -222,6 +224,6 @@ class WebSocketServer:
             logger.exception("a WebSocket connection failed")
             websocket.fail(CloseReason.INTERNAL_ERROR, "a fault of the server")
         if self._stopping:
-            await websocket.close(CloseReason.GOING_AWAY, "the server is stopping", PARTING)
+            await websocket.close(CloseReason.GOING_AWAY, STOPPING, PARTING)
         else:
             await websocket.close(CloseReason.NORMAL_CLOSURE, "")
