@@ -19,7 +19,7 @@ import msgspec
 
 from bench.harness import Figure, Plan, Report, WrongAnswerError, as_markdown, as_text, shown
 
-NAMES = ("ask", "durable", "search", "memory", "start", "mcp", "residency")
+NAMES = ("ask", "durable", "search", "memory", "start", "mcp", "ws", "subscriptions", "residency")
 RESULTS = Path(__file__).parent / "results"
 
 

@@ -1,0 +1,265 @@
+"""How soon subscribers hear of a write, and what many of them cost the writer.
+
+The latency is taken over real WebSockets from a real server, with the round trip to a server
+that only echoes beside it: what that takes is the machine's and the client's share. The many
+subscribers of one resource are served within this process, up to the bytes that would go to
+each, so that receiving them takes nothing from the server.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections import defaultdict
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+
+import msgspec
+import trio
+
+from bench.crowd import Crowd, Peer, Writer, check_windows, open_server
+from bench.harness import Figure, Plan, Report, Table, Value, check, percentile, take_turns
+from bench.stdio_client import ToolCall
+from bench.websocket_client import (
+    ECHO,
+    Talk,
+    checked_run,
+    content,
+    greenroom,
+    listening,
+    talking,
+    talking_many,
+)
+from greenroom.transports._server import DEBOUNCE
+
+WRITES_A_SECOND = 500
+SESSIONS = 100  # each is written every 200 ms, so its window is over and every write is told of
+PATIENCE = 30.0  # seconds
+PAUSES = (0.0, 0.02)  # seconds between one answer and the next write
+UPDATED = "notifications/resources/updated"
+
+
+def run(plan: Plan) -> Report:
+    """Measure the latency, then the many."""
+    latency, figure = _latency(plan)
+    crowd, figures = checked_run(_crowd, plan)
+    return Report(tables=[latency, crowd], figures=[figure, *figures])
+
+
+# -- latency over WebSocket ------------------------------------------------------------------------
+
+
+def _latency(plan: Plan) -> tuple[Table, Figure]:
+    seconds = plan.size(4.0, 0.4)
+    with plan.folder() as folder, listening(greenroom(folder / "data")) as ours, listening(ECHO) as peer:
+        turns: dict[str, Callable[[], list[list[float]]]] = {
+            "greenroom": partial(checked_run, _told, ours.url, seconds),
+            "echo": partial(checked_run, _echoed, peer.url, seconds),
+        }
+        rounds = take_turns(turns, plan.size(5, 1))
+    names = ("acknowledged write", "notification after its write was sent", "... after it was acknowledged")
+    columns = [[each[number] for each in rounds["greenroom"]] for number in range(len(names))]
+    measured = dict(zip(names, columns, strict=True)) | {"echo's round trip": [e[0] for e in rounds["echo"]]}
+    rows: list[Sequence[Value]] = [
+        [what, *(statistics.median(percentile(each, percent) for each in found) for percent in (50, 90, 99))]
+        for what, found in measured.items()
+    ]
+    title = f"{WRITES_A_SECOND} writes a second to {SESSIONS} sessions, each with a subscriber on a WebSocket"
+    table = Table(title=title, columns=["what", "50 % ms", "90 % ms", "99 % ms"], rows=rows)
+    last = rows[len(names) - 1][-1]
+    assert isinstance(last, float)
+    what = f"ms from the acknowledged write to the notification, 99 %, at {WRITES_A_SECOND} writes/s"
+    return table, Figure(what=what, value=last, most=10)
+
+
+async def _at_rate(seconds: float, send: Callable[[int], Awaitable[None]]) -> int:
+    """Send at the rate whatever happens to the answers; return how many were sent."""
+    count = int(seconds * WRITES_A_SECOND)
+    began = trio.current_time()
+    for number in range(count):
+        await trio.sleep_until(began + number / WRITES_A_SECOND)
+        await send(number)
+    return count
+
+
+async def _told(url: str, seconds: float) -> list[list[float]]:
+    """Return the ms of the acknowledgements and, from the sending and from them on, of the notifications."""
+    with trio.fail_after(seconds + PATIENCE):
+        async with talking(url) as writer, talking_many(url, SESSIONS) as subscribers, _stopped() as nursery:
+            await writer.handshake()
+            heard: dict[str, list[float]] = {}
+            for subscriber in subscribers:
+                session = (await writer.tool("create_session", {"purpose": "latency"}))["session_id"]
+                await subscriber.handshake()
+                await subscriber.ask("resources/subscribe", {"uri": f"session://{session}"})
+                heard[f"session://{session}"] = []
+            for subscriber, uri in zip(subscribers, heard, strict=True):
+                nursery.start_soon(_listen, subscriber, uri, heard[uri])
+            return await _write(writer, heard, seconds)
+
+
+async def _write(writer: Talk, heard: dict[str, list[float]], seconds: float) -> list[list[float]]:
+    uris = list(heard)
+    sent: dict[int, tuple[str, float]] = {}
+    acknowledged: dict[int, float] = {}
+    done = trio.Event()
+
+    async def send(number: int) -> None:
+        uri = uris[number % SESSIONS]
+        arguments = {"session_id": uri.removeprefix("session://"), "content": f"message {number}"}
+        identity, text = writer.call(ToolCall("add_message", arguments, {}))
+        sent[identity] = uri, time.perf_counter()
+        await writer.send(text)
+
+    async def receive() -> None:
+        for _ in range(int(seconds * WRITES_A_SECOND)):
+            answer = msgspec.json.decode(await writer.receive())
+            content(answer.get("result", {}))
+            acknowledged[answer["id"]] = time.perf_counter()
+        done.set()
+
+    began = time.perf_counter()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(receive)
+        await _at_rate(seconds, send)
+    check(acknowledged.keys() == sent.keys(), "not every write was acknowledged once")
+    await trio.sleep(2 * DEBOUNCE)  # one more, or a late one, would be heard by now
+    return _matched(sent, acknowledged, heard, began)
+
+
+def _matched(
+    sent: dict[int, tuple[str, float]],
+    acknowledged: dict[int, float],
+    heard: dict[str, list[float]],
+    began: float,
+) -> list[list[float]]:
+    """Return the times of each write to its notification: where some were merged, the next one."""
+    writes: dict[str, list[int]] = defaultdict(list)
+    for identity, (uri, _) in sent.items():
+        writes[uri].append(identity)
+    from_sending, from_answer = [], []
+    for uri, identities in writes.items():
+        told = heard[uri]
+        check(told and told[-1] >= sent[identities[-1]][1], f"the last write to {uri} was not told of")
+        check_windows(len(told), told[-1] - began)
+        check(len(told) <= len(identities), f"{len(identities)} writes to {uri} were told {len(told)} times")
+        merged = len(told) < len(identities)
+        for number, identity in enumerate(identities):
+            later = (moment for moment in told if moment >= sent[identity][1])
+            at = next(later) if merged else told[number]
+            from_sending.append((at - sent[identity][1]) * 1e3)
+            from_answer.append(max(0.0, at - acknowledged[identity]) * 1e3)
+    acks = [(acknowledged[identity] - at) * 1e3 for identity, (_, at) in sent.items()]
+    return [acks, from_sending, from_answer]
+
+
+async def _listen(subscriber: Talk, uri: str, heard: list[float]) -> None:
+    while True:
+        text = await subscriber.receive()
+        heard.append(time.perf_counter())
+        message = msgspec.json.decode(text)
+        right = message.get("method") == UPDATED and message["params"]["uri"] == uri
+        check(right, f"a subscriber of {uri} was told {text}")
+
+
+async def _echoed(url: str, seconds: float) -> list[list[float]]:
+    """Return the ms of round trips at the same rate."""
+    sent: list[float] = []
+    heard: list[float] = []
+    async with talking(url) as talk, trio.open_nursery() as nursery:
+
+        async def receive() -> None:
+            for number in range(int(seconds * WRITES_A_SECOND)):
+                check(await talk.receive() == str(number), "the echo is not what was said")
+                heard.append(time.perf_counter())
+
+        async def send(number: int) -> None:
+            sent.append(time.perf_counter())
+            await talk.send(str(number))
+
+        nursery.start_soon(receive)
+        await _at_rate(seconds, send)
+    return [[(after - before) * 1e3 for before, after in zip(sent, heard, strict=True)]]
+
+
+# -- many subscribers of one resource --------------------------------------------------------------
+
+
+async def _crowd(plan: Plan) -> tuple[Table, list[Figure]]:
+    count = plan.size(5_000, 50)
+    with plan.folder() as folder:
+        async with open_server(folder / "data") as server, _stopped() as nursery:
+            writer = Writer(server)
+            nursery.start_soon(writer.peer.serve)
+            await writer.begin()
+            quiet, loud = [
+                str((await writer.tool("create_session", purpose="p"))[1]["session_id"]) for _ in "ab"
+            ]
+            crowd = Crowd(count, f"session://{loud}")
+            for number in range(count):
+                peer = Peer(server, partial(crowd.take, number), f"subscriber-{number}")
+                nursery.start_soon(peer.serve)
+                await peer.begin(crowd.subscribe)
+            await crowd.subscribed()
+            return await _measured(plan, writer, crowd, quiet, loud)
+
+
+async def _measured(
+    plan: Plan, writer: Writer, crowd: Crowd, quiet: str, loud: str
+) -> tuple[Table, list[Figure]]:
+    many = len(crowd.counts)
+    writes = plan.size(50, 5)
+    await _burst(writer, quiet, writes, 0)
+    rows: list[Sequence[Value]] = []
+    worst: list[tuple[float, float]] = []
+    for pause in PAUSES:
+        without: list[float] = []
+        beside: list[float] = []
+        told: list[float] = []
+        for _ in range(plan.size(6, 1)):
+            without += await _burst(writer, quiet, writes, pause)
+            began = time.perf_counter()
+            beside += await _burst(writer, loud, writes, pause)
+            acknowledged = time.perf_counter()
+            told.append(await crowd.told(acknowledged - beside[-1] / 1e3, acknowledged))
+            crowd.check_windows(began)
+        base, loaded = statistics.median(without), statistics.median(beside)
+        worst.append((loaded / base, max(told)))
+        how = f"{writes} writes, {pause * 1e3:g} ms between"
+        rows.append(
+            [how, base, loaded, loaded / base, percentile(without, 95), percentile(beside, 95), max(told)]
+        )
+    title = f"{many:,} subscribers of one resource, and a writer"
+    columns = [
+        "writer",
+        "ack alone ms",
+        "ack with ms",
+        "ratio",
+        "95 % alone ms",
+        "95 % with ms",
+        "all told s",
+    ]
+    figures = [
+        Figure(what=f"ack with {many:,} subscribers to without", value=max(r for r, _ in worst), most=1.5),
+        Figure(what=f"s from the last ack until {many:,} are told", value=max(t for _, t in worst), most=2),
+    ]
+    return Table(title=title, columns=columns, rows=rows), figures
+
+
+async def _burst(writer: Writer, session: str, count: int, pause: float) -> list[float]:
+    """Return the ms of each acknowledgement."""
+    taken = []
+    for number in range(count):
+        await trio.sleep(pause)
+        elapsed, _ = await writer.tool("add_message", session_id=session, content=f"message {number}")
+        taken.append(elapsed)
+    return taken
+
+
+@asynccontextmanager
+async def _stopped() -> AsyncIterator[trio.Nursery]:
+    """Give a nursery whose tasks end with the block."""
+    async with trio.open_nursery() as nursery:
+        yield nursery
+        nursery.cancel_scope.cancel()
