@@ -21,7 +21,7 @@ from greenroom.transports._streams import LineSink, LineSource
 from greenroom.transports._tools import TOOLS, Tool
 
 PROGRAM = [sys.executable, "-m", "greenroom.transports.cli"]
-PATIENCE = 60.0  # seconds until a test that waits for what never comes gives up
+PATIENCE = 300.0  # seconds until a test that waits for what never comes gives up
 MODERN_META = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
     "io.modelcontextprotocol/clientInfo": {"name": "tester", "version": "1"},
