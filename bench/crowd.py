@@ -14,9 +14,9 @@ from bench.harness import check
 from bench.stdio_client import PROTOCOL_VERSION
 from bench.websocket_client import content
 from greenroom.actors import Agent, Principal, open_greenroom
-from greenroom.transports._connection import Connection, Limits
-from greenroom.transports._server import DEBOUNCE, McpServer
-from greenroom.transports._tools import TOOLS
+from greenroom.transports.protocol._connection import Connection, Limits
+from greenroom.transports.protocol._server import DEBOUNCE, McpServer
+from greenroom.transports.protocol._tools import TOOLS
 
 PATIENCE = 60.0  # seconds
 UPDATED = b"notifications/resources/updated"

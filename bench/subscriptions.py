@@ -31,7 +31,7 @@ from bench.websocket_client import (
     talking,
     talking_many,
 )
-from greenroom.transports._server import DEBOUNCE
+from greenroom.transports.protocol._server import DEBOUNCE
 
 WRITES_A_SECOND = 500
 SESSIONS = 100  # each is written every 200 ms, so its window is over and every write is told of

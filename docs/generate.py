@@ -20,9 +20,9 @@ from python_names import prose, python_page
 from greenroom.actors import is_write
 from greenroom.transports import _exits
 from greenroom.transports import _settings as settings
-from greenroom.transports._schema import reply_type
-from greenroom.transports._tool_errors import _PLAIN as PLAIN_ERRORS
-from greenroom.transports._tools import TOOLS, Tool
+from greenroom.transports.protocol._schema import reply_type
+from greenroom.transports.protocol._tool_errors import _PLAIN as PLAIN_ERRORS
+from greenroom.transports.protocol._tools import TOOLS, Tool
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 REFERENCE: Final = ROOT / "docs" / "reference"

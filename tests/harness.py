@@ -15,10 +15,10 @@ import trio
 from trio.testing import memory_stream_pair
 
 from greenroom.actors import Agent, Principal, open_greenroom
-from greenroom.transports._connection import Connection, Limits
-from greenroom.transports._server import Door, McpServer
-from greenroom.transports._streams import LineSink, LineSource
-from greenroom.transports._tools import TOOLS, Tool
+from greenroom.transports.protocol._connection import Connection, Limits
+from greenroom.transports.protocol._server import Door, McpServer
+from greenroom.transports.protocol._streams import LineSink, LineSource
+from greenroom.transports.protocol._tools import TOOLS, Tool
 
 PROGRAM = [sys.executable, "-m", "greenroom.transports.cli"]
 PATIENCE = 300.0  # seconds until a test that waits for what never comes gives up

@@ -24,8 +24,8 @@ from greenroom.runtime import (
     StorageFullError,
     StoreFailedError,
 )
-from greenroom.transports._connection import Limits
-from greenroom.transports._server import McpServer, fit_agent_id
+from greenroom.transports.protocol._connection import Limits
+from greenroom.transports.protocol._server import McpServer, fit_agent_id
 
 
 @pytest.fixture

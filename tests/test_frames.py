@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from greenroom.transports._frames import (
+from greenroom.transports.protocol._frames import (
     INVALID_PARAMS,
     INVALID_REQUEST,
     MAX_ID_BYTES,

@@ -20,9 +20,9 @@ from trio.testing import lockstep_stream_pair
 
 from greenroom.actors import Agent, CreateSession
 from greenroom.runtime import Runtime
-from greenroom.transports._connection import Limits
-from greenroom.transports._server import McpServer
-from greenroom.transports._tools import TOOLS
+from greenroom.transports.protocol._connection import Limits
+from greenroom.transports.protocol._server import McpServer
+from greenroom.transports.protocol._tools import TOOLS
 
 if TYPE_CHECKING:
     from support.agents import Enter

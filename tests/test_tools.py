@@ -12,8 +12,8 @@ import pytest
 from harness import MODERN_META, Client, greenroom
 
 from greenroom.actors import REQUESTS
-from greenroom.transports._schema import input_schema, output_schema, reply_type
-from greenroom.transports._tools import TOOLS
+from greenroom.transports.protocol._schema import input_schema, output_schema, reply_type
+from greenroom.transports.protocol._tools import TOOLS
 
 INPUT_BUDGET = 3_000
 WHOLE_BUDGET = 5_500

@@ -12,7 +12,7 @@ from support.websockets import BINARY, CLOSE, PING, TEXT, frame, told, venue
 from trio.testing import lockstep_stream_pair, wait_all_tasks_blocked
 from wsproto.events import CloseConnection, Ping, Pong
 
-from greenroom.transports._connection import Limits
+from greenroom.transports.protocol._connection import Limits
 from greenroom.transports.websocket._admission import Caller
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 import trio
 
-from greenroom.transports._served import Notices
-from greenroom.transports._tools import Tool
+from greenroom.transports.protocol._served import Notices
+from greenroom.transports.protocol._tools import Tool
 
 
 class Note(msgspec.Struct, frozen=True):

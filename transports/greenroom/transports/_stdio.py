@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from greenroom.transports._connection import Connection, Limits
-from greenroom.transports._streams import LineSink, LineSource
 from greenroom.transports._wire import claimed_wire, duplicate
+from greenroom.transports.protocol._connection import Connection, Limits
+from greenroom.transports.protocol._streams import LineSink, LineSource
 
 if TYPE_CHECKING:
-    from greenroom.transports._server import McpServer
+    from greenroom.transports.protocol._server import McpServer
 
 
 async def serve_stdio(server: McpServer, *, limits: Limits, stop: trio.Event | None = None) -> None:

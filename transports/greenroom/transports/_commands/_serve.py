@@ -24,13 +24,13 @@ from greenroom.actors import Agent, Principal, open_greenroom
 from greenroom.transports import _exits
 from greenroom.transports._commands._options import runtime_options
 from greenroom.transports._commands._reporting import reported, start_logging
-from greenroom.transports._connection import Limits
 from greenroom.transports._control import serve_control
 from greenroom.transports._output import complain, remark
-from greenroom.transports._server import McpServer
 from greenroom.transports._settings import flag, near, table, variable
 from greenroom.transports._stdio import serve_stdio
-from greenroom.transports._tools import TOOLS
+from greenroom.transports.protocol._connection import Limits
+from greenroom.transports.protocol._server import McpServer
+from greenroom.transports.protocol._tools import TOOLS
 from greenroom.transports.websocket._admission import Caller
 from greenroom.transports.websocket._listen import allow_descriptors, listen, tls_context, url_of
 from greenroom.transports.websocket._server import WebSocketOptions, WebSocketServer

@@ -17,13 +17,13 @@ import trio
 from wsproto.frame_protocol import CloseReason
 
 from greenroom.runtime import StoreFailedError
-from greenroom.transports._connection import Connection, Limits
+from greenroom.transports.protocol._connection import Connection, Limits
 from greenroom.transports.websocket._admission import Caller, RefusedError, admit
 from greenroom.transports.websocket._handshake import Handshake
 from greenroom.transports.websocket._socket import CLOSE_TIME, WebSocket
 
 if TYPE_CHECKING:
-    from greenroom.transports._server import Door, McpServer
+    from greenroom.transports.protocol._server import Door, McpServer
     from greenroom.transports.websocket._listen import Listener
 
 logger = logging.getLogger(__name__)

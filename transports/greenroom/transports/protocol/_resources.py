@@ -37,13 +37,13 @@ from greenroom.actors import (
     ResourceList,
 )
 from greenroom.runtime import Refusal
-from greenroom.transports._tool_errors import tool_error
+from greenroom.transports.protocol._tool_errors import tool_error
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
 
-    from greenroom.transports._connection import Call
-    from greenroom.transports._served import Served
+    from greenroom.transports.protocol._connection import Call
+    from greenroom.transports.protocol._served import Served
 
     Context = ServerRequestContext[Served, Call]
 

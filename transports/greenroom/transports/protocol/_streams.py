@@ -11,7 +11,7 @@ from typing import Protocol
 
 import trio
 
-from greenroom.transports._frames import LineSplitter, Oversized
+from greenroom.transports.protocol._frames import LineSplitter, Oversized
 
 READ_SIZE = 64 * 1024
 

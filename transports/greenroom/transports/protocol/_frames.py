@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from greenroom.transports._members import NotSplitError, RepeatedKeyError, members_of
+from greenroom.transports.protocol._members import NotSplitError, RepeatedKeyError, members_of
 
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600

@@ -29,7 +29,7 @@ from mcp.shared.message import ServerMessageMetadata, SessionMessage
 from mcp.shared.subscriptions import SUBSCRIPTION_ID_META_KEY
 from mcp_types import CLIENT_INFO_META_KEY, JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
 
-from greenroom.transports._frames import (
+from greenroom.transports.protocol._frames import (
     INTERNAL_ERROR,
     INVALID_REQUEST,
     Frame,
@@ -40,8 +40,8 @@ from greenroom.transports._frames import (
     parse_frame,
     result_line,
 )
-from greenroom.transports._streams import FrameSink, FrameSource
-from greenroom.transports._turns import Turn, Turns
+from greenroom.transports.protocol._streams import FrameSink, FrameSource
+from greenroom.transports.protocol._turns import Turn, Turns
 
 if TYPE_CHECKING:
     from types import TracebackType

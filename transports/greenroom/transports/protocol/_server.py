@@ -34,18 +34,18 @@ from mcp_types import (
     UnsubscribeRequestParams,
 )
 
-from greenroom.transports import _resources
-from greenroom.transports._connection import Call, Connection, Inbound, Outbound
-from greenroom.transports._served import Door as Door
-from greenroom.transports._served import Served
-from greenroom.transports._served import fit_agent_id as fit_agent_id
-from greenroom.transports._subscriptions import Subscriptions
-from greenroom.transports._tool_errors import overdue, tool_error
+from greenroom.transports.protocol import _resources
+from greenroom.transports.protocol._connection import Call, Connection, Inbound, Outbound
+from greenroom.transports.protocol._served import Door as Door
+from greenroom.transports.protocol._served import Served
+from greenroom.transports.protocol._served import fit_agent_id as fit_agent_id
+from greenroom.transports.protocol._subscriptions import Subscriptions
+from greenroom.transports.protocol._tool_errors import overdue, tool_error
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
 
-    from greenroom.transports._tools import Tool
+    from greenroom.transports.protocol._tools import Tool
 
     Context = ServerRequestContext[Served, Call]
     Handler = Callable[[Context, Any], Awaitable[Any]]

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from greenroom.actors import REQUESTS, is_write, parse_request
-from greenroom.transports._schema import input_schema, output_schema, reply_type
+from greenroom.transports.protocol._schema import input_schema, output_schema, reply_type
 
 
 class Tool(msgspec.Struct, frozen=True, kw_only=True):

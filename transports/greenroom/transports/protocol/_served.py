@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from greenroom.transports._connection import Call, Connection
+    from greenroom.transports.protocol._connection import Call, Connection
 
 AGENT_ID_LENGTH = 100
 NAMELESS_AGENT = "agent"

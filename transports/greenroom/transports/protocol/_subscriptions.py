@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
     from mcp.server.context import ServerRequestContext
 
-    from greenroom.transports._connection import Call, Connection
-    from greenroom.transports._served import Notices, Served
+    from greenroom.transports.protocol._connection import Call, Connection
+    from greenroom.transports.protocol._served import Notices, Served
 
     Context = ServerRequestContext[Served, Call]
 
