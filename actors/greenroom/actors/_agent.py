@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import secrets
 import string
 from hashlib import blake2b
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from greenroom.actors._principal import Principal
+    from greenroom.runtime import Posted, Result
 
 R = TypeVar("R")
 
@@ -121,6 +123,42 @@ class Agent:
             named,
             principal=self.principal,
             idempotency=idempotency,
+            on_accepted=on_accepted,
+        )
+
+    def post(
+        self,
+        request: Message[R],
+        done: Callable[[Result], None],
+        *,
+        on_accepted: Callable[[], None] | None = None,
+        deadline: float = math.inf,
+    ) -> Posted:
+        """Send a request that `parse_request` returned, and be called back instead of waiting.
+
+        Args:
+            request: One of the types in `REQUESTS` or `ReadResource`, and a message, not a query.
+            done: Called once with what `ask` would end with, or never when the request is abandoned.
+            on_accepted: Called once the request has its place in the actor's order.
+            deadline: On trio's clock; a request not begun by then is not begun.
+
+        Raises:
+            Refusal: the request names a resource that no actor can have.
+            TypeError: the request is none of these.
+            GreenroomError: it was not accepted, as `Runtime.post` says.
+        """
+        tool = _NAME_OF.get(type(request))
+        if tool is None or not isinstance(request, Message):
+            raise TypeError(f"{type(request).__name__} is not a request that agents post")
+        idempotency = self._idempotency(tool, request)
+        named: Message[R] = _named(request)
+        return self._runtime.post(
+            self._address(tool, named),
+            named,
+            done,
+            principal=self.principal,
+            idempotency=idempotency,
+            deadline=deadline,
             on_accepted=on_accepted,
         )
 

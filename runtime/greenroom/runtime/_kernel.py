@@ -34,6 +34,7 @@ from greenroom.runtime._errors import (
 from greenroom.runtime._failures import Failures
 from greenroom.runtime._mailbox import Cell, Envelope, Result, Running
 from greenroom.runtime._pipeline import Effects
+from greenroom.runtime._posted import Posts
 from greenroom.runtime._residency import Residents
 from greenroom.runtime._store import INDEXES
 from greenroom.runtime._supervision import Group, SetAside, restarted_kinds
@@ -84,6 +85,7 @@ class Kernel:
         self._idle: trio.Event | None = None
         self._closed = False
         self._newest: Envelope | None = None
+        self.posts = Posts(self.deliver, self.abandon)
         self.residents = Residents(options)
         self.dispatcher = Dispatcher(clock, options.slice_seconds, self._turn, self._after_pass)
         self.failures = Failures(groups, domain.random)
@@ -162,6 +164,7 @@ class Kernel:
         waiting += [] if self._newest is None else [self._newest]  # its handler may have ended the program
         for envelope in waiting:
             envelope.settle(outcome.Error(error()))
+        self.posts.call_back()
 
     # -- a turn ------------------------------------------------------------
 
@@ -378,7 +381,7 @@ class Kernel:
                 self._over(envelope, result)
         for cell, lost in failed.items():
             self._not_committed(cell, [*lost, *self.pipeline.take_back(cell)])
-        self._notice_idle()
+        self._after_pass()
 
     def _committed(self, cell: Cell, work: Effects, own: Mapping[bytes, Any]) -> None:
         overlay = cell.overlay
@@ -415,7 +418,8 @@ class Kernel:
                 self._over(envelope, outcome.Error(error))
 
     def _after_pass(self) -> None:
-        self.pipeline.flush()
+        self.pipeline.flush()  # first, so that the disk is busy while the callbacks are
+        self.posts.call_back()
         self._notice_idle()
 
     def _notice_idle(self) -> None:

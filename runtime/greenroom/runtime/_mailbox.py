@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from greenroom.runtime._context import Context, Overlay
     from greenroom.runtime._errors import ActorFailedError
     from greenroom.runtime._pipeline import Effects
+    from greenroom.runtime._posted import Posted
 
 
 Result = outcome.Value[Any] | outcome.Error
@@ -38,7 +39,7 @@ class Envelope:
     """A message in a mailbox, and who waits for the reply.
 
     Attributes:
-        asker: The waiting task; None for tells and timers, and once the asker gave up.
+        asker: The waiting task, or what was posted; None for tells and timers, and once the asker gave up.
         deadline: On trio's clock; a message not begun by then is not begun.
         row: The stored row (an outbox number, a timer) that brought this message, deleted by the commit
             that handles it.
@@ -83,7 +84,7 @@ class Envelope:
         self.row = row
         self.timer = timer
         self.told = told or row is not None
-        self.asker: trio.lowlevel.Task | None = None
+        self.asker: trio.lowlevel.Task | Posted | None = None
         self.attempts = 0
         self.begun = False
         self.cell: Cell | None = None
@@ -95,10 +96,13 @@ class Envelope:
 
     def settle(self, result: Result) -> bool:
         """Hand the result to the asker; return False when nobody waits for it any more."""
-        task, self.asker = self.asker, None
-        if task is None:
+        asker, self.asker = self.asker, None
+        if asker is None:
             return False
-        trio.lowlevel.reschedule(task, result)
+        if isinstance(asker, trio.lowlevel.Task):
+            trio.lowlevel.reschedule(asker, result)
+        else:
+            asker.settle(result)
         return True
 
 

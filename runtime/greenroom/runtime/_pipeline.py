@@ -54,7 +54,7 @@ class Pipeline:
     Args:
         committer: Where groups go; it calls back in the trio thread.
         store: What the committer commits to.
-        settle: Called with each finished group.
+        settle: Called with each finished group; it flushes the next one.
         fail: Called when a commit failed for good.
     """
 
@@ -132,4 +132,3 @@ class Pipeline:
         self._in_flight = ()
         self.abandon()
         self._settle(works)
-        self.flush()

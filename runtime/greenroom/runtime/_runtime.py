@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import AsyncIterator, Callable, Generator, Iterable, Mapping
 from contextlib import asynccontextmanager
@@ -23,10 +24,11 @@ from greenroom.runtime._deliveries import Deliveries
 from greenroom.runtime._errors import GreenroomError, RuntimeClosedError, StoreFailedError
 from greenroom.runtime._janitor import Janitor
 from greenroom.runtime._kernel import Kernel
-from greenroom.runtime._mailbox import Envelope, Idempotency
+from greenroom.runtime._mailbox import Envelope, Idempotency, Result
 from greenroom.runtime._options import RuntimeOptions
 from greenroom.runtime._owner import Owner
 from greenroom.runtime._pipeline import Pipeline
+from greenroom.runtime._posted import Posted
 from greenroom.runtime._query import IndexReader, Query
 from greenroom.runtime._rows import Index, index_table
 from greenroom.runtime._statistics import (
@@ -125,6 +127,42 @@ class Runtime:
 
         reply: R = await trio.lowlevel.wait_task_rescheduled(give_up)
         return reply
+
+    def post(
+        self,
+        address: Address,
+        message: Message[R],
+        done: Callable[[Result], None],
+        *,
+        principal: Any = None,
+        idempotency: Idempotency | None = None,
+        deadline: float = math.inf,
+        on_accepted: Callable[[], None] | None = None,
+    ) -> Posted:
+        """Send a message as `ask` does, without a task: ``done`` is called with what `ask` would end with.
+
+        It is called once, in trio's thread, after this method returned, when all that the reply could
+        have seen is on disk; or never, when what is returned is abandoned before. An exception of it is
+        logged and hurts nobody else.
+
+        Args:
+            address: The actor.
+            message: What to ask. If it has a `Message.question`, that is asked first.
+            done: Called with an `outcome.Value` of the reply or an `outcome.Error` of what `ask` raises.
+            principal: As in `ask`.
+            idempotency: As in `ask`.
+            deadline: On trio's clock. A message not begun by then is answered with
+                `DeadlineExceededError` at its turn; who does not want to wait for that abandons it.
+            on_accepted: Called once the message is in the mailbox, which is after this method returned
+                when there was a question to ask.
+
+        Raises:
+            OverloadedError, ActorSetAsideError, UnknownKindError, RuntimeClosedError: it, or its question,
+                was not accepted, and ``done`` is not called.
+        """
+        self._check_open()
+        envelope = Envelope(message, principal=principal, deadline=deadline, idempotency=idempotency)
+        return self._kernel.posts.send(address, envelope, done, on_accepted)
 
     def tell(self, address: Address, message: Message[Any], *, principal: Any = None) -> None:
         """Put a message into an actor's mailbox and wait for nothing.
