@@ -45,6 +45,7 @@ from greenroom.runtime._errors import StoreFailedError as StoreFailedError
 from greenroom.runtime._errors import StoreOwnedError as StoreOwnedError
 from greenroom.runtime._errors import StoreTooNewError as StoreTooNewError
 from greenroom.runtime._errors import UnknownKindError as UnknownKindError
+from greenroom.runtime._histogram import Distribution as Distribution
 from greenroom.runtime._mailbox import Idempotency as Idempotency
 from greenroom.runtime._mailbox import Result as Result
 from greenroom.runtime._options import RuntimeOptions as RuntimeOptions

@@ -58,6 +58,11 @@ class Dispatcher:
                 parked, self._parked = self._parked, None
                 trio.lowlevel.reschedule(parked)
 
+    def mailboxes(self) -> list[int]:
+        """Return how many messages wait in each mailbox that is not empty."""
+        paused = {cell for _, _, cell in self._paused if not cell.ready}
+        return [len(cell.mailbox) for cell in (*self._ready, *paused) if cell.mailbox]
+
     def pause(self, cell: Cell, seconds: float) -> None:
         """Give ``cell`` no turn for so many seconds, or as long as it is paused already; then it is ready."""
         cell.paused_until = max(cell.paused_until, trio.current_time() + seconds)

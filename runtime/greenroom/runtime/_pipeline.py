@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
+from greenroom.runtime._statistics import CommitStatistics
 from greenroom.runtime._store import Op, Work
 
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ class Pipeline:
         fail: Callable[[StoreFailedError], None],
     ) -> None:
         self._committer = committer
+        self._store = store
         self._settle = settle
         self._fail = fail
         self._collected: list[Effects] = []
@@ -121,9 +123,15 @@ class Pipeline:
         """Return every work that is not known to be on disk."""
         return [*self._in_flight, *self._collected]
 
-    def statistics(self) -> tuple[int, int]:
-        """Return how many works are collected and how many are at the committer."""
-        return len(self._collected), len(self._in_flight)
+    def statistics(self) -> CommitStatistics:
+        """Return what is on its way, and how the groups before fared."""
+        return CommitStatistics(
+            collected=len(self._collected),
+            in_flight=len(self._in_flight),
+            group_works=self._store.group_works.distribution(),
+            group_seconds=self._store.group_seconds.distribution(),
+            sync_seconds=self._store.sync_seconds.distribution(),
+        )
 
     def _done(self, works: Sequence[Any], failure: StoreFailedError | None) -> None:
         if failure is not None:

@@ -33,6 +33,7 @@ class Residents:
         self.bytes = 0
         self.activations = 0
         self.passivations = 0
+        self.evictions = 0
 
     def __len__(self) -> int:
         return len(self._cells)
@@ -74,8 +75,9 @@ class Residents:
         for _ in range(SCAN_LIMIT):
             if len(self._cells) < options.resident_limit and self.bytes < options.resident_bytes:
                 return
-            if next(iter(self._cells.values()), None) is spared or not self._passivate_oldest(now):
+            if next(iter(self._cells.values()), None) is spared or not self._cells:
                 return
+            self.evictions += self._passivate_oldest(now)
 
     def passivate_idle(self) -> int:
         """Passivate what nobody used for a while; return how many seconds remain until the next could be."""
@@ -89,15 +91,13 @@ class Residents:
         return max(1, int(patience))
 
     def _passivate_oldest(self, now: float) -> bool:
-        """Forget the least recently used actor; a busy one moves to the young end instead."""
-        if not self._cells:
-            return False
+        """Forget the least recently used actor; a busy one moves to the young end instead. Say which."""
         address, cell = next(iter(self._cells.items()))
-        if cell.is_idle:
-            del self._cells[address]
-            self.bytes -= cell.resident_bytes
-            self.passivations += 1
-        else:
+        if not cell.is_idle:
             cell.last_used = now
             self._cells.move_to_end(address)
+            return False
+        del self._cells[address]
+        self.bytes -= cell.resident_bytes
+        self.passivations += 1
         return True

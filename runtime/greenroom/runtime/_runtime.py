@@ -33,7 +33,6 @@ from greenroom.runtime._query import IndexReader, Query
 from greenroom.runtime._rows import Index, index_table
 from greenroom.runtime._statistics import (
     ActorStatistics,
-    CommitStatistics,
     DispatcherStatistics,
     MessageStatistics,
     RuntimeStatistics,
@@ -238,18 +237,21 @@ class Runtime:
     def statistics(self) -> RuntimeStatistics:
         """Return what every part says of itself."""
         kernel, counts = self._kernel, self._kernel.counts
-        collected, in_flight = self._pipeline.statistics()
+        mailboxes = kernel.dispatcher.mailboxes()
         return RuntimeStatistics(
             actors=ActorStatistics(
                 resident=len(kernel.residents),
                 resident_bytes=kernel.residents.bytes,
                 activations=kernel.residents.activations,
                 passivations=kernel.residents.passivations,
+                evictions=kernel.residents.evictions,
                 restarts=counts["restarts"],
                 set_aside=[str(address) for address in kernel.failures.set_aside],
             ),
             messages=MessageStatistics(
                 waiting=kernel.waiting,
+                queued=sum(mailboxes),
+                deepest=max(mailboxes, default=0),
                 handled=counts["handled"],
                 refused=counts["refused"],
                 failed=counts["failed"],
@@ -265,7 +267,7 @@ class Runtime:
             dispatcher=DispatcherStatistics(
                 ready=len(kernel.dispatcher), longest_slice_ms=round(kernel.dispatcher.longest_slice * 1e3, 3)
             ),
-            commits=CommitStatistics(collected=collected, in_flight=in_flight),
+            commits=self._pipeline.statistics(),
             bus=self._bus.statistics(),
             store=self._store.statistics(),
             rows_expired=self._janitor.removed,

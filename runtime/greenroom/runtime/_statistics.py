@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from greenroom.runtime._histogram import Distribution
 from greenroom.runtime._store import StoreStatistics
 
 
@@ -15,6 +16,7 @@ class ActorStatistics(msgspec.Struct, frozen=True, kw_only=True):
         resident_bytes: Their estimated size now.
         activations: Loaded from the store.
         passivations: Left memory because they were idle or memory was short.
+        evictions: Of those, because memory was short.
         restarts: Rebuilt after a failure, their own or a sibling's.
         set_aside: Addresses that failed too often and answer with an error now.
     """
@@ -23,6 +25,7 @@ class ActorStatistics(msgspec.Struct, frozen=True, kw_only=True):
     resident_bytes: int
     activations: int
     passivations: int
+    evictions: int
     restarts: int
     set_aside: list[str]
 
@@ -32,6 +35,8 @@ class MessageStatistics(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         waiting: Accepted and not yet over, now.
+        queued: Of those, in a mailbox, now.
+        deepest: In the fullest mailbox, now.
         handled: Ended with a reply or a refusal.
         refused: Of those, the refusals.
         failed: Ended with an exception of the handler.
@@ -46,6 +51,8 @@ class MessageStatistics(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     waiting: int
+    queued: int
+    deepest: int
     handled: int
     refused: int
     failed: int
@@ -72,15 +79,21 @@ class DispatcherStatistics(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CommitStatistics(msgspec.Struct, frozen=True, kw_only=True):
-    """The way to disk now.
+    """The way to disk.
 
     Attributes:
-        collected: Works in the group that is being collected.
-        in_flight: Works in the group that is being committed.
+        collected: Works in the group that is being collected now.
+        in_flight: Works in the group that is being committed now.
+        group_works: How many works the groups had that were committed.
+        group_seconds: How long it took to commit them, fsync included.
+        sync_seconds: How long their transactions took to reach the disk when all was put into them.
     """
 
     collected: int
     in_flight: int
+    group_works: Distribution
+    group_seconds: Distribution
+    sync_seconds: Distribution
 
 
 class BusStatistics(msgspec.Struct, frozen=True, kw_only=True):

@@ -36,6 +36,7 @@ from greenroom.runtime._environment import (
 )
 from greenroom.runtime._errors import StoreError, StoreFailedError
 from greenroom.runtime._folder import DATA_FILE, prepare_folder
+from greenroom.runtime._histogram import SECONDS, WORKS, Histogram
 from greenroom.runtime._reading import Reading
 from greenroom.runtime._work import Op as Op
 from greenroom.runtime._work import Space, admit, map_full
@@ -124,6 +125,9 @@ class Store:
         self._last_used = 0
         self._commits = self._works = self._failures = 0
         self._last_seconds = self._max_seconds = 0.0
+        self.group_works = Histogram(WORKS)
+        self.group_seconds = Histogram(SECONDS)
+        self.sync_seconds = Histogram(SECONDS)
         self._broken: StoreFailedError | None = None
         self._closed = False
         try:
@@ -234,6 +238,8 @@ class Store:
             raise self._broken from error
         self._failures += sum(work.error is not None for work in works)
         self._last_seconds = time.perf_counter() - began
+        self.group_works.note(len(works))
+        self.group_seconds.note(self._last_seconds)
         self._max_seconds = max(self._max_seconds, self._last_seconds)
 
     def _write_singly(self, works: Sequence[Work], failed: dict[object, StoreError]) -> None:
@@ -268,6 +274,8 @@ class Store:
                             transaction.delete(key, db=tables[table])
                         else:
                             transaction.put(key, seal(key, payload), db=tables[table])
+                began = time.perf_counter()
+            self.sync_seconds.note(time.perf_counter() - began)
         except lmdb.Error as error:
             if is_want_of_room(error, self.folder, sum(work.growth() for work in works)):
                 raise _NoRoomError from error

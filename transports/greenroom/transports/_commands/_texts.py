@@ -49,6 +49,8 @@ def _named(name: str) -> str:
 def _figure(name: str, value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(map(str, value)) or "none"
+    if isinstance(value, dict):  # of how values are distributed, the average
+        return _figure(name, round(value["sum"] / max(value["count"], 1), 6))
     if name.endswith("_bytes") or name == "disk_free":
         return size(value)
     if name.endswith("_seconds"):
