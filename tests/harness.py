@@ -16,7 +16,8 @@ from trio.testing import memory_stream_pair
 
 from greenroom.actors import Agent, Principal, open_greenroom
 from greenroom.transports.protocol._connection import Connection, Limits
-from greenroom.transports.protocol._server import Door, McpServer
+from greenroom.transports.protocol._door import Door
+from greenroom.transports.protocol._server import McpServer
 from greenroom.transports.protocol._streams import LineSink, LineSource
 from greenroom.transports.protocol._tools import TOOLS, Tool
 
@@ -183,7 +184,7 @@ async def served(
         await server.serve(connection, stop=stop)
         await theirs.send_stream.aclose()
 
-    async with trio.open_nursery() as nursery:
+    async with server.running(), trio.open_nursery() as nursery:
         nursery.start_soon(serve)
         yield Client(ours.receive_stream, ours.send_stream)
         nursery.cancel_scope.cancel()

@@ -25,7 +25,8 @@ from greenroom.runtime import (
     StoreFailedError,
 )
 from greenroom.transports.protocol._connection import Limits
-from greenroom.transports.protocol._server import McpServer, fit_agent_id
+from greenroom.transports.protocol._door import fit_agent_id
+from greenroom.transports.protocol._server import McpServer
 
 
 @pytest.fixture
@@ -105,7 +106,7 @@ async def test_a_client_that_does_not_read_is_not_read_from_and_costs_little(des
     sink.send_all_hook = deliver_when_read
     server = McpServer(NOTES, desk.open)
     limits = Limits(unsent_bytes=75_000, large_answers=3)
-    async with trio.open_nursery() as nursery:
+    async with server.running(), trio.open_nursery() as nursery:
         nursery.start_soon(server.serve, line_connection(source, sink, limits))
         client = Client(from_server, to_server)
         await client.send({"id": 0, "method": "server/discover", "params": {"_meta": MODERN_META}})
@@ -126,7 +127,7 @@ async def test_a_client_that_vanishes_ends_the_server_without_an_error(desk: Des
     server = McpServer(NOTES, desk.open)
     to_server, source = memory_stream_one_way_pair()
     sink, from_server = memory_stream_one_way_pair()
-    async with trio.open_nursery() as nursery:
+    async with server.running(), trio.open_nursery() as nursery:
         nursery.start_soon(server.serve, line_connection(source, sink, Limits()))
         client = Client(from_server, to_server)
         await client.initialize()

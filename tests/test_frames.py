@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import outcome
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,9 +20,9 @@ from greenroom.transports.protocol._frames import (
     FrameError,
     LineSplitter,
     Oversized,
+    _parse_closely,
     error_line,
     parse_frame,
-    result_line,
 )
 
 CALL = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":%b}'
@@ -182,14 +183,64 @@ def test_what_only_the_arguments_cannot_represent_reaches_whoever_reads_them(val
 @pytest.mark.parametrize(
     "line",
     [
-        b'{"jsonrpc":"2.0","id":1,"result":{}}',
-        b'{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"x"}}',
         b'{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":"x"}}',
         b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":[1]}',
     ],
 )
-def test_responses_and_wrong_notifications_are_not_answered(line: bytes) -> None:
+def test_wrong_notifications_and_responses_to_nothing_are_not_answered(line: bytes) -> None:
     assert parse_frame(line) is None
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (b'{"jsonrpc":"2.0","id":1,"result":{"a":1}}', {"result": {"a": 1}}),
+        (
+            b'{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"x"}}',
+            {"error": {"code": 1, "message": "x"}},
+        ),
+    ],
+)
+def test_a_response_is_told_from_a_request(line: bytes, said: dict[str, Any]) -> None:
+    frame = parse_frame(line)
+    assert frame is not None
+    assert not frame.is_request
+    assert (frame.key, frame.params) == (1, said)
+
+
+blanks = st.sampled_from(["", "", "", " ", "\t", "  "])
+names = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+
+
+def written(members: list[tuple[str, str]], data: st.DataObject) -> str:
+    """Return an object whose members stand as given, with blanks anywhere and perhaps one member twice."""
+    members = list(data.draw(st.permutations(members)))
+    if members and data.draw(st.integers(0, 3)) == 0:
+        members.insert(data.draw(st.integers(0, len(members))), data.draw(st.sampled_from(members)))
+
+    def blank() -> str:
+        return data.draw(blanks)
+
+    inside = ",".join(f'{blank()}"{key}"{blank()}:{blank()}{value}{blank()}' for key, value in members)
+    return "{" + inside + "}"
+
+
+@given(st.data())
+def test_the_plain_way_to_read_a_call_and_the_close_one_agree(data: st.DataObject) -> None:
+    members = [("name", json.dumps(data.draw(names), ensure_ascii=data.draw(st.booleans())))]
+    for name in data.draw(st.sets(st.sampled_from(["arguments", "_meta", "cursor", "task"]))):
+        value = data.draw(st.dictionaries(names, json_values, max_size=2) | json_values)
+        members.append((name, json.dumps(value)))
+    envelope = [("jsonrpc", '"2.0"'), ("method", '"tools/call"'), ("params", written(members, data))]
+    if data.draw(st.booleans()):
+        envelope.append(("id", json.dumps(data.draw(st.integers() | names))))
+    line = written(envelope, data).encode()
+    closely, either = outcome.capture(_parse_closely, line), outcome.capture(parse_frame, line)
+    if isinstance(closely, outcome.Error):
+        assert isinstance(either, outcome.Error)
+        assert repr(either.error) == repr(closely.error)
+    else:
+        assert either == closely
 
 
 @pytest.mark.promise("mcp.hostile-frames")
@@ -270,27 +321,6 @@ def test_a_line_over_the_limit_is_never_held() -> None:
         assert list(splitter.feed(b"x" * 1_000)) == []
     assert len(splitter._held) <= 1_001
     assert list(splitter.feed(b"\nnext\n")) == [Oversized(100_000, 1_000), b"next"]
-
-
-def test_a_reply_is_written_as_text_and_as_it_is() -> None:
-    reply = b'{"value":1.50,"text":"\xc3\xa9\\n"}'
-    result = {"content": [{"type": "text", "text": ""}], "structuredContent": {}, "isError": False}
-    line = result_line(b'"seven"', result, reply)
-    assert line.endswith(b"}\n")
-    assert b'"structuredContent":' + reply in line
-    answer = json.loads(line)
-    assert answer["id"] == "seven"
-    assert answer["result"]["content"][0]["text"] == reply.decode()
-
-
-def test_a_failure_has_no_structured_content() -> None:
-    line = result_line(
-        b"1", {"content": [{"type": "text", "text": ""}], "isError": True}, b'{"success":false}'
-    )
-    assert json.loads(line)["result"] == {
-        "content": [{"type": "text", "text": '{"success":false}'}],
-        "isError": True,
-    }
 
 
 def test_an_error_carries_its_data_only_when_it_has_some() -> None:

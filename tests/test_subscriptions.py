@@ -268,7 +268,7 @@ async def unread(runtime: Runtime, name: str) -> AsyncIterator[Client]:
     server = McpServer(TOOLS, lambda _: Agent(runtime, principal(name)))
     ours, theirs = lockstep_stream_pair()
     connection = line_connection(theirs.receive_stream, theirs.send_stream, Limits(unsent_notices=0))
-    async with trio.open_nursery() as nursery:
+    async with server.running(), trio.open_nursery() as nursery:
         nursery.start_soon(server.serve, connection)
         yield Client(ours.receive_stream, ours.send_stream)
         nursery.cancel_scope.cancel()

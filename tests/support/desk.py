@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from math import inf
 from typing import Any
 
 import msgspec
+import outcome
 import trio
 
-from greenroom.transports.protocol._served import Notices
+from greenroom.transports.protocol._door import Notices
 from greenroom.transports.protocol._tools import Tool
 
 
@@ -82,3 +84,32 @@ class Desk:
                 self.cancelled.append(note.text)
                 raise
         return Noted(self.big_text if kind == "big" else note.text)
+
+    def post(
+        self,
+        request: Any,
+        done: Callable[[Any], None],
+        *,
+        on_accepted: Callable[[], None] | None = None,
+        deadline: float = inf,
+    ) -> Posted:
+        """Answer as `ask` does, in a task of the tests' own."""
+        scope = trio.CancelScope(deadline=deadline)
+
+        async def ask() -> None:
+            with scope:
+                result = await outcome.acapture(self.ask, request, checked=True, on_accepted=on_accepted)
+                done(result)
+
+        trio.lowlevel.spawn_system_task(ask)
+        return Posted(scope)
+
+
+class Posted:
+    """A request under way at a desk."""
+
+    def __init__(self, scope: trio.CancelScope) -> None:
+        self._scope = scope
+
+    def abandon(self) -> None:
+        self._scope.cancel()

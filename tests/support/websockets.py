@@ -194,7 +194,7 @@ async def _served(desk: Desk, listeners: Sequence[Any], options: dict[str, Any])
     mcp = McpServer(NOTES, desk.open)
     server = WebSocketServer(mcp, door_for, WebSocketOptions(limits=limits, **options))
     place = Venue(server)
-    async with trio.open_nursery() as nursery:
+    async with mcp.running(), trio.open_nursery() as nursery:
         await nursery.start(server.serve, listeners, place.stop)
         yield place
         desk.released.set()

@@ -98,7 +98,7 @@ async def _serve(resolved: Resolved) -> int:
         server = McpServer(
             TOOLS, door_for, request_timeout=settings.request_timeout, debounce=settings.debounce
         )
-        async with trio.open_nursery() as serving:
+        async with server.running(), trio.open_nursery() as serving:
             if listeners:
                 await _start_websocket(serving, server, door_for, settings, limits, listeners, stop)
             if _on_stdio(settings):

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -41,11 +41,12 @@ RequestKey = int | str
 
 
 class Frame(NamedTuple):
-    """One request or notification.
+    """One request, notification or response.
 
     Attributes:
-        method: The JSON-RPC method.
-        params: The decoded parameters; those of ``tools/call`` without ``arguments``.
+        method: The JSON-RPC method; empty for a response.
+        params: The decoded parameters; those of ``tools/call`` without ``arguments``. Of a response its
+            ``result`` and ``error`` members, whichever it has.
         id: The id as the bytes received; None for a notification.
         key: The id's value, for finding the request again.
         name: The tool's name when the method is ``tools/call`` and the name is a string.
@@ -61,6 +62,11 @@ class Frame(NamedTuple):
     arguments: bytes
     size: int
 
+    @property
+    def is_request(self) -> bool:
+        """Whether it wants an answer."""
+        return self.key is not None and self.method != ""
+
 
 class FrameError(Exception):
     """A line that is no frame; the connection goes on.
@@ -74,6 +80,18 @@ class FrameError(Exception):
         super().__init__(sentence)
         self.code = code
         self.id = id
+
+
+class RequestError(Exception):
+    """A request that gets an error of the protocol for its answer; unlike `FrameError` it was read whole.
+
+    Attributes:
+        code: The JSON-RPC error code.
+    """
+
+    def __init__(self, code: int, sentence: str) -> None:
+        super().__init__(sentence)
+        self.code = code
 
 
 class Oversized(NamedTuple):
@@ -139,15 +157,92 @@ _KINDS = {
 }
 
 
+_MISSING = msgspec.Raw(b"")
+
+
+class _Envelope(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    jsonrpc: Literal["2.0"]
+    method: str
+    id: msgspec.Raw = _MISSING
+    params: msgspec.Raw = _MISSING
+
+
+class _CallParams(msgspec.Struct, forbid_unknown_fields=True, gc=False, rename={"meta": "_meta"}):
+    name: msgspec.Raw
+    arguments: msgspec.Raw = _MISSING
+    meta: msgspec.Raw = _MISSING
+
+
+_read_envelope = msgspec.json.Decoder(_Envelope).decode
+_read_call = msgspec.json.Decoder(_CallParams).decode
+_read_string = msgspec.json.Decoder(str).decode
+
+# What a frame without blanks holds beside the values of its members.
+_PUNCTUATION = len('{"jsonrpc":"2.0","id":,"method":"tools/call","params":}')
+_CALL_PUNCTUATION = {
+    (False, False): len('{"name":}'),
+    (True, False): len('{"name":,"arguments":}'),
+    (False, True): len('{"name":,"_meta":}'),
+    (True, True): len('{"name":,"arguments":,"_meta":}'),
+}
+_SPACED = b'{"jsonrpc": "2.0", "'  # as the standard library writes: a blank after each colon and comma
+_SPACES = 7
+_SHORTEST_REPEAT = len('"id":0,')
+_SHORTEST_REPEAT_IN_CALL = len('"name":"",')
+_EXACT_DIGITS = 15
+
+
 def parse_frame(line: bytes) -> Frame | None:
     """Return the frame on a line, or None when nothing is to be done for it.
 
-    Nothing is done for a response (this side asks nothing) and for a notification
-    whose parameters are wrong (a notification is never answered).
+    Nothing is done for a notification whose parameters are wrong (a notification is never answered)
+    and for a response without an id.
 
     Raises:
         FrameError: the line is no frame; it says what to answer.
     """
+    return _plain_call(line) or _parse_closely(line)
+
+
+def _plain_call(line: bytes) -> Frame | None:
+    """Return the frame of a tool call as nearly every client writes it; None for any other line.
+
+    msgspec keeps the last of two equal keys in silence. So a line longer than its members is let
+    pass only while the rest is too short to be a member, or is the usual blanks.
+    """
+    try:
+        if not line.isascii():
+            line.decode()
+        envelope = _read_envelope(line)
+        if envelope.method != "tools/call":
+            return None
+        raw_id, raw = bytes(envelope.id), bytes(envelope.params)
+        blanks = len(line) - _PUNCTUATION - len(raw_id) - len(raw)
+        if blanks >= _SHORTEST_REPEAT and not (blanks == _SPACES and line.startswith(_SPACED)):
+            return None
+        call = _read_call(raw)
+        name, arguments, meta = bytes(call.name), bytes(call.arguments), bytes(call.meta)
+        blanks = len(raw) - _CALL_PUNCTUATION[arguments != b"", meta != b""]
+        if blanks - len(name) - len(arguments) - len(meta) >= _SHORTEST_REPEAT_IN_CALL:
+            return None
+        key = _plain_key(raw_id)
+        if key is None or name[:1] != b'"' or arguments[:1] not in (b"{", b""):
+            return None
+        params: dict[str, Any] = {"name": _read_string(name)}
+        if meta:
+            params["_meta"] = msgspec.json.decode(meta)
+    except (ValueError, RecursionError):  # whatever it is, it is told by who parses it closely
+        return None
+    return Frame("tools/call", params, raw_id, key, params["name"], arguments or b"{}", len(line))
+
+
+def _plain_key(id: bytes) -> RequestKey | None:
+    if id.isdigit() and len(id) <= _EXACT_DIGITS and (id[:1] != b"0" or id == b"0"):
+        return int(id)
+    return _read_string(id) if len(id) <= MAX_ID_BYTES and id[:1] == b'"' else None
+
+
+def _parse_closely(line: bytes) -> Frame | None:
     members = _envelope(line)
     raw_id, key = _id_of(members)
     reply_id = NO_ID if raw_id is None else raw_id
@@ -155,7 +250,7 @@ def parse_frame(line: bytes) -> Frame | None:
         raise FrameError(INVALID_REQUEST, 'jsonrpc must be the string "2.0"', reply_id)
     if "method" not in members:
         if "result" in members or "error" in members:
-            return None
+            return _response(members, raw_id, key, len(line))
         raise FrameError(INVALID_REQUEST, "the message has neither a method nor a result", reply_id)
     method = _decoded(members["method"])
     if not isinstance(method, str):
@@ -170,6 +265,16 @@ def parse_frame(line: bytes) -> Frame | None:
             return None
         raise FrameError(INVALID_PARAMS, str(error), raw_id) from None
     return Frame(method, params, raw_id, key, name, arguments, len(line))
+
+
+def _response(
+    members: dict[str, bytes], raw_id: bytes | None, key: RequestKey | None, size: int
+) -> Frame | None:
+    """Return a response, of which only what cannot be represented is left out; None without an id."""
+    outcome: dict[str, Any] = {
+        name: _decoded(members[name]) for name in ("result", "error") if name in members
+    }
+    return None if key is None else Frame("", outcome, raw_id, key, None, b"{}", size)
 
 
 def _envelope(line: bytes) -> dict[str, bytes]:
@@ -249,23 +354,6 @@ def _params_of(raw: bytes | None, *, is_call: bool) -> tuple[dict[str, Any] | No
             raise ValueError(f"params.{key[:50]} cannot be represented: {reason}") from None
     name = params.get("name") if is_call else None
     return params, name if isinstance(name, str) else None, arguments
-
-
-def result_line(id: bytes, result: dict[str, Any], reply: bytes | None = None) -> bytes:
-    """Return the line that answers `id`.
-
-    Args:
-        id: The request's id as it was received.
-        result: The result as the protocol layer shaped it.
-        reply: The JSON that belongs into the result of a tool or a resource: as text into the first
-            content block, and as it is into ``structuredContent`` where the result has one.
-    """
-    if reply is not None:
-        content = result["content"] if "content" in result else result["contents"]
-        content[0]["text"] = reply.decode()
-        if "structuredContent" in result:
-            result["structuredContent"] = msgspec.Raw(reply)
-    return b'{"jsonrpc":"2.0","id":%b,"result":%b}\n' % (id, msgspec.json.encode(result))
 
 
 def error_line(id: bytes, code: int, sentence: str, data: Any = None) -> bytes:

@@ -1,70 +1,43 @@
-"""MCP for one connection: the SDK's server behind our streams, our tools behind it.
-
-The SDK does the handshake, both protocol eras and the shape of every result. Tool calls
-pass through it as an envelope only: their arguments and replies travel beside it, as the
-bytes they are, on the `Call`.
-"""
+"""MCP for any number of clients: what all of them share."""
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Awaitable, Callable, Mapping
-from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+import sys
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Protocol
 
 import trio
-from mcp.server.caching import CacheHint
-from mcp.server.lowlevel import Server
-from mcp.server.runner import serve_dual_era_loop
-from mcp.shared.exceptions import MCPError
-from mcp_types import (
-    INTERNAL_ERROR,
-    INVALID_PARAMS,
-    CallToolRequestParams,
-    CallToolResult,
-    CompleteRequestParams,
-    ListToolsResult,
-    PaginatedRequestParams,
-    ReadResourceRequestParams,
-    RequestParams,
-    ServerCapabilities,
-    SubscribeRequestParams,
-    SubscriptionsListenRequestParams,
-    TextContent,
-    UnsubscribeRequestParams,
-)
 
-from greenroom.transports.protocol import _resources
-from greenroom.transports.protocol._connection import Call, Connection, Inbound, Outbound
-from greenroom.transports.protocol._served import Door as Door
-from greenroom.transports.protocol._served import Served
-from greenroom.transports.protocol._served import fit_agent_id as fit_agent_id
+from greenroom.runtime import Query
+from greenroom.transports.protocol._answers import encode
+from greenroom.transports.protocol._calls import Call, Deadlines
+from greenroom.transports.protocol._client import Client
+from greenroom.transports.protocol._eras import Era
+from greenroom.transports.protocol._methods import Methods, answer_overdue
+from greenroom.transports.protocol._profile import GREENROOM, Profile
+from greenroom.transports.protocol._rare import SdkClient
 from greenroom.transports.protocol._subscriptions import Subscriptions
-from greenroom.transports.protocol._tool_errors import overdue, tool_error
 
 if TYPE_CHECKING:
-    from mcp.server.context import ServerRequestContext
+    from mcp.server.lowlevel import Server
 
+    from greenroom.transports.protocol._connection import Connection
+    from greenroom.transports.protocol._door import Door
+    from greenroom.transports.protocol._sdk import SdkServer
     from greenroom.transports.protocol._tools import Tool
 
-    Context = ServerRequestContext[Served, Call]
-    Handler = Callable[[Context, Any], Awaitable[Any]]
-
-DEADLINE_META_KEY = "greenroom/deadline_ms"
 REQUEST_TIMEOUT = 30.0
 DEBOUNCE = 0.1
-NAME_SHOWN = 100
-STATIC = CacheHint(ttl_ms=3_600_000, scope="public")
-INSTRUCTIONS = (
-    "Shared sessions and private memory for agents that work together. "
-    "Create or list sessions, add messages to them, search what others wrote; "
-    "keep your own notes with set_memory and get_memory. "
-    "Sessions and your memory are resources, too: subscribe to hear of changes."
-)
+_SDK = "greenroom.transports.protocol._sdk"
 
-# Tool results without their JSON, which goes past the SDK on `Call.reply`.
-_SUCCESS = CallToolResult(content=[TextContent(text="")], structured_content={})
-_FAILURE = CallToolResult(content=[TextContent(text="")], is_error=True)
+
+class Meter(Protocol):
+    """What hears of every request that is over."""
+
+    def note(self, method: str, tool: str | None, outcome: str, seconds: float) -> None:
+        """Count a request; `outcome` is ``ok``, ``tool_error``, ``error`` or ``cancelled``."""
 
 
 class McpServer:
@@ -73,8 +46,14 @@ class McpServer:
     Args:
         tools: The tools by name.
         door_for: Opens the door for a client, given its name made to fit (`fit_agent_id`).
-        request_timeout: Seconds that a tool call may take.
+        profile: What the server says of itself.
+        request_timeout: Seconds that a request may take.
         debounce: Seconds within which changes of one resource become one notification.
+        extend: Registers what else the SDK's server answers.
+        meter: Counts requests.
+
+    Attributes:
+        methods: The methods that need no SDK, by era and name.
     """
 
     def __init__(
@@ -82,35 +61,38 @@ class McpServer:
         tools: Mapping[str, Tool],
         door_for: Callable[[str], Door],
         *,
+        profile: Profile = GREENROOM,
         request_timeout: float = REQUEST_TIMEOUT,
         debounce: float = DEBOUNCE,
+        extend: Callable[[Server[Client]], None] | None = None,
+        meter: Meter | None = None,
     ) -> None:
-        self._tools = tools
+        self.tools = tools
+        self.profile = profile
+        self.request_timeout = request_timeout
+        self.subscriptions = Subscriptions(debounce)
+        self.deadlines = Deadlines(request_timeout, self._overdue)
+        self.extend = extend
+        self.meter = meter
         self._door_for = door_for
-        self._request_timeout = request_timeout
-        self._listing = ListToolsResult.model_validate({"tools": [tool.listing() for tool in tools.values()]})
-        self._server = _HonestServer(
-            "greenroom",
-            version=version("greenroom"),
-            title="Greenroom",
-            instructions=INSTRUCTIONS,
-            cache_hints={"tools/list": STATIC, "resources/templates/list": STATIC},
-        )
-        self._server.middleware.clear()  # tracing spans that nobody collects
-        self._server.add_request_handler("tools/list", PaginatedRequestParams, self._list_tools)
-        self._server.add_request_handler("tools/call", CallToolRequestParams, self._call_tool)
-        subscriptions = Subscriptions(debounce)
-        handlers: tuple[tuple[str, type[RequestParams], Handler], ...] = (
-            ("resources/templates/list", PaginatedRequestParams, _resources.list_templates),
-            ("resources/list", PaginatedRequestParams, self._in_time(_resources.list_resources)),
-            ("resources/read", ReadResourceRequestParams, self._in_time(_resources.read_resource)),
-            ("completion/complete", CompleteRequestParams, self._in_time(_resources.complete)),
-            ("resources/subscribe", SubscribeRequestParams, subscriptions.subscribe),
-            ("resources/unsubscribe", UnsubscribeRequestParams, subscriptions.unsubscribe),
-            ("subscriptions/listen", SubscriptionsListenRequestParams, subscriptions.listen),
-        )
-        for method, params, handler in handlers:
-            self._server.add_request_handler(method, params, handler)
+        self._by_era = {era: Methods(era, tools, profile, self.subscriptions) for era in Era}
+        self.methods = {era: methods.table for era, methods in self._by_era.items()}
+        self._sdk: SdkServer | None = None
+        self._importing = trio.Lock()
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Run what all clients share while the block runs; an error of the block leaves in no group."""
+        error: BaseException | None = None
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self.deadlines.run)
+            try:
+                yield
+            except BaseException as raised:  # noqa: BLE001  (raised again below, outside the nursery)
+                error = raised
+            nursery.cancel_scope.cancel()
+        if error is not None:
+            raise error
 
     async def serve(
         self,
@@ -131,99 +113,54 @@ class McpServer:
         Raises:
             StoreFailedError: the store failed for good; nothing that was not durable was answered.
         """
-        async with trio.open_nursery() as nursery:
-            served = Served(connection, door_for or self._door_for, nursery)
+        await connection.serve(self, door_for or self._door_for, stop)
 
-            async def pump() -> None:
-                try:
-                    await connection.pump()
-                except trio.BrokenResourceError:
-                    nursery.cancel_scope.cancel()
+    # -- what clients use ------------------------------------------------------------------------
 
-            async def watch(stop: trio.Event) -> None:
-                await stop.wait()
-                connection.stop()
+    def greeting(self, version: str) -> bytes:
+        """Return the JSON of what answers ``initialize``."""
+        profile = self.profile
+        said = {
+            "protocolVersion": version,
+            "capabilities": profile.capabilities,
+            "serverInfo": profile.implementation,
+        }
+        return encode(
+            said if profile.instructions is None else {**said, "instructions": profile.instructions}
+        )
 
-            if stop is not None:
-                nursery.start_soon(watch, stop)
-            if await connection.begun():
-                nursery.start_soon(pump)
-                await serve_dual_era_loop(
-                    self._server, Inbound(connection), Outbound(connection), lifespan_state=served
-                )
-                await connection.flushed()
-            nursery.cancel_scope.cancel()
-        if served.failed is not None:
-            raise served.failed
+    def is_query(self, request: Any) -> bool:
+        """Return whether a request is answered from shared indexes, by no actor."""
+        return isinstance(request, Query)
 
-    async def _list_tools(self, _context: Context, _params: PaginatedRequestParams) -> ListToolsResult:
-        return self._listing
+    def settled(self, call: Call, outcome: str) -> None:
+        """Take note of the end of a request: ``ok``, ``tool_error``, ``error`` or ``cancelled``."""
+        self.deadlines.forget(call)
+        if self.meter is not None:
+            frame = call.frame
+            self.meter.note(frame.method, frame.name, outcome, trio.current_time() - call.arrived)
 
-    async def _call_tool(self, context: Context, params: CallToolRequestParams) -> CallToolResult:
-        call, served = context.request, context.lifespan_context
-        assert call is not None, "every request comes through Connection"
-        tool = self._tools.get(params.name)
-        if tool is None:
-            raise MCPError(INVALID_PARAMS, _unknown_tool(params.name, self._tools))
-        seconds = self._seconds_for(call)
-        with trio.CancelScope(deadline=call.arrived + seconds):
-            try:
-                call.reply = await served.ask(
-                    call,
-                    lambda: tool.parse(call.frame.arguments),
-                    checked=True,
-                    large=tool.large_answer,
-                )
-            except Exception as error:  # noqa: BLE001  (a tool's failure is an answer)
-                call.reply = tool_error(error)
-                return _FAILURE
-            return _SUCCESS
-        call.reply = overdue(seconds)
-        return _FAILURE
+    def _overdue(self, call: Call) -> None:
+        call.client.overdue(call)
 
-    def _in_time(self, handler: Handler) -> Handler:
-        """Return the handler with the deadline of a tool call."""
+    def answer_overdue(self, client: Client, call: Call) -> None:
+        """Answer a call whose time is up."""
+        assert client.era is not None, "who called has an era"
+        answer_overdue(client, call, self._by_era[client.era].answers)
 
-        async def timed(context: Context, params: Any) -> Any:
-            call = context.request
-            assert call is not None, "every request comes through Connection"
-            seconds = self._seconds_for(call)
-            with trio.CancelScope(deadline=call.arrived + seconds):
-                return await handler(context, params)
-            raise MCPError(INTERNAL_ERROR, f"the request was not answered within {seconds:g} s; repeat it")
+    def sdk_client(self, client: Client) -> SdkClient:
+        """Return what has a client's rarer requests answered by the SDK."""
+        return SdkClient(self, client)
 
-        return timed
+    async def sdk(self) -> SdkServer:
+        """Return the SDK's server, importing it where nobody needed it before.
 
-    def _seconds_for(self, call: Call) -> float:
-        """Return the time for a call: the server's, or the client's when that is shorter."""
-        meta = (call.frame.params or {}).get("_meta") or {}
-        wanted = meta.get(DEADLINE_META_KEY)
-        if wanted is None:
-            return self._request_timeout
-        if not isinstance(wanted, int | float) or type(wanted) is bool or not wanted > 0:
-            raise MCPError(
-                INVALID_PARAMS,
-                f'_meta["{DEADLINE_META_KEY}"] must be a number of milliseconds greater than 0',
-            )
-        return min(self._request_timeout * 1000, wanted) / 1000  # an integer may be beyond every float
-
-
-class _HonestServer(Server[Served]):
-    """The SDK's server, which says in the later era, too, that its lists do not change.
-
-    The SDK takes it that whoever serves listen streams announces changes of every list.
-    """
-
-    def get_capabilities(self, *args: Any, **options: Any) -> ServerCapabilities:
-        """Return what the server can do."""
-        said = super().get_capabilities(*args, **options)
-        for lists in (said.tools, said.resources):
-            if lists is not None:
-                lists.list_changed = False
-        return said
-
-
-def _unknown_tool(name: str, tools: Mapping[str, Tool]) -> str:
-    near = difflib.get_close_matches(name[:NAME_SHOWN], tools, n=3)
-    hint = f"; did you mean {' or '.join(near)}?" if near else ""
-    return f"Unknown tool: {name[:NAME_SHOWN]}{hint}"
+        Others are served meanwhile: the import runs in a thread, which has the interpreter to itself
+        for no longer than 5 ms at a time.
+        """
+        async with self._importing:
+            if self._sdk is None:
+                if _SDK not in sys.modules:
+                    await trio.to_thread.run_sync(import_module, _SDK)
+                self._sdk = import_module(_SDK).SdkServer(self)
+            return self._sdk

@@ -16,32 +16,22 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import msgspec
-from mcp.shared.exceptions import MCPError
-from mcp.shared.subscriptions import SUBSCRIPTION_ID_META_KEY
-from mcp_types import (
-    INVALID_REQUEST,
-    EmptyResult,
-    SubscribeRequestParams,
-    SubscriptionsListenRequestParams,
-    SubscriptionsListenResult,
-    UnsubscribeRequestParams,
-)
 
 from greenroom.runtime import RuntimeClosedError
+from greenroom.transports.protocol._eras import SUBSCRIPTION_ID_KEY
+from greenroom.transports.protocol._frames import INVALID_REQUEST, RequestError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from mcp.server.context import ServerRequestContext
-
-    from greenroom.transports.protocol._connection import Call, Connection
-    from greenroom.transports.protocol._served import Notices, Served
-
-    Context = ServerRequestContext[Served, Call]
+    from greenroom.transports.protocol._calls import Call
+    from greenroom.transports.protocol._client import Client
+    from greenroom.transports.protocol._door import Notices
+    from greenroom.transports.protocol._outlet import Outlet
 
 
 class Subscriptions:
-    """The handlers of the methods that subscribe.
+    """What hears of changes for clients.
 
     Args:
         window: Seconds within which changes of one resource become one notification.
@@ -50,63 +40,54 @@ class Subscriptions:
     def __init__(self, window: float) -> None:
         self._window = window
 
-    async def subscribe(self, context: Context, params: SubscribeRequestParams) -> EmptyResult:
-        """Answer ``resources/subscribe``; an unknown or forbidden URI is taken like any other."""
-        _, served = await _come(context)
-        notices = served.notices
+    def subscribe(self, client: Client, uri: str) -> None:
+        """Let a client of the handshake era hear of a resource, be it unknown or forbidden.
+
+        Raises:
+            RequestError: it hears of too many.
+            RuntimeClosedError: the runtime is closed.
+        """
+        notices = client.notices
         if notices is None:
-            notices = served.notices = served.door.subscriber(self._window)
-            served.start(functools.partial(_tell, served.connection, notices, updated))
-        limit = served.connection.limits.subscriptions
+            notices = client.notices = client.door.subscriber(self._window)
+            client.spawn(_tell, client.outlet, notices, updated)
+        limit = client.limits.subscriptions
         if len(notices) >= limit:
-            raise MCPError(INVALID_REQUEST, f"one connection may subscribe to {limit:,} resources")
-        notices.add(params.uri)
-        return EmptyResult()
+            raise RequestError(INVALID_REQUEST, f"one connection may subscribe to {limit:,} resources")
+        notices.add(uri)
 
-    async def unsubscribe(self, context: Context, params: UnsubscribeRequestParams) -> EmptyResult:
-        """Answer ``resources/unsubscribe``."""
-        _, served = await _come(context)
-        if served.notices is not None:
-            served.notices.remove(params.uri)
-        return EmptyResult()
+    def unsubscribe(self, client: Client, uri: str) -> None:
+        """Let a client of the handshake era hear of a resource no more."""
+        if client.notices is not None:
+            client.notices.remove(uri)
 
-    async def listen(
-        self, context: Context, params: SubscriptionsListenRequestParams
-    ) -> SubscriptionsListenResult:
-        """Answer ``subscriptions/listen`` when the connection winds up, and what changes until then."""
-        call, served = await _come(context)
-        assert call.turn is not None, "who has come had a turn"
-        assert call.frame.id is not None, "requests have ids"
-        connection = served.connection
-        uris = params.notifications.resource_subscriptions or []
-        stream_id = call.frame.id
-        with (
-            connection.standing(call, weight=len(uris)),
-            served.door.subscriber(self._window) as notices,
-        ):
+    async def listen(self, client: Client, call: Call, uris: Sequence[str]) -> None:
+        """Tell a client on a stream of its own what changes, until it winds up or takes the request back.
+
+        Raises:
+            RequestError: it has too many streams, or hears of too many resources.
+            RuntimeClosedError: the runtime is closed.
+        """
+        limits = client.limits
+        if not client.may_stand(call, len(uris)):
+            sentence = (
+                f"one connection may have {limits.streams:,} streams of {limits.subscriptions:,} resources"
+            )
+            raise RequestError(INVALID_REQUEST, sentence)
+        with client.standing(call, weight=len(uris)), client.door.subscriber(self._window) as notices:
             for uri in uris:
                 notices.add(uri)
-            connection.notify(acknowledged(stream_id, uris))
-            call.turn.leave()
-            await _tell(connection, notices, functools.partial(updated_on, stream_id))
-        return SubscriptionsListenResult(_meta={SUBSCRIPTION_ID_META_KEY: context.request_id})
+            call.outlet.send(acknowledged(call.id, uris))
+            client.turns.leave(call)
+            await _tell(call.outlet, notices, functools.partial(updated_on, call.id))
 
 
-async def _come(context: Context) -> tuple[Call, Served]:
-    """Wait for the request's turn; it ends with the request."""
-    call = context.request
-    assert call is not None, "every request comes through Connection"
-    assert call.turn is not None, "requests of the domain have turns"
-    await call.turn.come()
-    return call, context.lifespan_context
-
-
-async def _tell(connection: Connection, notices: Notices, line_for: Callable[[str], bytes]) -> None:
+async def _tell(outlet: Outlet, notices: Notices, line_for: Callable[[str], bytes]) -> None:
     """Notify of one change after the other while the client reads, until there is nothing more to hear."""
     with notices, suppress(RuntimeClosedError):
         while True:
-            await connection.room_for_notice()
-            connection.notify(line_for(await notices.next()))
+            await outlet.room_for_notice()
+            outlet.send(line_for(await notices.next()))
 
 
 @functools.lru_cache(maxsize=4_096)
@@ -131,7 +112,7 @@ def acknowledged(stream_id: bytes, uris: Sequence[str]) -> bytes:
 
 
 def _on_stream(method: str, stream_id: bytes, params: bytes) -> bytes:
-    meta = _json(SUBSCRIPTION_ID_META_KEY)
+    meta = _json(SUBSCRIPTION_ID_KEY)
     return b'{"jsonrpc":"2.0","method":%b,"params":{"_meta":{%b:%b},%b}}\n' % (
         _json(method), meta, stream_id, params,
     )  # fmt: skip

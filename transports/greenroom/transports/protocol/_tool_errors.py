@@ -51,22 +51,36 @@ _PLAIN: dict[type[Exception], tuple[str, str]] = {
 }
 
 
+class Failure(msgspec.Struct, frozen=True):
+    """The JSON object that answers a failure."""
+
+    success: bool
+    error: str
+    code: str
+    details: dict[str, Any]
+
+
 def tool_error(error: Exception) -> bytes:
-    """Return the JSON that answers a tool call which ended in this error.
+    """Return the JSON that answers a tool call which ended in this error."""
+    return msgspec.json.encode(tool_failure(error))
+
+
+def tool_failure(error: Exception) -> Failure:
+    """Return what answers a call which ended in this error.
 
     An error that is nobody's answer is logged with its traceback and answered
     ``INTERNAL_ERROR`` without its text.
     """
     if isinstance(error, Refusal):
-        return _object(error.code, error.sentence, error.details)
+        return Failure(False, error.sentence, error.code, error.details)
     if isinstance(error, OverloadedError):
         sentence = f"Too many requests are waiting for this; repeat it in {error.retry_after_ms} ms."
-        return _object("OVERLOADED", sentence, {"retry_after_ms": error.retry_after_ms})
+        return Failure(False, sentence, "OVERLOADED", {"retry_after_ms": error.retry_after_ms})
     for kind, (code, sentence) in _PLAIN.items():
         if isinstance(error, kind):
-            return _object(code, sentence, {})
-    logger.error("a tool call failed", exc_info=error)
-    return _object("INTERNAL_ERROR", "The server failed at this request; it was not carried out.", {})
+            return Failure(False, sentence, code, {})
+    logger.error("a request failed", exc_info=error)
+    return Failure(False, "The server failed at this request; it was not carried out.", "INTERNAL_ERROR", {})
 
 
 def overdue(seconds: float) -> bytes:
@@ -75,8 +89,5 @@ def overdue(seconds: float) -> bytes:
         f"The request was not answered within {seconds:g} s. If it was begun, it is carried out whole; "
         "repeat it with the same idempotency_key to learn its outcome."
     )
-    return _object("DEADLINE_EXCEEDED", sentence, {"deadline_ms": round(seconds * 1000)})
-
-
-def _object(code: str, sentence: str, details: dict[str, Any]) -> bytes:
-    return msgspec.json.encode({"success": False, "error": sentence, "code": code, "details": details})
+    details = {"deadline_ms": round(seconds * 1000)}
+    return msgspec.json.encode(Failure(False, sentence, "DEADLINE_EXCEEDED", details))

@@ -26,6 +26,7 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
         overwrites: It may replace or remove what was there.
         repeatable: A second call with the same arguments changes nothing more.
         large_answer: Its answer may be large, so a connection runs few of them at once.
+        by_sdk: It talks to the client while it runs, so the SDK's server carries it out.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     overwrites: bool = False
     repeatable: bool = False
     large_answer: bool = False
+    by_sdk: bool = False
 
     @property
     def request(self) -> type[Any]:

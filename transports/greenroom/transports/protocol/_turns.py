@@ -1,52 +1,61 @@
-"""Turns: the order of arrival, kept across tasks that run in any order."""
+"""Turns: calls reach their mailboxes in the order of arrival, one at a time.
+
+A call leaves the queue when its place in the order is sure: when its message is in the
+mailbox, or when there will be no message.
+"""
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 
-import trio
-
-
-class Turn:
-    """One place in the queue. It comes when everyone before has left."""
-
-    __slots__ = ("_come", "_left", "_turns")
-
-    def __init__(self, turns: Turns) -> None:
-        self._turns = turns
-        self._come = trio.Event()
-        self._left = False
-
-    async def come(self) -> None:
-        """Wait until this place is the first."""
-        await self._come.wait()
-
-    def leave(self) -> None:
-        """Give the place up, whether the turn has come or not; a second time does nothing."""
-        if not self._left:
-            self._left = True
-            self._turns._advance()  # noqa: SLF001  (a turn and its queue are one thing in two classes)
+from greenroom.transports.protocol._calls import Call
 
 
 class Turns:
-    """A queue of places.
+    """A queue of calls; the first one is on its way or waits until it may begin.
 
-    The SDK runs each request in a task of its own and trio shuffles the tasks that are
-    ready, but messages of one sender must reach the mailboxes in the order of arrival.
+    Args:
+        may_begin: Whether there is room for a call now. Who makes room calls `advance`.
+        begin: Sends a call on.
     """
 
-    def __init__(self) -> None:
-        self._queue: deque[Turn] = deque()
+    def __init__(self, may_begin: Callable[[Call], bool], begin: Callable[[Call], None]) -> None:
+        self._may_begin = may_begin
+        self._begin = begin
+        self._queue: deque[Call] = deque()
+        self._advancing = False
 
-    def take(self) -> Turn:
-        """Return a place behind all others."""
-        turn = Turn(self)
-        self._queue.append(turn)
-        self._advance()
-        return turn
+    def join(self, call: Call) -> None:
+        """Begin a call now if its turn has come, else when it comes."""
+        if not self._queue and not self._advancing and self._may_begin(call):
+            call.begun = True
+            self._begin(call)
+            if not call.left:
+                self._queue.append(call)
+        else:
+            self._queue.append(call)
 
-    def _advance(self) -> None:
-        while self._queue and self._queue[0]._left:  # noqa: SLF001
-            self._queue.popleft()
-        if self._queue:
-            self._queue[0]._come.set()  # noqa: SLF001
+    def leave(self, call: Call) -> None:
+        """Let a call go, whether its turn has come or not; a second time does nothing."""
+        if not call.left:
+            call.left = True
+            self.advance()
+
+    def advance(self) -> None:
+        """Begin whoever may begin."""
+        if self._advancing or not self._queue:
+            return
+        self._advancing = True
+        try:
+            while self._queue:
+                first = self._queue[0]
+                if first.left:
+                    self._queue.popleft()
+                elif first.begun or not self._may_begin(first):
+                    break
+                else:
+                    first.begun = True
+                    self._begin(first)
+        finally:
+            self._advancing = False

@@ -23,7 +23,8 @@ from greenroom.transports.websocket._handshake import Handshake
 from greenroom.transports.websocket._socket import CLOSE_TIME, WebSocket
 
 if TYPE_CHECKING:
-    from greenroom.transports.protocol._server import Door, McpServer
+    from greenroom.transports.protocol._door import Door
+    from greenroom.transports.protocol._server import McpServer
     from greenroom.transports.websocket._listen import Listener
 
 logger = logging.getLogger(__name__)

@@ -1,0 +1,62 @@
+"""Answers as bytes: what the eras put around a reply, whose JSON is never parsed again."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from greenroom.transports.protocol._answers import FRESH, STATIC, Answers
+from greenroom.transports.protocol._content import Content
+from greenroom.transports.protocol._eras import SERVER_INFO_KEY, Era
+from greenroom.transports.protocol._profile import GREENROOM
+
+SIGNED = {"resultType": "complete", "_meta": {SERVER_INFO_KEY: GREENROOM.implementation}}
+AROUND = {Era.HANDSHAKE: {}, Era.MODERN: SIGNED}
+
+
+@pytest.mark.parametrize("era", Era)
+def test_a_reply_is_written_as_text_and_as_it_is(era: Era) -> None:
+    reply = b'{"value":1.50,"text":"\xc3\xa9\\n"}'
+    line = Answers(era, GREENROOM).tool_line(b'"seven"', reply)
+    assert line.endswith(b"}\n")
+    assert b'"structuredContent":' + reply in line
+    answer = json.loads(line)
+    assert answer["id"] == "seven"
+    assert answer["result"] == {
+        "content": [{"type": "text", "text": reply.decode()}],
+        "structuredContent": json.loads(reply),
+        "isError": False,
+        **AROUND[era],
+    }
+
+
+@pytest.mark.parametrize("era", Era)
+def test_a_failure_has_no_structured_content(era: Era) -> None:
+    line = Answers(era, GREENROOM).tool_line(b"1", b'{"success":false}', is_error=True)
+    text = {"type": "text", "text": '{"success":false}'}
+    assert json.loads(line)["result"] == {"content": [text], "isError": True, **AROUND[era]}
+
+
+@pytest.mark.parametrize("era", Era)
+def test_content_is_written_block_by_block(era: Era) -> None:
+    image = {"type": "image", "data": "aGk=", "mimeType": "image/png"}
+    line = Answers(era, GREENROOM).content_line(b"1", Content(blocks=[image], structured={"kind": "image"}))
+    assert json.loads(line)["result"] == {
+        "content": [image],
+        "structuredContent": {"kind": "image"},
+        "isError": False,
+        **AROUND[era],
+    }
+
+
+@pytest.mark.parametrize("kept", [FRESH, STATIC])
+def test_only_the_later_era_says_how_long_a_result_may_be_kept(kept: tuple[int, str]) -> None:
+    fresh = json.loads(Answers(Era.MODERN, GREENROOM).result({"tools": []}, kept))
+    assert fresh == {"tools": [], "ttlMs": kept[0], "cacheScope": kept[1], **SIGNED}
+    assert json.loads(Answers(Era.HANDSHAKE, GREENROOM).result({"tools": []}, kept)) == {"tools": []}
+
+
+def test_a_results_own_meta_stands_beside_the_servers_name() -> None:
+    answer = json.loads(Answers(Era.MODERN, GREENROOM).result({"_meta": {"mine": 1}}))
+    assert answer["_meta"] == {"mine": 1, SERVER_INFO_KEY: GREENROOM.implementation}

@@ -1,0 +1,456 @@
+"""One client: its era, its name, its open requests, and the way each of them takes.
+
+Invariants:
+
+- `_calls` holds every request that is not settled. A request settles exactly once: with its
+  answer, or because its client took it back.
+- A settled call has left its turn, so nobody waits for it any more.
+- A frame is taken without waiting. What waits is a message in a mailbox, or a task of its own.
+- The first request decides the era. What is plain and frequent is done here (`_methods`); the
+  rest goes to the SDK, imported when a request first needs it (`_sdk`).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
+
+import trio
+
+from greenroom.runtime import StoreFailedError
+from greenroom.transports.protocol._calls import Call
+from greenroom.transports.protocol._door import fit_agent_id
+from greenroom.transports.protocol._eras import (
+    HANDSHAKE_VERSIONS,
+    MODERN_VERSION,
+    UNSUPPORTED_VERSION,
+    Era,
+    claims_modern_era,
+    client_name,
+    is_plain_initialize,
+    negotiated,
+    opens_modern_era,
+)
+from greenroom.transports.protocol._frames import INVALID_REQUEST, Frame, RequestKey, error_line
+from greenroom.transports.protocol._methods import allow_time
+from greenroom.transports.protocol._turns import Turns
+
+if TYPE_CHECKING:
+    from greenroom.transports.protocol._door import Door, Notices
+    from greenroom.transports.protocol._limits import Limits
+    from greenroom.transports.protocol._outlet import Outlet
+    from greenroom.transports.protocol._rare import SdkClient
+    from greenroom.transports.protocol._server import McpServer
+
+logger = logging.getLogger(__name__)
+
+CONNECTION_CLOSED = -32000
+
+IN_ORDER = frozenset(
+    {
+        "tools/call",
+        "resources/list",
+        "resources/read",
+        "resources/subscribe",
+        "resources/unsubscribe",
+        "subscriptions/listen",
+    }
+)
+"""The requests of the domain: they take effect in the order in which they arrived."""
+
+LARGE = frozenset({"tools/call", "resources/read"})
+
+
+class Spawn(Protocol):
+    """Starts a task that ends with the client."""
+
+    def __call__(self, work: Callable[..., Any], /, *args: Any) -> None: ...
+
+
+Done = Callable[["Client", Call, Any], None]
+"""Told what a request was answered with: the reply, or an exception."""
+
+
+class Client:
+    """What one client has said and what is open for it.
+
+    Args:
+        server: What it speaks to.
+        door_for: Opens its door into the domain, given its name made to fit.
+        outlet: Where goes what belongs to no request.
+        limits: What it may take.
+        spawn: Starts a task that ends with the client.
+        has_room: Whether it reads its answers; while it does not, nothing large is begun for it.
+        changed: Where those park who wait for a change of all this.
+        on_failure: Called when the store has failed for good and nothing more may be answered.
+
+    Attributes:
+        era: The era it speaks; None before its first request.
+        version: The protocol's revision.
+        initialize: The parameters of its handshake; None without one.
+        name: Its own name for itself.
+        notices: What it hears of outside of listen streams; None until it subscribes.
+        failed: Why the store failed for good, once it did.
+    """
+
+    def __init__(
+        self,
+        server: McpServer,
+        door_for: Callable[[str], Door],
+        outlet: Outlet,
+        limits: Limits,
+        *,
+        spawn: Spawn,
+        on_failure: Callable[[], None],
+        has_room: Callable[[], bool] = lambda: True,
+        changed: trio.lowlevel.ParkingLot | None = None,
+    ) -> None:
+        self.server = server
+        self.limits = limits
+        self.outlet = outlet
+        self.spawn = spawn
+        self.era: Era | None = None
+        self.version = HANDSHAKE_VERSIONS[-1]
+        self.initialize: dict[str, Any] | None = None
+        self.initialized = False
+        self.name: str | None = None
+        self.notices: Notices | None = None
+        self.failed: StoreFailedError | None = None
+        self._changed = trio.lowlevel.ParkingLot() if changed is None else changed
+        self._on_failure = on_failure
+        self.sdk: SdkClient | None = None
+        self._name_fixed = False
+        self._door_for = door_for
+        self._door: Door | None = None
+        self._has_room = has_room
+        self._calls: dict[RequestKey, Call] = {}
+        self._open_bytes = 0
+        self._large = 0
+        self.turns = Turns(self._may_begin, self._begin)
+        self._standing: dict[Call, trio.CancelScope] = {}
+        self._standing_weight = 0
+        self._winds_up = False
+
+    # -- what others ask ------------------------------------------------------------------------
+
+    @property
+    def door(self) -> Door:
+        """The client's door; its name is fixed by now."""
+        if self._door is None:
+            self._door = self._door_for(fit_agent_id(self.name))
+        return self._door
+
+    @property
+    def open_requests(self) -> int:
+        """How many requests are not settled, streams included."""
+        return len(self._calls)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it has as much in flight as it may have; streams are not in flight."""
+        return (
+            len(self._calls) - len(self._standing) >= self.limits.in_flight
+            or self._open_bytes >= self.limits.in_flight_bytes
+        )
+
+    def _may_begin(self, call: Call) -> bool:
+        return not call.large or (self._large < self.limits.large_answers and self._has_room())
+
+    def _begin(self, call: Call) -> None:
+        assert call.begin is not None, "only what can begin has a turn"
+        call.begin(self, call)
+
+    # -- in --------------------------------------------------------------------------------------
+
+    def take(self, frame: Frame, outlet: Outlet) -> None:
+        """Take a request, a notification or a response; what comes of a request goes to `outlet`."""
+        if frame.key is None:
+            self._notified(frame)
+        elif not frame.method:
+            if self.sdk is not None:
+                self.sdk.responded(frame)
+        elif frame.key in self._calls:
+            # Under that id the client would take this for the answer to its first request.
+            assert frame.id is not None, "a request has an id"
+            sentence = f"the id {frame.id.decode()} belongs to a request that is not answered yet"
+            outlet.answer(error_line(b"null", INVALID_REQUEST, sentence))
+        else:
+            self._requested(Call(self, frame, outlet, trio.current_time(), self.server.request_timeout))
+
+    def _requested(self, call: Call) -> None:
+        frame = call.frame
+        assert frame.key is not None, "a request has an id"
+        self._calls[frame.key] = call
+        self._open_bytes += frame.size
+        if not self._name_fixed:
+            self.name = client_name(frame.method, frame.params)
+            self._name_fixed = self.name is not None or frame.method in IN_ORDER
+        if self.era is None:
+            self.era = Era.MODERN if opens_modern_era(frame.method, frame.params) else Era.HANDSHAKE
+            if self.era is Era.MODERN:
+                self.version = MODERN_VERSION
+        if self._of_this_era(call) and not self._done_here(call):
+            self._by_sdk(call)
+
+    def _of_this_era(self, call: Call) -> bool:
+        """Return whether a request is of the connection's era; answer it when it is not."""
+        method, params = call.frame.method, call.frame.params
+        if self.era is Era.MODERN:
+            if method == "initialize":
+                requested = (params or {}).get("protocolVersion")
+                data: dict[str, Any] = {"supported": [MODERN_VERSION]}
+                if isinstance(requested, str):
+                    data["requested"] = requested
+                sentence = "this connection speaks the protocol of 2026-07-28, which has no handshake"
+                self.fail(call, UNSUPPORTED_VERSION, sentence, data)
+        elif method != "initialize" and claims_modern_era(params):
+            sentence = (
+                "this connection began with the handshake era's protocol; "
+                "a request of the later era needs a connection of its own"
+            )
+            self.fail(call, INVALID_REQUEST, sentence)
+        return not call.settled
+
+    def _done_here(self, call: Call) -> bool:
+        """Do what is plain and frequent; return whether it was."""
+        if self.sdk is not None and self.sdk.shaking_hands:
+            return False  # what it will be allowed after that is not known yet
+        assert self.era is not None, "the first request decides"
+        frame = call.frame
+        if frame.method == "initialize":
+            return self._shake_hands(call)
+        if self.era is Era.HANDSHAKE and not self.initialized and frame.method != "ping":
+            return False
+        method = self.server.methods[self.era].get(frame.method)
+        return method is not None and method(self, call)
+
+    def _shake_hands(self, call: Call) -> bool:
+        params = call.frame.params
+        if self.sdk is not None or params is None or not is_plain_initialize(params):
+            return False
+        self.greeted(params, negotiated(params["protocolVersion"]))
+        result = self.server.greeting(self.version)
+        self.answer(call, b'{"jsonrpc":"2.0","id":%b,"result":%b}\n' % (call.id, result))
+        return True
+
+    def greeted(self, params: dict[str, Any], version: str) -> None:
+        """Take note of a handshake that was accepted."""
+        self.initialize, self.version, self.initialized = params, version, True
+
+    def _notified(self, frame: Frame) -> None:
+        if frame.method == "notifications/cancelled":
+            key = (frame.params or {}).get("requestId")
+            call = self._calls.get(key) if isinstance(key, int | str) and type(key) is not bool else None
+            if call is not None:
+                self._cancel(call)
+        elif self.sdk is not None:
+            self.sdk.notified(frame)
+
+    def _cancel(self, call: Call) -> None:
+        call.cancelled = True
+        if call.withdraw is not None:
+            call.withdraw()
+        if not call.settled:
+            self._settle(call, "cancelled")
+            call.outlet.unanswered()
+
+    def _by_sdk(self, call: Call) -> None:
+        if not allow_time(self, call):
+            return
+        if call.frame.method in IN_ORDER:
+            call.payload = trio.Event()
+            call.begin = _come
+            call.large = call.frame.method in LARGE
+            self.turns.join(call)
+        if self.sdk is None:
+            self.sdk = self.server.sdk_client(self)
+        self.sdk.requested(call)
+
+    # -- the domain ------------------------------------------------------------------------------
+
+    def ask(self, call: Call, request: Any, done: Done) -> None:
+        """Send a request into the domain; its turn has come.
+
+        Args:
+            call: What brought it.
+            request: A checked request.
+            done: Called with the reply or the error that it was answered with.
+        """
+        self.count_large(call)
+        settled = partial(self._replied, call, done)
+        try:
+            if self.server.is_query(request):
+                self.turns.leave(call)
+                self._query(call, request, done)
+                return
+            posted = self.door.post(
+                request, settled, on_accepted=partial(self.turns.leave, call), deadline=call.deadline
+            )
+        except StoreFailedError as error:
+            self.store_failed(error)
+        except Exception as error:  # noqa: BLE001  (whatever it is, it is the answer)
+            done(self, call, error)
+        else:
+            call.withdraw = posted.abandon
+
+    def _replied(self, call: Call, done: Done, result: Any) -> None:
+        call.withdraw = None
+        try:
+            reply = result.unwrap()
+        except StoreFailedError as error:
+            self.store_failed(error)
+        except Exception as error:  # noqa: BLE001  (as in `ask`)
+            if not call.settled:
+                done(self, call, error)
+        else:
+            if not call.settled:
+                done(self, call, reply)
+
+    def _query(self, call: Call, request: Any, done: Done) -> None:
+        scope = trio.CancelScope(deadline=call.deadline)
+        call.withdraw = scope.cancel
+
+        async def ask() -> None:
+            with scope:
+                try:
+                    reply: Any = await self.door.ask(request, checked=True)
+                except StoreFailedError as error:
+                    self.store_failed(error)
+                    return
+                except Exception as error:  # noqa: BLE001  (as in `ask`)
+                    reply = error
+                call.withdraw = None
+                if not call.settled:
+                    done(self, call, reply)
+
+        self.spawn(ask)
+
+    async def asked(self, call: Call, request_for: Callable[[], Any]) -> Any:
+        """Return the reply to a request that came by way of the SDK, asked when its turn has come.
+
+        Args:
+            call: What brought it.
+            request_for: Makes the checked request.
+
+        Raises:
+            Exception: whatever making or asking it raised, except that a failed store ends everything.
+        """
+        if call.begin is not None:
+            await call.payload.wait()
+        self.count_large(call)
+        request = request_for()
+        try:
+            return await self.door.ask(request, checked=True, on_accepted=partial(self.turns.leave, call))
+        except StoreFailedError as error:
+            self.store_failed(error)
+            await trio.sleep_forever()
+
+    def count_large(self, call: Call) -> None:
+        """Count a call that is on its way into the domain among those whose answers may be large."""
+        call.counted = call.large
+        self._large += call.large
+
+    def store_failed(self, error: StoreFailedError) -> None:
+        """Answer nothing any more: what is on disk is not known."""
+        if self.failed is None:
+            self.failed = error
+            self._on_failure()
+
+    # -- streams ---------------------------------------------------------------------------------
+
+    def may_stand(self, call: Call, weight: int) -> bool:
+        """Return whether a request may stay open as a stream that hears of so many resources."""
+        limits = self.limits
+        held = sum(other.frame.size for other in self._standing)
+        return (
+            len(self._standing) < limits.streams
+            and self._standing_weight + weight <= limits.subscriptions
+            and held + call.frame.size <= limits.in_flight_bytes // 4
+        )
+
+    @contextmanager
+    def standing(self, call: Call, *, weight: int) -> Iterator[None]:
+        """Keep a request open as a stream; the block ends early when the client winds up."""
+        call.is_standing = True
+        with trio.CancelScope() as scope:
+            self._standing[call] = scope
+            self._standing_weight += weight
+            call.withdraw = scope.cancel
+            self._changed.unpark_all()
+            if self._winds_up:
+                scope.cancel()
+            try:
+                yield
+            finally:
+                del self._standing[call]
+                self._standing_weight -= weight
+                call.withdraw = None
+
+    # -- out -------------------------------------------------------------------------------------
+
+    def answer(self, call: Call, line: bytes, outcome: str = "ok") -> None:
+        """Answer a request that is not settled yet."""
+        if self.failed is None:
+            self._settle(call, outcome)
+            call.outlet.answer(line)
+
+    def fail(self, call: Call, code: int, sentence: str, data: Any = None) -> None:
+        """Answer a request with an error of the protocol."""
+        self.answer(call, error_line(call.id, code, sentence, data), "error")
+
+    def overdue(self, call: Call) -> None:
+        """End a request whose time is up; what is begun is carried out whole."""
+        withdraw, call.withdraw = call.withdraw, None
+        self.server.answer_overdue(self, call)
+        if withdraw is not None:
+            withdraw()
+
+    def _settle(self, call: Call, outcome: str) -> None:
+        assert call.frame.key is not None, "a request has an id"
+        call.settled = True
+        del self._calls[call.frame.key]
+        self._open_bytes -= call.frame.size
+        self._large -= call.counted
+        self.server.settled(call, outcome)
+        if call.begin is not None:
+            if call.left:
+                self.turns.advance()
+            else:
+                self.turns.leave(call)
+        if self._changed:
+            self._changed.unpark_all()
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        """Wait until a condition holds that depends on this client."""
+        while not condition():
+            await self._changed.park()
+
+    # -- the end ---------------------------------------------------------------------------------
+
+    async def wound_up(self) -> None:
+        """End the streams with their results, and wait until nothing is open any more."""
+        self._winds_up = True
+        for scope in list(self._standing.values()):
+            scope.cancel()
+        await self.until(lambda: not self._calls)
+
+    def give_up(self) -> None:
+        """Tell the client of every request that it will not be answered any more."""
+        for call in list(self._calls.values()):
+            withdraw, call.withdraw = call.withdraw, None
+            self.fail(call, CONNECTION_CLOSED, "Connection closed")
+            if withdraw is not None:
+                withdraw()
+
+    def close(self) -> None:
+        """The client is gone: call off what is open for it. Its tasks end with whoever spawned them."""
+        self._winds_up = True
+        for call in list(self._calls.values()):
+            self._cancel(call)
+
+
+def _come(_client: Client, call: Call) -> None:
+    call.payload.set()

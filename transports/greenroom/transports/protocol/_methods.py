@@ -1,0 +1,355 @@
+"""The plain and frequent methods: from a frame to an actor and back without the SDK.
+
+Each is a function of the client and its call. It returns whether it took the request. A request
+that is not plain, in whatever way, it leaves to the SDK, so nothing here says what is wrong with
+a shape.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from greenroom.actors import TEMPLATES, ListResources, ReadResource
+from greenroom.runtime import Refusal
+from greenroom.transports.protocol._answers import FRESH, STATIC, Answers, encode, result_line
+from greenroom.transports.protocol._calls import Call
+from greenroom.transports.protocol._content import Content
+from greenroom.transports.protocol._eras import (
+    MODERN_VERSION,
+    RESOURCE_NOT_FOUND,
+    SUBSCRIPTION_ID_KEY,
+    Era,
+    is_plain,
+)
+from greenroom.transports.protocol._frames import INTERNAL_ERROR, INVALID_PARAMS, RequestError
+from greenroom.transports.protocol._tool_errors import overdue, tool_error, tool_failure
+
+if TYPE_CHECKING:
+    from greenroom.transports.protocol._client import Client
+    from greenroom.transports.protocol._profile import Profile
+    from greenroom.transports.protocol._subscriptions import Subscriptions
+    from greenroom.transports.protocol._tools import Tool
+
+Method = Callable[["Client", Call], bool]
+
+DEADLINE_META_KEY = "greenroom/deadline_ms"
+JSON = "application/json"
+NAME_SHOWN = 100
+
+_ONLY_META = frozenset({"_meta"})
+_PAGED = frozenset({"_meta", "cursor"})
+_NAMED = frozenset({"_meta", "name"})
+_LOCATED = frozenset({"_meta", "uri"})
+_LISTENING = frozenset({"_meta", "notifications"})
+
+
+class Methods:
+    """The methods of one era.
+
+    Args:
+        era: Which.
+        tools: The tools by name.
+        profile: What the server says of itself.
+        subscriptions: What hears of changes for clients.
+
+    Attributes:
+        table: The methods by name.
+        answers: How they answer.
+    """
+
+    def __init__(
+        self, era: Era, tools: Mapping[str, Tool], profile: Profile, subscriptions: Subscriptions
+    ) -> None:
+        self._era = era
+        self._tools = tools
+        self._subscriptions = subscriptions
+        self.answers = answers = Answers(era, profile)
+        self.table: dict[str, Method] = {
+            "tools/list": _fixed(era, _PAGED, answers.result({"tools": tool_list(tools)}, STATIC)),
+            "tools/call": self._call_tool,
+            "resources/list": self._list_resources,
+            "resources/read": self._read_resource,
+            "resources/templates/list": _fixed(
+                era, _PAGED, answers.result({"resourceTemplates": template_list()}, STATIC)
+            ),
+        }
+        if era is Era.HANDSHAKE:
+            self.table["ping"] = _fixed(era, _ONLY_META, b"{}")
+            self.table["resources/subscribe"] = self._subscribe
+            self.table["resources/unsubscribe"] = self._unsubscribe
+        else:
+            self.table["server/discover"] = _fixed(
+                era, _ONLY_META, answers.result(_discovery(profile), FRESH)
+            )
+            self.table["subscriptions/listen"] = self._listen
+
+    def _is_plain(self, call: Call, members: frozenset[str]) -> bool:
+        params = call.frame.params
+        return params is not None and params.keys() <= members and is_plain(self._era, params)
+
+    # -- tools -----------------------------------------------------------------------------------
+
+    def _call_tool(self, client: Client, call: Call) -> bool:
+        frame = call.frame
+        if frame.name is None or not self._is_plain(call, _NAMED):
+            return False
+        tool = self._tools.get(frame.name)
+        if tool is None:
+            client.fail(call, INVALID_PARAMS, unknown_tool(frame.name, self._tools))
+        elif tool.by_sdk:
+            return False
+        elif allow_time(client, call):
+            call.payload = tool
+            call.large = tool.large_answer
+            call.begin = self._begin_tool
+            client.turns.join(call)
+        return True
+
+    def _begin_tool(self, client: Client, call: Call) -> None:
+        try:
+            request = call.payload.parse(call.frame.arguments)
+        except Exception as error:  # noqa: BLE001  (a tool's failure is an answer)
+            self._tool_replied(client, call, error)
+        else:
+            client.ask(call, request, self._tool_replied)
+
+    def _tool_replied(self, client: Client, call: Call, reply: Any) -> None:
+        if isinstance(reply, Content):
+            line = self.answers.content_line(call.id, reply)
+            client.answer(call, line, "tool_error" if reply.is_error else "ok")
+            return
+        text, failed = _told(reply)
+        line = self.answers.tool_line(call.id, text, is_error=failed)
+        client.answer(call, line, "tool_error" if failed else "ok")
+
+    # -- resources -------------------------------------------------------------------------------
+
+    def _list_resources(self, client: Client, call: Call) -> bool:
+        params = call.frame.params
+        if not (params is None and self._era is Era.HANDSHAKE) and not self._is_plain(call, _PAGED):
+            return False
+        cursor = (params or {}).get("cursor")
+        if not _is_cursor(cursor):
+            return False
+        return self._in_turn(client, call, ListResources(cursor=cursor), self._begin_list)
+
+    def _begin_list(self, client: Client, call: Call) -> None:
+        client.ask(call, call.payload, self._listed)
+
+    def _listed(self, client: Client, call: Call, reply: Any) -> None:
+        if isinstance(reply, Exception):
+            client.fail(call, *resource_failure(reply, client.version))
+        else:
+            client.answer(call, result_line(call.id, self.answers.result(resource_list(reply), FRESH)))
+
+    def _read_resource(self, client: Client, call: Call) -> bool:
+        if not self._is_plain(call, _LOCATED):
+            return False
+        uri = (call.frame.params or {}).get("uri")
+        if not isinstance(uri, str):
+            return False
+        call.large = True
+        return self._in_turn(client, call, ReadResource(uri=uri), self._begin_read)
+
+    def _begin_read(self, client: Client, call: Call) -> None:
+        client.ask(call, call.payload, self._read)
+
+    def _read(self, client: Client, call: Call, reply: Any) -> None:
+        if isinstance(reply, Exception):
+            client.fail(call, *resource_failure(reply, client.version))
+        else:
+            client.answer(call, self.answers.resource_line(call.id, call.payload.uri, encode(reply)))
+
+    def _in_turn(
+        self, client: Client, call: Call, payload: Any, begin: Callable[[Client, Call], None]
+    ) -> bool:
+        if allow_time(client, call):
+            call.payload = payload
+            call.begin = begin
+            client.turns.join(call)
+        return True
+
+    # -- subscriptions ---------------------------------------------------------------------------
+
+    def _subscribe(self, client: Client, call: Call) -> bool:
+        return self._located(client, call, self._begin_subscribing)
+
+    def _unsubscribe(self, client: Client, call: Call) -> bool:
+        return self._located(client, call, self._begin_unsubscribing)
+
+    def _located(self, client: Client, call: Call, begin: Callable[[Client, Call], None]) -> bool:
+        uri = (call.frame.params or {}).get("uri")
+        if not isinstance(uri, str) or not self._is_plain(call, _LOCATED):
+            return False
+        return self._in_turn(client, call, uri, begin)
+
+    def _begin_subscribing(self, client: Client, call: Call) -> None:
+        try:
+            self._subscriptions.subscribe(client, call.payload)
+        except Exception as error:  # noqa: BLE001  (whatever it is, it is the answer)
+            client.fail(call, *resource_failure(error, client.version))
+        else:
+            client.answer(call, result_line(call.id, b"{}"))
+
+    def _begin_unsubscribing(self, client: Client, call: Call) -> None:
+        self._subscriptions.unsubscribe(client, call.payload)
+        client.answer(call, result_line(call.id, b"{}"))
+
+    def _listen(self, client: Client, call: Call) -> bool:
+        uris = _heard(call.frame.params)
+        if uris is None or not self._is_plain(call, _LISTENING):
+            return False
+        call.payload = uris
+        call.begin = self._begin_listening
+        client.turns.join(call)
+        return True
+
+    def _begin_listening(self, client: Client, call: Call) -> None:
+        client.spawn(self._stream, client, call)
+
+    async def _stream(self, client: Client, call: Call) -> None:
+        try:
+            await self._subscriptions.listen(client, call, call.payload)
+        except Exception as error:  # noqa: BLE001  (as in `_begin_subscribing`)
+            if not call.settled:
+                client.fail(call, *resource_failure(error, client.version))
+        else:
+            if not call.settled:
+                stream_id = {"_meta": {SUBSCRIPTION_ID_KEY: msgspec.Raw(call.id)}}
+                client.answer(call, result_line(call.id, self.answers.result(stream_id)))
+
+
+def _told(reply: Any) -> tuple[bytes, bool]:
+    """Return the JSON that tells of a reply or an exception, and whether it is a failure."""
+    if isinstance(reply, Exception):
+        return tool_error(reply), True
+    try:
+        return encode(reply), False
+    except (ValueError, TypeError) as error:
+        return tool_error(error), True
+
+
+def allow_time(client: Client, call: Call) -> bool:
+    """Give a call its time: the server's, or the client's own if shorter. Return whether it has any."""
+    meta = None if call.frame.params is None else call.frame.params.get("_meta")
+    if isinstance(meta, dict) and (wanted := meta.get(DEADLINE_META_KEY)) is not None:
+        if not isinstance(wanted, int | float) or type(wanted) is bool or not wanted > 0:
+            sentence = f'_meta["{DEADLINE_META_KEY}"] must be a number of milliseconds greater than 0'
+            client.fail(call, INVALID_PARAMS, sentence)
+            return False
+        call.seconds = min(call.seconds * 1000, wanted) / 1000  # an integer may be beyond every float
+    client.server.deadlines.watch(call)
+    return True
+
+
+def answer_overdue(client: Client, call: Call, answers: Answers) -> None:
+    """Answer a call whose time is up."""
+    if call.frame.method == "tools/call":
+        line = answers.tool_line(call.id, overdue(call.seconds), is_error=True)
+        client.answer(call, line, "tool_error")
+    else:
+        sentence = f"the request was not answered within {call.seconds:g} s; repeat it"
+        client.fail(call, INTERNAL_ERROR, sentence)
+
+
+def resource_failure(error: Exception, version: str) -> tuple[int, str, dict[str, Any] | None]:
+    """Return the code, the sentence and the data with which the protocol answers a failure."""
+    if isinstance(error, RequestError):
+        return error.code, str(error), None
+    failure = tool_failure(error)
+    code = INTERNAL_ERROR
+    if isinstance(error, Refusal):
+        old = error.code == "RESOURCE_NOT_FOUND" and version != MODERN_VERSION
+        code = RESOURCE_NOT_FOUND if old else INVALID_PARAMS
+    return code, failure.error, {"code": failure.code, **failure.details}
+
+
+def unknown_tool(name: str, tools: Mapping[str, Tool]) -> str:
+    """Return the sentence for a tool that is not there, with those of nearly that name."""
+    near = difflib.get_close_matches(name[:NAME_SHOWN], tools, n=3)
+    hint = f"; did you mean {' or '.join(near)}?" if near else ""
+    return f"Unknown tool: {name[:NAME_SHOWN]}{hint}"
+
+
+def tool_list(tools: Mapping[str, Tool]) -> list[dict[str, Any]]:
+    """Return the tools as they are listed."""
+    return [tool.listing() for tool in tools.values()]
+
+
+def template_list() -> list[dict[str, Any]]:
+    """Return the resource templates as they are listed."""
+    return [
+        {
+            "uriTemplate": template.uri_template,
+            "name": template.name,
+            "title": template.title,
+            "description": template.description,
+            "mimeType": JSON,
+        }
+        for template in TEMPLATES
+    ]
+
+
+def resource_list(page: Any) -> dict[str, Any]:
+    """Return a page of resources as the protocol lists them."""
+    listed = []
+    for item in page.resources:
+        entry: dict[str, Any] = {"uri": item.uri, "name": item.name, "mimeType": JSON}
+        if item.title is not None:
+            entry["title"] = item.title
+        if item.last_modified is not None:
+            moment = item.last_modified.isoformat().replace("+00:00", "Z")
+            entry["annotations"] = {"lastModified": moment}
+        listed.append(entry)
+    result: dict[str, Any] = {"resources": listed}
+    if page.next_cursor is not None:
+        result["nextCursor"] = page.next_cursor
+    return result
+
+
+def _discovery(profile: Profile) -> dict[str, Any]:
+    said = {"supportedVersions": [MODERN_VERSION], "capabilities": profile.capabilities}
+    return said if profile.instructions is None else {**said, "instructions": profile.instructions}
+
+
+def _heard(params: dict[str, Any] | None) -> list[str] | None:
+    """Return the resources that a listen request names; None when something about it is odd."""
+    wanted = (params or {}).get("notifications")
+    if not isinstance(wanted, dict):
+        return None
+    uris: Any = None
+    for key, value in wanted.items():
+        if key == "resourceSubscriptions":
+            uris = value
+        elif type(value) not in {bool, type(None)}:
+            return None
+    if uris is None:
+        return []
+    return uris if isinstance(uris, list) and all(type(uri) is str for uri in uris) else None
+
+
+def _is_cursor(value: Any) -> bool:
+    return value is None or type(value) is str
+
+
+def _fixed(era: Era, members: frozenset[str], result: bytes) -> Method:
+    """Return the method whose answer is always the same."""
+
+    def answer(client: Client, call: Call) -> bool:
+        params = call.frame.params
+        if params is None:
+            if era is Era.MODERN:
+                return False
+        elif not (params.keys() <= members and is_plain(era, params)) or type(params.get("cursor")) not in {
+            str,
+            type(None),
+        }:
+            return False
+        client.answer(call, result_line(call.id, result))
+        return True
+
+    return answer

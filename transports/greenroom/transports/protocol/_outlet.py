@@ -1,0 +1,30 @@
+"""Where what one request brings goes: a line of a pipe, a message of a WebSocket, a stream of HTTP."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class Outlet(Protocol):
+    """Takes the lines for one request, or those that belong to none. Taking one never waits or fails.
+
+    A line is the JSON of one message and ends with a newline.
+    """
+
+    def send(self, line: bytes) -> None:
+        """Take a notification or a request of the server, before the answer."""
+
+    def answer(self, line: bytes) -> None:
+        """Take the answer, which is the last line."""
+
+    def unanswered(self) -> None:
+        """Hear that there will be no answer, because the request was cancelled."""
+
+    def close_stream(self) -> None:
+        """Let the client come back for the rest later, where a stream can be taken up again."""
+
+    async def room_for_notice(self) -> None:
+        """Wait until the client has read nearly all that it was sent.
+
+        So a notification that nobody reads stays a flag of its subscriber, and costs no more.
+        """

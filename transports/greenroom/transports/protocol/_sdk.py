@@ -1,0 +1,477 @@
+"""The rarer half of the protocol, which the SDK answers: its server with handlers of ours.
+
+Nothing imports this module before a request needs it (`McpServer.sdk`), because the SDK takes
+longer to import than all the rest. All methods have a handler here, the frequent ones too: what
+is not plain about a request, the SDK says. A test sends the same requests both ways.
+
+The SDK's own loop over a connection is not used: `Client` has told requests apart, keeps them in
+order and knows how to call them off. What is used is the SDK's kernel, which validates a request,
+runs its handler and shapes the result for the protocol's revision (`ServerRunner`, `serve_one`).
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import anyio
+import msgspec
+import trio
+from mcp.server.caching import CacheHint
+from mcp.server.connection import Connection as SdkConnection
+from mcp.server.connection import NotifyOnlyOutbound
+from mcp.server.lowlevel import Server
+from mcp.server.runner import ServerRunner, modern_error_data, serve_one
+from mcp.shared.dispatcher import CallOptions
+from mcp.shared.exceptions import MCPError, NoBackChannelError
+from mcp.shared.inbound import InboundLadderRejection, classify_inbound_request
+from mcp.shared.jsonrpc_dispatcher import handler_exception_to_error_data, progress_token_from_params
+from mcp.shared.message import ServerMessageMetadata
+from mcp.shared.transport_context import TransportContext
+from mcp_types import (
+    CONNECTION_CLOSED,
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    REQUEST_TIMEOUT,
+    CallToolRequestParams,
+    CallToolResult,
+    CompleteRequestParams,
+    CompleteResult,
+    Completion,
+    EmptyResult,
+    ListResourcesResult,
+    ListResourceTemplatesResult,
+    ListToolsResult,
+    PaginatedRequestParams,
+    ReadResourceRequestParams,
+    ReadResourceResult,
+    RequestParams,
+    ResourceTemplateReference,
+    ServerCapabilities,
+    SubscribeRequestParams,
+    SubscriptionsListenRequestParams,
+    SubscriptionsListenResult,
+    TextContent,
+    TextResourceContents,
+    UnsubscribeRequestParams,
+)
+
+from greenroom.actors import CompleteResource, ListResources, ReadResource
+from greenroom.transports.protocol._answers import STATIC, encode, result_line
+from greenroom.transports.protocol._calls import Call
+from greenroom.transports.protocol._client import Client
+from greenroom.transports.protocol._content import Content
+from greenroom.transports.protocol._eras import MODERN_VERSION, SUBSCRIPTION_ID_KEY, Era
+from greenroom.transports.protocol._frames import Frame
+from greenroom.transports.protocol._methods import (
+    JSON,
+    resource_failure,
+    resource_list,
+    template_list,
+    tool_list,
+    unknown_tool,
+)
+from greenroom.transports.protocol._outlet import Outlet
+from greenroom.transports.protocol._tool_errors import tool_error
+
+if TYPE_CHECKING:
+    from mcp.server.context import ServerRequestContext
+
+    from greenroom.transports.protocol._server import McpServer
+
+    Context = ServerRequestContext[Client, Call]
+    Handler = Callable[[Context, Any], Awaitable[Any]]
+
+logger = logging.getLogger(__name__)
+
+# Results without their JSON, which goes past the SDK on `Call.reply`.
+_SUCCESS = CallToolResult(content=[TextContent(text="")], structured_content={})
+_FAILURE = CallToolResult(content=[TextContent(text="")], is_error=True)
+
+
+class SdkServer:
+    """The SDK's server with all methods of Greenroom.
+
+    Args:
+        server: Whose tools and resources these are.
+
+    Attributes:
+        server: The SDK's server.
+    """
+
+    def __init__(self, server: McpServer) -> None:
+        self._tools = server.tools
+        self._subscriptions = server.subscriptions
+        profile, kept = server.profile, CacheHint(ttl_ms=STATIC[0], scope="public")
+        self.server = _HonestServer(
+            profile.name,
+            version=profile.version,
+            title=profile.title,
+            instructions=profile.instructions,
+            cache_hints={"tools/list": kept, "resources/templates/list": kept},
+        )
+        self.server.middleware.clear()  # tracing spans that nobody collects
+        self._tool_list = ListToolsResult.model_validate({"tools": tool_list(server.tools)})
+        self._template_list = ListResourceTemplatesResult.model_validate(
+            {"resourceTemplates": template_list()}
+        )
+        handlers: tuple[tuple[str, type[RequestParams], Handler], ...] = (
+            ("tools/list", PaginatedRequestParams, self._list_tools),
+            ("tools/call", CallToolRequestParams, self._call_tool),
+            ("resources/templates/list", PaginatedRequestParams, self._list_templates),
+            ("resources/list", PaginatedRequestParams, _list_resources),
+            ("resources/read", ReadResourceRequestParams, _read_resource),
+            ("completion/complete", CompleteRequestParams, _complete),
+            ("resources/subscribe", SubscribeRequestParams, self._subscribe),
+            ("resources/unsubscribe", UnsubscribeRequestParams, self._unsubscribe),
+            ("subscriptions/listen", SubscriptionsListenRequestParams, self._listen),
+        )
+        for method, params, handler in handlers:
+            self.server.add_request_handler(method, params, handler)
+        if server.extend is not None:
+            server.extend(self.server)
+
+    async def session(self, client: Client) -> SdkSession:
+        """Return a client's session, which has been told of its handshake."""
+        session = SdkSession(self.server, client)
+        await session.begin()
+        return session
+
+    async def _list_tools(self, _context: Context, _params: PaginatedRequestParams) -> ListToolsResult:
+        return self._tool_list
+
+    async def _list_templates(
+        self, _context: Context, _params: PaginatedRequestParams
+    ) -> ListResourceTemplatesResult:
+        return self._template_list
+
+    async def _call_tool(self, context: Context, params: CallToolRequestParams) -> CallToolResult:
+        client, call = context.lifespan_context, _call(context)
+        tool = self._tools.get(params.name)
+        if tool is None:
+            raise MCPError(INVALID_PARAMS, unknown_tool(params.name, self._tools))
+        try:
+            reply = await client.asked(call, lambda: tool.parse(call.frame.arguments))
+            if isinstance(reply, Content):
+                return _content_result(reply)
+            call.reply = encode(reply)
+        except Exception as error:  # noqa: BLE001  (a tool's failure is an answer)
+            call.reply = tool_error(error)
+            return _FAILURE
+        return _SUCCESS
+
+    async def _subscribe(self, context: Context, params: SubscribeRequestParams) -> EmptyResult:
+        call = await _come(context)
+        try:
+            self._subscriptions.subscribe(context.lifespan_context, params.uri)
+        except Exception as error:
+            raise _worded(error, context) from error
+        context.lifespan_context.turns.leave(call)
+        return EmptyResult()
+
+    async def _unsubscribe(self, context: Context, params: UnsubscribeRequestParams) -> EmptyResult:
+        call = await _come(context)
+        self._subscriptions.unsubscribe(context.lifespan_context, params.uri)
+        context.lifespan_context.turns.leave(call)
+        return EmptyResult()
+
+    async def _listen(
+        self, context: Context, params: SubscriptionsListenRequestParams
+    ) -> SubscriptionsListenResult:
+        call = await _come(context)
+        uris = params.notifications.resource_subscriptions or []
+        try:
+            await self._subscriptions.listen(context.lifespan_context, call, uris)
+        except Exception as error:
+            raise _worded(error, context) from error
+        assert context.request_id is not None, "requests have ids"
+        return SubscriptionsListenResult(_meta={SUBSCRIPTION_ID_KEY: context.request_id})
+
+
+async def _list_resources(context: Context, params: PaginatedRequestParams) -> ListResourcesResult:
+    page = await _asked(context, ListResources(cursor=params.cursor))
+    return ListResourcesResult.model_validate(resource_list(page))
+
+
+async def _read_resource(context: Context, params: ReadResourceRequestParams) -> ReadResourceResult:
+    _call(context).reply = encode(await _asked(context, ReadResource(uri=params.uri)))
+    return ReadResourceResult(contents=[TextResourceContents(uri=params.uri, mime_type=JSON, text="")])
+
+
+async def _complete(context: Context, params: CompleteRequestParams) -> CompleteResult:
+    reference = params.ref
+    template = reference.uri if isinstance(reference, ResourceTemplateReference) else ""
+    request = CompleteResource(template=template, argument=params.argument.name, value=params.argument.value)
+    found = await _asked(context, request)
+    total = None if found.has_more else len(found.values)
+    return CompleteResult(completion=Completion(values=found.values, has_more=found.has_more, total=total))
+
+
+async def _asked(context: Context, request: Any) -> Any:
+    try:
+        return await context.lifespan_context.asked(_call(context), lambda: request)
+    except Exception as error:
+        raise _worded(error, context) from error
+
+
+async def _come(context: Context) -> Call:
+    """Wait for the request's turn; it ends with the request."""
+    call = _call(context)
+    await call.payload.wait()
+    return call
+
+
+def _call(context: Context) -> Call:
+    assert context.request is not None, "every request comes through a session"
+    return context.request
+
+
+def _worded(error: Exception, context: Context) -> MCPError:
+    return MCPError(*resource_failure(error, context.protocol_version))
+
+
+def _content_result(content: Content) -> CallToolResult:
+    return CallToolResult.model_validate(
+        {"content": content.blocks, "structuredContent": content.structured, "isError": content.is_error}
+    )
+
+
+class _HonestServer(Server[Client]):
+    """The SDK's server, which says in the later era, too, that its lists do not change.
+
+    The SDK takes it that whoever serves listen streams announces changes of every list.
+    """
+
+    def get_capabilities(self, *args: Any, **options: Any) -> ServerCapabilities:
+        """Return what the server can do."""
+        said = super().get_capabilities(*args, **options)
+        for lists in (said.tools, said.resources):
+            if lists is not None:
+                lists.list_changed = False
+        return said
+
+
+class SdkSession:
+    """One client in the SDK's terms.
+
+    Args:
+        server: The SDK's server.
+        client: The client.
+    """
+
+    def __init__(self, server: Server[Client], client: Client) -> None:
+        self._server = server
+        self._client = client
+        self.pending: dict[int, _Pending] = {}
+        self.numbers = itertools.count(1)
+        self._outbound = NotifyOnlyOutbound(_Channel(self, client.outlet, None))
+        self._connection = SdkConnection.for_loop(_Channel(self, client.outlet, None))
+        self._runner = ServerRunner(server, self._connection, client)
+
+    async def begin(self) -> None:
+        """Tell the SDK of the handshake that was answered without it; its own answer is not needed."""
+        if self._client.initialize is not None:
+            channel = _Channel(self, self._client.outlet, None)
+            await self._runner.on_request(channel, "initialize", self._client.initialize)
+            self._connection.initialized.set()
+
+    async def serve(self, call: Call) -> None:
+        """Have a request answered."""
+        client = self._client
+        with trio.CancelScope() as scope:
+            call.withdraw = scope.cancel
+            channel = _Channel(self, call.outlet, call)
+            try:
+                result = await self._result(channel, call)
+                line = result_line(call.id, _completed(result, call))
+            except Exception as error:  # noqa: BLE001  (whatever it is, it is the answer)
+                failure = self._failure(error)
+                if not call.settled:
+                    client.fail(call, failure.code, failure.message, failure.data)
+            else:
+                if call.frame.method == "initialize":
+                    client.greeted(call.frame.params or {}, result["protocolVersion"])
+                if not call.settled:
+                    client.answer(call, line, "tool_error" if result.get("isError") else "ok")
+            finally:
+                channel.is_open = False
+
+    async def _result(self, channel: _Channel, call: Call) -> dict[str, Any]:
+        method, params = call.frame.method, call.frame.params
+        if method == "tools/call" and params is not None:
+            params = {**params, "arguments": _arguments(call)}
+        if self._client.era is Era.HANDSHAKE:
+            return await self._runner.on_request(channel, method, params)
+        route = classify_inbound_request({"method": method, "params": params})
+        if isinstance(route, InboundLadderRejection):
+            raise MCPError(route.code, route.message, route.data)
+        connection = SdkConnection.from_envelope(
+            route.protocol_version, route.client_info, route.client_capabilities, outbound=self._outbound
+        )
+        return await serve_one(
+            self._server, channel, method, params, connection=connection, lifespan_state=self._client
+        )
+
+    def _failure(self, error: Exception) -> Any:
+        if self._client.era is Era.MODERN:
+            return modern_error_data(error)
+        failure = handler_exception_to_error_data(error)
+        if failure is None:
+            logger.error("a request failed", exc_info=error)
+            return MCPError(INTERNAL_ERROR, "Internal server error").error
+        return failure
+
+    async def notified(self, frame: Frame) -> None:
+        """Tell the SDK of a notification."""
+        if frame.method == "notifications/progress":
+            await self._progressed(frame.params or {})
+        runner, channel = self._runner, _Channel(self, self._client.outlet, None)
+        if self._client.era is Era.MODERN:
+            connection = SdkConnection.from_envelope(MODERN_VERSION, None, None, outbound=self._outbound)
+            runner = ServerRunner(self._server, connection, self._client)
+        await runner.on_notify(channel, frame.method, frame.params)
+
+    async def _progressed(self, params: dict[str, Any]) -> None:
+        pending = self.pending.get(params.get("progressToken", 0))
+        progress = params.get("progress")
+        if pending is not None and pending.on_progress is not None and isinstance(progress, int | float):
+            await pending.on_progress(progress, params.get("total"), params.get("message"))
+
+    def responded(self, frame: Frame) -> None:
+        """Take the client's response to a request of the server."""
+        pending = self.pending.pop(frame.key, None) if isinstance(frame.key, int) else None
+        if pending is not None:
+            pending.response.append(frame.params or {})
+            pending.arrived.set()
+
+
+class _Pending(NamedTuple):
+    """A request of the server that the client has not answered."""
+
+    arrived: trio.Event
+    response: list[dict[str, Any]]
+    on_progress: Any
+
+
+class _Channel:
+    """The SDK's ``DispatchContext``: what a handler talks to its client through.
+
+    Args:
+        session: Whose it is.
+        outlet: Where messages go.
+        call: The request that is handled; None for what belongs to no request.
+    """
+
+    def __init__(self, session: SdkSession, outlet: Outlet, call: Call | None) -> None:
+        self._session = session
+        self._outlet = outlet
+        self._call = call
+        self.is_open = True
+        self.cancel_requested = anyio.Event()
+
+    @property
+    def transport(self) -> TransportContext:
+        """What carries the message."""
+        return TransportContext(kind="greenroom", can_send_request=self.can_send_request)
+
+    @property
+    def can_send_request(self) -> bool:
+        """Whether the client may be asked something."""
+        return self.is_open and self._session._client.era is Era.HANDSHAKE  # noqa: SLF001  (two halves)
+
+    @property
+    def request_id(self) -> int | str | None:
+        """The id of the request that is handled."""
+        return None if self._call is None else self._call.frame.key
+
+    @property
+    def message_metadata(self) -> ServerMessageMetadata:
+        """What reaches handlers beside the message: the call, and how to let its stream go."""
+        return ServerMessageMetadata(request_context=self._call, close_sse_stream=self._close_stream)
+
+    async def _close_stream(self) -> None:
+        self._outlet.close_stream()
+
+    async def notify(
+        self, method: str, params: Mapping[str, Any] | None, _options: CallOptions | None = None
+    ) -> None:
+        """Send a notification."""
+        if self.is_open:
+            message: dict[str, Any] = {"jsonrpc": "2.0", "method": method}
+            self._send(message if params is None else {**message, "params": params})
+
+    async def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
+        """Report how far the request is, if its client wants to know."""
+        token = progress_token_from_params(None if self._call is None else self._call.frame.params)
+        if token is not None:
+            said = {"progressToken": token, "progress": progress, "total": total, "message": message}
+            known = {key: value for key, value in said.items() if value is not None}
+            await self.notify("notifications/progress", known)
+
+    async def send_raw_request(
+        self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None
+    ) -> dict[str, Any]:
+        """Ask the client something and return its result.
+
+        Raises:
+            MCPError: it answered with an error, or not in time.
+            NoBackChannelError: it may not be asked.
+        """
+        if not self.can_send_request:
+            raise NoBackChannelError(method)
+        options = opts or {}
+        number = next(self._session.numbers)
+        full = dict(params or {})
+        if (on_progress := options.get("on_progress")) is not None:
+            full["_meta"] = {**(full.get("_meta") or {}), "progressToken": number}
+        pending = _Pending(trio.Event(), [], on_progress)
+        self._session.pending[number] = pending
+        try:
+            message = {"jsonrpc": "2.0", "id": number, "method": method}
+            self._send({**message, "params": full} if full or params is not None else message)
+            with trio.move_on_after(options.get("timeout") or float("inf")):
+                await pending.arrived.wait()
+        finally:
+            self._session.pending.pop(number, None)
+        if not pending.response:
+            await self.notify("notifications/cancelled", {"requestId": number, "reason": "timed out"})
+            raise MCPError(REQUEST_TIMEOUT, f"the client did not answer {method} in time")
+        return _unwrapped(pending.response[0])
+
+    def _send(self, message: Mapping[str, Any]) -> None:
+        self._outlet.send(msgspec.json.encode(message) + b"\n")
+
+
+def _unwrapped(response: Mapping[str, Any]) -> dict[str, Any]:
+    error = response.get("error")
+    if isinstance(error, dict):
+        code, sentence = error.get("code"), error.get("message")
+        known = code if isinstance(code, int) else INTERNAL_ERROR
+        raise MCPError(known, str(sentence), error.get("data"))
+    result = response.get("result")
+    if not isinstance(result, dict):
+        raise MCPError(CONNECTION_CLOSED, "the client's response has no result")
+    return result
+
+
+def _arguments(call: Call) -> Any:
+    """Return a call's arguments decoded; what cannot be is judged by the tool, which reads the bytes."""
+    try:
+        return msgspec.json.decode(call.frame.arguments)
+    except (ValueError, RecursionError):
+        return {}
+
+
+def _completed(result: dict[str, Any], call: Call) -> bytes:
+    """Return the JSON of a result, with what went past the SDK: a reply's JSON, a stream's id."""
+    if call.is_standing:
+        result["_meta"][SUBSCRIPTION_ID_KEY] = msgspec.Raw(call.id)
+    reply = call.reply
+    if reply is not None:
+        content = result["content"] if "content" in result else result["contents"]
+        content[0]["text"] = reply.decode()
+        if "structuredContent" in result:
+            result["structuredContent"] = msgspec.Raw(reply)
+    return encode(result)
