@@ -194,7 +194,7 @@ def test_a_client_that_does_not_read_standard_error_stops_nothing(
     pipe = tmp_path / "unread"
     with unread(pipe) as reader, serving(tmp_path, "--log-level", "debug", errors=pipe) as server:
         fill(pipe)
-        wrong = b'{"jsonrpc": "2.0", "method": "notifications/initialized", "params": {"_meta": 5}}\n'
+        wrong = b'{"jsonrpc": "2.0", "method": "notifications/unheard_of"}\n'
         server.input.write(wrong * 10)  # each is logged
         assert server.call("create_session", purpose="still here")["success"]
         with contextlib.suppress(BlockingIOError):

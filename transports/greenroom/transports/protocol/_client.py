@@ -248,6 +248,8 @@ class Client:
                 self._cancel(call)
         elif self.sdk is not None:
             self.sdk.notified(frame)
+        elif frame.method != "notifications/initialized":
+            logger.debug("the notification %s was passed over: nothing here hears of it", frame.method)
 
     def _cancel(self, call: Call) -> None:
         call.cancelled = True
