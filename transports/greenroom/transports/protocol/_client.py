@@ -39,6 +39,7 @@ from greenroom.transports.protocol._methods import allow_time
 from greenroom.transports.protocol._turns import Turns
 
 if TYPE_CHECKING:
+    from greenroom.transports.observability._meter import Outcome
     from greenroom.transports.protocol._door import Door, Notices
     from greenroom.transports.protocol._limits import Limits
     from greenroom.transports.protocol._outlet import Outlet
@@ -61,7 +62,8 @@ IN_ORDER = frozenset(
 )
 """The requests of the domain: they take effect in the order in which they arrived."""
 
-LARGE = frozenset({"tools/call", "resources/read"})
+READ_WEIGHT = 4
+WEIGHTS = {"tools/call": READ_WEIGHT, "resources/read": READ_WEIGHT}
 
 
 class Spawn(Protocol):
@@ -157,7 +159,7 @@ class Client:
         )
 
     def _may_begin(self, call: Call) -> bool:
-        return not call.large or (self._large < self.limits.large_answers and self._has_room())
+        return not call.weight or (self._large < self.limits.large_answers and self._has_room())
 
     def _begin(self, call: Call) -> None:
         assert call.begin is not None, "only what can begin has a turn"
@@ -192,8 +194,11 @@ class Client:
             self.era = Era.MODERN if opens_modern_era(frame.method, frame.params) else Era.HANDSHAKE
             if self.era is Era.MODERN:
                 self.version = MODERN_VERSION
-        if self._of_this_era(call) and not self._done_here(call):
-            self._by_sdk(call)
+        if self._of_this_era(call):
+            if (tracer := self.server.tracer) is not None:
+                call.span = tracer.begin(frame.method, self.version, frame.params, frame.key)
+            if not self._done_here(call):
+                self._by_sdk(call)
 
     def _of_this_era(self, call: Call) -> bool:
         """Return whether a request is of the connection's era; answer it when it is not."""
@@ -204,12 +209,15 @@ class Client:
                 data: dict[str, Any] = {"supported": [MODERN_VERSION]}
                 if isinstance(requested, str):
                     data["requested"] = requested
-                sentence = "this connection speaks the protocol of 2026-07-28, which has no handshake"
+                sentence = (
+                    f"connection is serving the {MODERN_VERSION} protocol; "
+                    "the initialize handshake is not accepted"
+                )
                 self.fail(call, UNSUPPORTED_VERSION, sentence, data)
         elif method != "initialize" and claims_modern_era(params):
             sentence = (
-                "this connection began with the handshake era's protocol; "
-                "a request of the later era needs a connection of its own"
+                "this connection serves the handshake protocol era; "
+                f"requests carrying the {MODERN_VERSION} envelope are not accepted on it"
             )
             self.fail(call, INVALID_REQUEST, sentence)
         return not call.settled
@@ -241,6 +249,8 @@ class Client:
         self.initialize, self.version, self.initialized = params, version, True
 
     def _notified(self, frame: Frame) -> None:
+        if (tracer := self.server.tracer) is not None:
+            tracer.begin(frame.method, self.version, frame.params).end("ok")
         if frame.method == "notifications/cancelled":
             key = (frame.params or {}).get("requestId")
             call = self._calls.get(key) if isinstance(key, int | str) and type(key) is not bool else None
@@ -265,7 +275,7 @@ class Client:
         if call.frame.method in IN_ORDER:
             call.payload = trio.Event()
             call.begin = _come
-            call.large = call.frame.method in LARGE
+            call.weight = WEIGHTS.get(call.frame.method, 0)
             self.turns.join(call)
         if self.sdk is None:
             self.sdk = self.server.sdk_client(self)
@@ -352,8 +362,8 @@ class Client:
 
     def count_large(self, call: Call) -> None:
         """Count a call that is on its way into the domain among those whose answers may be large."""
-        call.counted = call.large
-        self._large += call.large
+        call.counted = call.weight
+        self._large += call.weight
 
     def store_failed(self, error: StoreFailedError) -> None:
         """Answer nothing any more: what is on disk is not known."""
@@ -393,7 +403,7 @@ class Client:
 
     # -- out -------------------------------------------------------------------------------------
 
-    def answer(self, call: Call, line: bytes, outcome: str = "ok") -> None:
+    def answer(self, call: Call, line: bytes, outcome: Outcome = "ok") -> None:
         """Answer a request that is not settled yet."""
         if self.failed is None:
             self._settle(call, outcome)
@@ -401,6 +411,8 @@ class Client:
 
     def fail(self, call: Call, code: int, sentence: str, data: Any = None) -> None:
         """Answer a request with an error of the protocol."""
+        if call.span is not None:
+            call.span.fail(code, sentence)
         self.answer(call, error_line(call.id, code, sentence, data), "error")
 
     def overdue(self, call: Call) -> None:
@@ -410,7 +422,7 @@ class Client:
         if withdraw is not None:
             withdraw()
 
-    def _settle(self, call: Call, outcome: str) -> None:
+    def _settle(self, call: Call, outcome: Outcome) -> None:
         assert call.frame.key is not None, "a request has an id"
         call.settled = True
         del self._calls[call.frame.key]
