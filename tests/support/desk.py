@@ -37,12 +37,12 @@ class NoteTool(Tool, frozen=True, kw_only=True):
         return {"name": self.name, "inputSchema": {"type": "object"}}
 
 
-def tool(name: str, *, large_answer: bool = False) -> NoteTool:
-    return NoteTool(name=name, title="", description="", large_answer=large_answer)
+def tool(name: str, *, weight: int = 0) -> NoteTool:
+    return NoteTool(name=name, title="", description="", weight=weight)
 
 
 NOTES = {
-    each.name: each for each in [tool("echo"), tool("hold"), tool("fail"), tool("big", large_answer=True)]
+    each.name: each for each in [tool("echo"), tool("hold"), tool("fail"), tool("big", weight=1)]
 }
 
 

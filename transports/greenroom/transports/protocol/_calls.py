@@ -13,6 +13,7 @@ from greenroom.transports.protocol._frames import Frame
 from greenroom.transports.protocol._outlet import Outlet
 
 if TYPE_CHECKING:
+    from greenroom.transports.observability._tracing import RequestSpan
     from greenroom.transports.protocol._client import Client
 
 
@@ -29,13 +30,14 @@ class Call:
         begin: Sends it on, when its turn has come; None for requests that have no order.
         begun: Whether its turn has come.
         left: Whether its place in the order is sure.
-        large: Whether its answer may be large.
-        counted: Whether it counts among the client's large answers now.
+        weight: How large its answer may be (`Tool.weight`).
+        counted: How much of that counts among the client's large answers now.
         settled: Whether it is over.
         cancelled: Whether the client took it back.
         withdraw: Calls off what is under way for it; None while nothing is.
         is_standing: Whether it is, or was, a stream.
         reply: JSON that its answer is completed with on the way back from the SDK.
+        span: Its span; None where nobody traces.
     """
 
     __slots__ = (
@@ -47,13 +49,14 @@ class Call:
         "counted",
         "frame",
         "is_standing",
-        "large",
         "left",
         "outlet",
         "payload",
         "reply",
         "seconds",
         "settled",
+        "span",
+        "weight",
         "withdraw",
     )
 
@@ -65,10 +68,12 @@ class Call:
         self.seconds = seconds
         self.payload: Any = None
         self.begin: Callable[[Client, Call], None] | None = None
-        self.begun = self.left = self.large = self.counted = False
+        self.weight = self.counted = 0
+        self.begun = self.left = False
         self.settled = self.cancelled = self.is_standing = False
         self.withdraw: Callable[[], None] | None = None
         self.reply: bytes | None = None
+        self.span: RequestSpan | None = None
 
     @property
     def id(self) -> bytes:

@@ -35,10 +35,11 @@ from greenroom.transports.protocol._eras import (
     opens_modern_era,
 )
 from greenroom.transports.protocol._frames import INVALID_REQUEST, Frame, RequestKey, error_line
-from greenroom.transports.protocol._methods import allow_time
+from greenroom.transports.protocol._methods import WEIGHTY, allow_time
 from greenroom.transports.protocol._turns import Turns
 
 if TYPE_CHECKING:
+    from greenroom.transports.observability._meter import Outcome
     from greenroom.transports.protocol._door import Door, Notices
     from greenroom.transports.protocol._limits import Limits
     from greenroom.transports.protocol._outlet import Outlet
@@ -61,7 +62,7 @@ IN_ORDER = frozenset(
 )
 """The requests of the domain: they take effect in the order in which they arrived."""
 
-LARGE = frozenset({"tools/call", "resources/read"})
+_WEIGHTS = {"tools/call": WEIGHTY, "resources/read": WEIGHTY}
 
 
 class Spawn(Protocol):
@@ -157,7 +158,7 @@ class Client:
         )
 
     def _may_begin(self, call: Call) -> bool:
-        return not call.large or (self._large < self.limits.large_answers and self._has_room())
+        return not call.weight or (self._large < self.limits.large_answers and self._has_room())
 
     def _begin(self, call: Call) -> None:
         assert call.begin is not None, "only what can begin has a turn"
@@ -192,8 +193,11 @@ class Client:
             self.era = Era.MODERN if opens_modern_era(frame.method, frame.params) else Era.HANDSHAKE
             if self.era is Era.MODERN:
                 self.version = MODERN_VERSION
-        if self._of_this_era(call) and not self._done_here(call):
-            self._by_sdk(call)
+        if self._of_this_era(call):
+            if (tracer := self.server.tracer) is not None:
+                call.span = tracer.begin(frame.method, self.version, frame.params, frame.key)
+            if not self._done_here(call):
+                self._by_sdk(call)
 
     def _of_this_era(self, call: Call) -> bool:
         """Return whether a request is of the connection's era; answer it when it is not."""
@@ -244,6 +248,8 @@ class Client:
         self.initialize, self.version, self.initialized = params, version, True
 
     def _notified(self, frame: Frame) -> None:
+        if (tracer := self.server.tracer) is not None:
+            tracer.begin(frame.method, self.version, frame.params).end("ok")
         if frame.method == "notifications/cancelled":
             key = (frame.params or {}).get("requestId")
             call = self._calls.get(key) if isinstance(key, int | str) and type(key) is not bool else None
@@ -268,7 +274,7 @@ class Client:
         if call.frame.method in IN_ORDER:
             call.payload = trio.Event()
             call.begin = _come
-            call.large = call.frame.method in LARGE
+            call.weight = _WEIGHTS.get(call.frame.method, 0)
             self.turns.join(call)
         if self.sdk is None:
             self.sdk = self.server.sdk_client(self)
@@ -355,8 +361,8 @@ class Client:
 
     def count_large(self, call: Call) -> None:
         """Count a call that is on its way into the domain among those whose answers may be large."""
-        call.counted = call.large
-        self._large += call.large
+        call.counted = call.weight
+        self._large += call.weight
 
     def store_failed(self, error: StoreFailedError) -> None:
         """Answer nothing any more: what is on disk is not known."""
@@ -396,7 +402,7 @@ class Client:
 
     # -- out -------------------------------------------------------------------------------------
 
-    def answer(self, call: Call, line: bytes, outcome: str = "ok") -> None:
+    def answer(self, call: Call, line: bytes, outcome: Outcome = "ok") -> None:
         """Answer a request that is not settled yet."""
         if self.failed is None:
             self._settle(call, outcome)
@@ -404,6 +410,8 @@ class Client:
 
     def fail(self, call: Call, code: int, sentence: str, data: Any = None) -> None:
         """Answer a request with an error of the protocol."""
+        if call.span is not None:
+            call.span.fail(code, sentence)
         self.answer(call, error_line(call.id, code, sentence, data), "error")
 
     def overdue(self, call: Call) -> None:
@@ -413,7 +421,7 @@ class Client:
         if withdraw is not None:
             withdraw()
 
-    def _settle(self, call: Call, outcome: str) -> None:
+    def _settle(self, call: Call, outcome: Outcome) -> None:
         assert call.frame.key is not None, "a request has an id"
         call.settled = True
         del self._calls[call.frame.key]

@@ -101,6 +101,9 @@ class Oversized(NamedTuple):
     limit: int
 
 
+_BLANK = frozenset((b"", b"\r", b" ", b"\t"))
+
+
 class LineSplitter:
     """Cuts a byte stream into lines, holding at most one line of the limit's length.
 
@@ -115,11 +118,18 @@ class LineSplitter:
 
     def feed(self, chunk: bytes) -> Iterator[bytes | Oversized]:
         """Yield the lines that this chunk completes, without their line ends; blank ones are left out."""
-        start = 0
-        while (end := chunk.find(b"\n", start)) >= 0:
-            yield from self._complete(chunk[start:end])
-            start = end + 1
-        self._hold(chunk[start:])
+        first, *lines = chunk.split(b"\n")
+        if not lines:
+            self._hold(first)
+            return
+        last = lines.pop()
+        yield from self._complete(first)
+        for line in lines:
+            if len(line) > self._limit or line[-1:] in _BLANK:
+                yield from self._complete(line)
+            else:
+                yield line
+        self._hold(last)
 
     def finish(self) -> Iterator[bytes | Oversized]:
         """Yield what follows the last line end: a client may leave the last one out."""

@@ -16,7 +16,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
         unsent_notices: Bytes of anything that the client has not read, before it gets no notification.
         streams: Requests that stay open, such as listen streams; they are not counted as in flight.
         subscriptions: Resources that it hears of, on all streams together and beside them each.
-        large_answers: How many requests with large answers run at once.
+        large_answers: How many requests with large answers run at once, by the weights of their answers.
         drain: Seconds that open requests and unread answers have after the end of input.
         stop: Seconds that open requests have after a request to stop.
     """
@@ -28,6 +28,6 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     unsent_notices: int = 4 * 1024
     streams: int = 1_000
     subscriptions: int = 10_000
-    large_answers: int = 16
+    large_answers: int = 64
     drain: float = 30.0
     stop: float = 0.5

@@ -39,6 +39,7 @@ Method = Callable[["Client", Call], bool]
 DEADLINE_META_KEY = "greenroom/deadline_ms"
 JSON = "application/json"
 NAME_SHOWN = 100
+WEIGHTY = 4  # what the largest answers weigh (`Tool.weight`)
 
 _ONLY_META = frozenset({"_meta"})
 _PAGED = frozenset({"_meta", "cursor"})
@@ -104,7 +105,7 @@ class Methods:
             return False
         elif allow_time(client, call):
             call.payload = tool
-            call.large = tool.large_answer
+            call.weight = tool.weight
             call.begin = self._begin_tool
             client.turns.join(call)
         return True
@@ -152,7 +153,7 @@ class Methods:
         uri = (call.frame.params or {}).get("uri")
         if not isinstance(uri, str):
             return False
-        call.large = True
+        call.weight = WEIGHTY
         return self._in_turn(client, call, ReadResource(uri=uri), self._begin_read)
 
     def _begin_read(self, client: Client, call: Call) -> None:
@@ -161,6 +162,8 @@ class Methods:
     def _read(self, client: Client, call: Call, reply: Any) -> None:
         if isinstance(reply, Exception):
             client.fail(call, *resource_failure(reply, client.version))
+        elif isinstance(reply, Content):
+            client.answer(call, self.answers.contents_line(call.id, reply))
         else:
             client.answer(call, self.answers.resource_line(call.id, call.payload.uri, encode(reply)))
 

@@ -25,7 +25,7 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
         description: When a model should take this tool, and what it gets.
         overwrites: It may replace or remove what was there.
         repeatable: A second call with the same arguments changes nothing more.
-        large_answer: Its answer may be large, so a connection runs few of them at once.
+        weight: How large its answer may be, in megabytes or so; 0 for one that is small anyway.
         by_sdk: It talks to the client while it runs, so the SDK's server carries it out.
     """
 
@@ -34,7 +34,7 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     description: str
     overwrites: bool = False
     repeatable: bool = False
-    large_answer: bool = False
+    weight: int = 0
     by_sdk: bool = False
 
     @property
@@ -80,14 +80,14 @@ _ALL = (
         title="Get session",
         description="Look at one session: purpose, status, metadata, statistics and its newest messages. "
         "The quickest way to catch up.",
-        large_answer=True,
+        weight=4,
     ),
     Tool(
         name="list_sessions",
         title="List sessions",
         description="Find sessions when you have no session_id, latest activity first; "
         "by status or project if you like.",
-        large_answer=True,
+        weight=4,
     ),
     Tool(
         name="update_session",
@@ -96,7 +96,7 @@ _ALL = (
         "To say something in it, use add_message.",
         overwrites=True,
         repeatable=True,
-        large_answer=True,
+        weight=4,
     ),
     Tool(
         name="add_message",
@@ -108,26 +108,26 @@ _ALL = (
         title="Get messages",
         description="Read a session's messages in order, oldest first, page by page; "
         "with since_id only what is new. To find something, use search_context.",
-        large_answer=True,
+        weight=4,
     ),
     Tool(
         name="search_context",
         title="Search session",
         description="Find messages in a session by what they say; tolerates typos and other word forms, "
         "best match first. By default the last 24 hours: recent_hours null searches everything.",
-        large_answer=True,
+        weight=4,
     ),
     Tool(
         name="search_by_sender",
         title="Search by sender",
         description="Read what one agent wrote in a session, newest first.",
-        large_answer=True,
+        weight=4,
     ),
     Tool(
         name="search_by_timerange",
         title="Search by time",
         description="Read what was written in a session between two times, oldest first.",
-        large_answer=True,
+        weight=4,
     ),
     Tool(
         name="set_memory",
@@ -142,13 +142,13 @@ _ALL = (
         title="Get memory",
         description="Recall a value that you remembered with set_memory, by key and the same session_id. "
         "Not sure of the key: list_memory.",
-        large_answer=True,
+        weight=1,
     ),
     Tool(
         name="list_memory",
         title="List memory",
         description="List the keys that you remembered, without values, newest change first.",
-        large_answer=True,
+        weight=4,
     ),
     Tool(
         name="delete_memory",
