@@ -1,8 +1,8 @@
-"""Spans for the requests that do not reach the SDK, made as the SDK makes its own.
+"""Spans of requests and notifications, made as the SDK makes its own.
 
 The names, attributes and states are those of the SDK's `OpenTelemetryMiddleware`; a test sends
-the same requests to both and compares. A request that the SDK serves gets its span from that
-middleware, so none gets two.
+the same messages to both and compares. That middleware is not used, also not for what the SDK
+serves here: a request has one span, which says how it ended for its client.
 
 Nothing of OpenTelemetry is imported unless somebody set a tracer provider.
 """
@@ -16,8 +16,6 @@ import time
 from collections.abc import Mapping
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final
-
-import msgspec
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
@@ -57,23 +55,25 @@ class Tracer:
         self,
         method: str,
         protocol: str,
-        *,
-        request_id: bytes | None = None,
-        meta: object = None,
-        target: str | None = None,
+        params: Mapping[str, Any] | None,
+        request_id: int | str | None = None,
     ) -> RequestSpan:
         """Begin the span of a request or a notification.
 
         Args:
             method: Its method.
             protocol: The protocol's revision in which it came.
-            request_id: Its id as JSON; None for a notification.
-            meta: Its ``_meta``, whose trace context makes the span a child of the client's.
-            target: Its parameter ``name``, if it has one: the tool's or the prompt's.
+            params: Its parameters. The trace context in their ``_meta`` makes the span a child of
+                the client's, and their ``name`` is the tool's or the prompt's.
+            request_id: Its id; None for a notification.
         """
+        said = params or {}
         attributes = {"mcp.method.name": method, "mcp.protocol.version": protocol}
         if request_id is not None:
-            attributes["jsonrpc.request.id"] = str(msgspec.json.decode(request_id))
+            attributes["jsonrpc.request.id"] = str(request_id)
+        target = said.get("name")
+        if not isinstance(target, str):
+            target = None
         if method == "tools/call":
             attributes["gen_ai.operation.name"] = "execute_tool"
             if target is not None:
@@ -81,7 +81,7 @@ class Tracer:
         elif method == "prompts/get" and target is not None:
             attributes["gen_ai.prompt.name"] = target
         name = f"{method} {target}" if target else method
-        return RequestSpan(self._tracer, name, _context(meta), attributes)
+        return RequestSpan(self._tracer, name, _context(said.get("_meta")), attributes)
 
 
 class RequestSpan:
@@ -90,7 +90,7 @@ class RequestSpan:
     What was not ended leaves no trace, so a request that turns out to be the SDK's needs no undoing.
     """
 
-    __slots__ = ("_attributes", "_began", "_context", "_name", "_tracer")
+    __slots__ = ("_attributes", "_began", "_context", "_error", "_name", "_tracer")
 
     def __init__(
         self, tracer: OpenTelemetryTracer, name: str, context: Context, attributes: dict[str, str]
@@ -100,22 +100,22 @@ class RequestSpan:
         self._context = context
         self._attributes = attributes
         self._began = time.time_ns()
+        self._error: tuple[str, str] | None = None
 
-    def end(self, outcome: Outcome, code: int = 0, sentence: str = "") -> None:
-        """End it; to be called once.
+    def fail(self, code: int, sentence: str) -> None:
+        """Note the JSON-RPC error that the request is answered with."""
+        self._error = str(code), sentence
 
-        Args:
-            outcome: How the request ended.
-            code: The JSON-RPC error's code, where the outcome is "error".
-            sentence: The same error's message.
-        """
+    def end(self, outcome: Outcome) -> None:
+        """End it; to be called once, when the request has ended like this."""
         from opentelemetry.trace import SpanKind, StatusCode  # noqa: PLC0415 - only if needed
 
         span = self._tracer.start_span(
             self._name, self._context, SpanKind.SERVER, self._attributes, start_time=self._began
         )
-        if outcome == "error":
-            span.set_attributes({"error.type": str(code), "rpc.response.status_code": str(code)})
+        if self._error is not None:
+            code, sentence = self._error
+            span.set_attributes({"error.type": code, "rpc.response.status_code": code})
             span.set_status(StatusCode.ERROR, sentence)
         elif outcome == "tool_error":
             span.set_attribute("error.type", "tool_error")

@@ -112,7 +112,7 @@ class SdkServer:
             instructions=profile.instructions,
             cache_hints={"tools/list": kept, "resources/templates/list": kept},
         )
-        self.server.middleware.clear()  # tracing spans that nobody collects
+        self.server.middleware.clear()  # tracing spans: `Client` has them made for all requests alike
         self._tool_list = ListToolsResult.model_validate({"tools": tool_list(server.tools)})
         self._template_list = ListResourceTemplatesResult.model_validate(
             {"resourceTemplates": template_list()}
@@ -196,7 +196,10 @@ async def _list_resources(context: Context, params: PaginatedRequestParams) -> L
 
 
 async def _read_resource(context: Context, params: ReadResourceRequestParams) -> ReadResourceResult:
-    _call(context).reply = encode(await _asked(context, ReadResource(uri=params.uri)))
+    reply = await _asked(context, ReadResource(uri=params.uri))
+    if isinstance(reply, Content):
+        return ReadResourceResult.model_validate({"contents": reply.blocks})
+    _call(context).reply = encode(reply)
     return ReadResourceResult(contents=[TextResourceContents(uri=params.uri, mime_type=JSON, text="")])
 
 
@@ -306,6 +309,7 @@ class SdkSession:
             return await self._runner.on_request(channel, method, params)
         route = classify_inbound_request({"method": method, "params": params})
         if isinstance(route, InboundLadderRejection):
+            call.span = None  # as with the SDK: what has no valid envelope has no span
             raise MCPError(route.code, route.message, route.data)
         connection = SdkConnection.from_envelope(
             route.protocol_version, route.client_info, route.client_capabilities, outbound=self._outbound

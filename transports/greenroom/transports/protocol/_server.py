@@ -6,11 +6,13 @@ import sys
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import trio
 
 from greenroom.runtime import Query
+from greenroom.transports.observability._meter import RequestMeter
+from greenroom.transports.observability._tracing import find_tracer
 from greenroom.transports.protocol._answers import encode
 from greenroom.transports.protocol._calls import Call, Deadlines
 from greenroom.transports.protocol._client import Client
@@ -23,6 +25,7 @@ from greenroom.transports.protocol._subscriptions import Subscriptions
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
 
+    from greenroom.transports.observability._meter import Outcome
     from greenroom.transports.protocol._connection import Connection
     from greenroom.transports.protocol._door import Door
     from greenroom.transports.protocol._sdk import SdkServer
@@ -31,13 +34,6 @@ if TYPE_CHECKING:
 REQUEST_TIMEOUT = 30.0
 DEBOUNCE = 0.1
 _SDK = "greenroom.transports.protocol._sdk"
-
-
-class Meter(Protocol):
-    """What hears of every request that is over."""
-
-    def note(self, method: str, tool: str | None, outcome: str, seconds: float) -> None:
-        """Count a request; `outcome` is ``ok``, ``tool_error``, ``error`` or ``cancelled``."""
 
 
 class McpServer:
@@ -50,10 +46,11 @@ class McpServer:
         request_timeout: Seconds that a request may take.
         debounce: Seconds within which changes of one resource become one notification.
         extend: Registers what else the SDK's server answers.
-        meter: Counts requests.
 
     Attributes:
         methods: The methods that need no SDK, by era and name.
+        meter: Counts the requests that are over.
+        tracer: Makes their spans; None where nobody takes them.
     """
 
     def __init__(
@@ -65,7 +62,6 @@ class McpServer:
         request_timeout: float = REQUEST_TIMEOUT,
         debounce: float = DEBOUNCE,
         extend: Callable[[Server[Client]], None] | None = None,
-        meter: Meter | None = None,
     ) -> None:
         self.tools = tools
         self.profile = profile
@@ -73,7 +69,8 @@ class McpServer:
         self.subscriptions = Subscriptions(debounce)
         self.deadlines = Deadlines(request_timeout, self._overdue)
         self.extend = extend
-        self.meter = meter
+        self.meter = RequestMeter(tools)
+        self.tracer = find_tracer()
         self._door_for = door_for
         self._by_era = {era: Methods(era, tools, profile, self.subscriptions) for era in Era}
         self.methods = {era: methods.table for era, methods in self._by_era.items()}
@@ -133,12 +130,13 @@ class McpServer:
         """Return whether a request is answered from shared indexes, by no actor."""
         return isinstance(request, Query)
 
-    def settled(self, call: Call, outcome: str) -> None:
-        """Take note of the end of a request: ``ok``, ``tool_error``, ``error`` or ``cancelled``."""
+    def settled(self, call: Call, outcome: Outcome) -> None:
+        """Take note of the end of a request."""
         self.deadlines.forget(call)
-        if self.meter is not None:
-            frame = call.frame
-            self.meter.note(frame.method, frame.name, outcome, trio.current_time() - call.arrived)
+        frame = call.frame
+        self.meter.note(frame.method, frame.name, outcome, trio.current_time() - call.arrived)
+        if call.span is not None:
+            call.span.end(outcome)
 
     def _overdue(self, call: Call) -> None:
         call.client.overdue(call)
