@@ -73,6 +73,10 @@ class Answers:
         contents = [{"uri": uri, "mimeType": "application/json", "text": text.decode()}]
         return result_line(id, self.result({"contents": contents}, FRESH))
 
+    def contents_line(self, id: bytes, content: Content) -> bytes:
+        """Return the line that answers the reading of a resource with its contents."""
+        return result_line(id, self.result({"contents": content.blocks}, FRESH))
+
 
 def result_line(id: bytes, result: bytes) -> bytes:
     """Return the line that answers `id`, both in JSON."""
