@@ -1,5 +1,7 @@
 """The program `python -m bench`: run benchmarks, print their tables, write JSON.
 
+`python -m bench load` is another: it makes a load on any MCP server (see its own ``--help``).
+
 The exit code is 1 when an answer was wrong. A figure that is not reached is printed and
 written down, and fails nothing: times depend on the machine.
 """
@@ -18,18 +20,33 @@ from pathlib import Path
 import msgspec
 
 from bench.harness import Figure, Plan, Report, WrongAnswerError, as_markdown, as_text, shown
+from bench.load.command import main as load
 
-NAMES = ("ask", "durable", "search", "memory", "start", "mcp", "ws", "subscriptions", "residency")
+NAMES = (
+    "ask",
+    "durable",
+    "search",
+    "memory",
+    "start",
+    "mcp",
+    "ws",
+    "http",
+    "crowd",
+    "subscriptions",
+    "residency",
+)
 RESULTS = Path(__file__).parent / "results"
 
 
 def main() -> int:
     """Run what the command line names and return the exit code."""
+    if sys.argv[1:2] == ["load"]:
+        return load(sys.argv[2:])
     chosen = _parser().parse_args()
     reports: dict[str, Report] = {}
     wrong = ""
     with tempfile.TemporaryDirectory(prefix="greenroom-bench-", dir=chosen.work) as work:
-        plan = Plan(smoke=chosen.smoke, data=chosen.data, work=Path(work))
+        plan = Plan(smoke=chosen.smoke, data=chosen.data, work=Path(work), seconds=chosen.seconds)
         for name in chosen.names or NAMES:
             try:
                 report: Report = importlib.import_module(f"bench.{name}").run(plan)
@@ -50,6 +67,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--json", type=Path, metavar="FILE", help="where to write the results")
     parser.add_argument("--data", type=Path, metavar="DIR", help="conversations to load and search as well")
     parser.add_argument("--work", type=Path, metavar="DIR", help="where to make the stores, so which disk")
+    parser.add_argument("--seconds", type=float, default=60.0, metavar="S", help="of `crowd` (%(default)g)")
     parser.add_argument("--markdown", action="store_true", help="print the tables as Markdown")
     return parser
 

@@ -1,169 +1,74 @@
-"""Clients within the server's process, up to the bytes that would go to each; for `subscriptions`."""
+"""500 WebSocket clients and a mixed load for a minute, or as long as ``--seconds`` says.
+
+Each client has a memory and a session of its own. The rate is kept whatever the server does,
+by `bench.load`, which judges every answer; RssAnon of the server is read every second.
+"""
 
 from __future__ import annotations
 
-import time
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+import statistics
+import sys
 from pathlib import Path
 
-import msgspec
-import trio
+from bench.harness import Figure, Plan, Report, Table, Value, check
+from bench.load.outcome import Outcome
+from bench.load.plan import LoadPlan, read_mix, tasks_and_steps
+from bench.load.run import run_load
+from bench.servers import greenroom_websocket, listening
 
-from bench.harness import check
-from bench.stdio_client import PROTOCOL_VERSION
-from bench.websocket_client import content
-from greenroom.actors import Agent, Principal, open_greenroom
-from greenroom.transports.protocol._connection import Connection, Limits
-from greenroom.transports.protocol._server import DEBOUNCE, McpServer
-from greenroom.transports.protocol._tools import TOOLS
-
-PATIENCE = 60.0  # seconds
-UPDATED = b"notifications/resources/updated"
+MIX = "get_memory=8,add_message=1,search_context=1"
+WARM = 10  # seconds in which the server's memory may still grow into the load
+SAMPLES = 12  # rows of memory in the table
 
 
-@asynccontextmanager
-async def open_server(data: Path) -> AsyncIterator[McpServer]:
-    """Open a folder and give its server."""
-    async with open_greenroom(data) as runtime:
-
-        def door_for(name: str) -> Agent:
-            user = Principal(agent_id=name, agent_type=None, user="bench", projects=None, scopes=frozenset())
-            return Agent(runtime, user)
-
-        yield McpServer(TOOLS, door_for)
-
-
-class Peer:
-    """A client within this process: the frames that it sends, and what it does with those it gets."""
-
-    def __init__(self, server: McpServer, take: Callable[[bytes], None], name: str) -> None:
-        self._server = server
-        self._take = take
-        self._out, self._in = trio.open_memory_channel[list[bytes]](1)
-        self._name = name
-
-    async def serve(self) -> None:
-        """Serve it until cancelled."""
-        await self._server.serve(Connection(self, self, Limits()))
-
-    async def receive(self) -> list[bytes] | None:
-        """Be the source of its frames."""
-        return await self._in.receive()
-
-    async def send(self, frames: Sequence[bytes]) -> None:
-        """Be the sink of the frames to it."""
-        await trio.lowlevel.checkpoint()
-        for frame in frames:
-            self._take(frame)
-
-    async def say(self, *messages: object) -> None:
-        """Send messages."""
-        await self._out.send([msgspec.json.encode(message) for message in messages])
-
-    async def begin(self, *more: object) -> None:
-        """Send MCP's handshake, and more."""
-        client = {"name": self._name, "version": "1"}
-        params = {"protocolVersion": PROTOCOL_VERSION, "capabilities": {}, "clientInfo": client}
-        begin = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}
-        await self.say(begin, {"jsonrpc": "2.0", "method": "notifications/initialized"}, *more)
+def run(plan: Plan) -> Report:
+    """Make the load and report."""
+    tasks, before = tasks_and_steps(read_mix(MIX), {}, {}, [])
+    with plan.folder() as folder, listening(greenroom_websocket(folder / "data")) as server:
+        load = LoadPlan(
+            url=server.url,
+            clients=plan.size(500, 20),
+            rate=plan.size(2_000, 200),
+            seconds=plan.size(plan.seconds, 1),
+            tasks=tasks,
+            before=before,
+        )
+        pids = [server.pid] if Path("/proc/self/status").exists() else []
+        outcome = run_load(load, pids=pids, say=lambda line: print(line, file=sys.stderr))
+    if plan.smoke:
+        check(not outcome.errors, f"the load failed: {outcome.errors.most_common(3)}")
+    return _report(load, outcome)
 
 
-class Writer:
-    """Writes messages as an MCP client, one after another."""
-
-    def __init__(self, server: McpServer) -> None:
-        self._answer = trio.Event()
-        self._frame = b""
-        self.peer = Peer(server, self._take, "writer")
-
-    def _take(self, frame: bytes) -> None:
-        self._frame = frame
-        self._answer.set()
-
-    async def begin(self) -> None:
-        """Do MCP's handshake."""
-        await self.peer.begin()
-        await self._answer.wait()
-
-    async def tool(self, name: str, **arguments: str) -> tuple[float, dict[str, object]]:
-        """Return the ms until a tool's answer, and the answer."""
-        self._answer = trio.Event()
-        began = time.perf_counter()
-        params = {"name": name, "arguments": arguments}
-        await self.peer.say({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
-        await self._answer.wait()
-        elapsed = (time.perf_counter() - began) * 1e3
-        return elapsed, content(msgspec.json.decode(self._frame).get("result", {}))
-
-
-class Crowd:
-    """What the subscribers of one resource were told: how often, and when last."""
-
-    def __init__(self, count: int, uri: str) -> None:
-        self.subscribe = {
-            "jsonrpc": "2.0",
-            "id": 1,
-            "method": "resources/subscribe",
-            "params": {"uri": uri},
-        }
-        self.counts = [0] * count
-        self.last = [0.0] * count
-        self._ready = 0
-        self._all_ready = trio.Event()
-        self._uri = uri.encode()
-
-    def take(self, number: int, frame: bytes) -> None:
-        """Note a frame to a subscriber."""
-        if UPDATED in frame:
-            check(self._uri in frame, f"a subscriber of {self._uri!r} was told {frame!r}")
-            self.counts[number] += 1
-            self.last[number] = time.perf_counter()
-        else:
-            answer = msgspec.json.decode(frame)
-            check("result" in answer, f"a subscriber was answered {frame!r}")
-            self._ready += answer["id"] == 1
-            if self._ready == len(self.counts):
-                self._all_ready.set()
-
-    async def subscribed(self) -> None:
-        """Wait until all have subscribed."""
-        with trio.move_on_after(PATIENCE):
-            await self._all_ready.wait()
-        check(self._ready == len(self.counts), "not every subscriber was answered")
-
-    async def told(self, written: float, acknowledged: float) -> float:
-        """Wait until nobody is told any more.
-
-        Args:
-            written: When the last write was sent.
-            acknowledged: When it was acknowledged.
-
-        Returns:
-            The seconds from the acknowledgement until the last subscriber was told.
-        """
-        before = -1
-        while before != sum(self.counts):
-            before = sum(self.counts)
-            await trio.sleep(3 * DEBOUNCE)
-        check(min(self.last) >= written, "not every subscriber was told of the last write")
-        return max(0.0, max(self.last) - acknowledged)
-
-    def check_windows(self, since: float) -> None:
-        """Check that all were told since a moment, and nobody twice within a window; then count anew."""
-        for count, last in zip(self.counts, self.last, strict=True):
-            check_windows(count, last - since)
-        self.counts = [0] * len(self.counts)
+def _report(load: LoadPlan, outcome: Outcome) -> Report:
+    title = f"{load.clients:,} clients on WebSocket, {load.rate:,.0f} calls/s for {load.seconds:g} s"
+    document = outcome.document()
+    columns = ["call", "count", "50 % ms", "90 % ms", "99 % ms", "99.9 % ms", "longest ms"]
+    keys = ("count", "p50", "p90", "p99", "p99.9", "max")
+    rows: list[list[Value]] = [
+        [name, *(times.get(key) for key in keys)] for name, times in document["latency_ms"].items()
+    ]
+    rows.append(["sent late", *(document["sent_late_ms"].get(key) for key in keys)])
+    tables = [Table(title=title, columns=columns, rows=rows)]
+    errors = sum(outcome.errors.values())
+    figures = [
+        Figure(what="calls that failed", value=errors, most=0),
+        Figure(what="ms to the answer, 99 %", value=outcome.percentile(99), most=50),
+    ]
+    memory = outcome.memory[WARM:]
+    if memory:
+        tables.append(_memory(outcome.memory))
+        middle = statistics.median(memory)
+        swing = max(max(memory) - middle, middle - min(memory)) / middle * 100
+        what = f"% that RssAnon was away from its median after {WARM} s"
+        figures.append(Figure(what=what, value=swing, most=5))
+    if errors:
+        failed: list[list[Value]] = [[sentence, count] for sentence, count in outcome.errors.most_common(10)]
+        tables.append(Table(title="what failed", columns=["what", "times"], rows=failed))
+    return Report(tables=tables, figures=figures)
 
 
-def check_windows(count: int, seconds: float) -> None:
-    """Check that a subscriber was told, and not twice within a window, up to the last time.
-
-    Args:
-        count: How often it was told.
-        seconds: From the first write to the last time.
-    """
-    most = 1 + int(seconds / DEBOUNCE)
-    check(
-        1 <= count <= most, f"a subscriber was told {count} times in {seconds:.3f} s, not 1 to {most} times"
-    )
+def _memory(samples: list[float]) -> Table:
+    step = max(1, len(samples) // SAMPLES)
+    rows = [[second + 1, samples[second]] for second in range(0, len(samples), step)]
+    return Table(title="the server's memory", columns=["second", "RssAnon MB"], rows=rows)

@@ -1,4 +1,4 @@
-"""The peer of `start` and `mcp`: a server with one tool, on the SDK alone, as its documentation has it."""
+"""The peer of `start`, `mcp` and `http`: a server with one tool, on the SDK alone, as documented there."""
 
 from __future__ import annotations
 
@@ -27,9 +27,11 @@ async def call_tool(_context: Any, params: types.CallToolRequestParams) -> types
     )
 
 
+server: Server[Any] = Server("echo", on_list_tools=list_tools, on_call_tool=call_tool)
+
+
 async def main() -> None:
     """Serve standard input and output."""
-    server: Server[Any] = Server("echo", on_list_tools=list_tools, on_call_tool=call_tool)
     async with stdio_server() as (incoming, outgoing):
         await server.run(incoming, outgoing, server.create_initialization_options())
 

@@ -31,11 +31,13 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         smoke: Whether only the answers matter: one short round with small sizes.
         data: A folder with conversations (`memories.jsonl`, `queries.jsonl`), or None.
         work: Where benchmarks make their stores: on the disk whose speed is asked about.
+        seconds: How long the load of `crowd` lasts.
     """
 
     smoke: bool
     data: Path | None
     work: Path
+    seconds: float = 60.0
 
     def size(self, full: T, smoke: T) -> T:
         """Return ``smoke`` in a smoke run, else ``full``."""

@@ -10,13 +10,18 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from math import inf
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
+from bench.client import Client, ToolCall, serving
+from bench.closed_loop import Load, rate
 from bench.harness import Figure, Plan, Report, Table, check
-from bench.residents import Filled, Memory, Touched, chosen, memory_of, session_of
-from bench.stdio_client import Load, ToolCall, greenroom, serving
+from bench.residents import Filled, Touched, chosen, session_of
+from bench.servers import Memory, greenroom, memory_of
+from bench.wires import Kind
 
 
 def run(plan: Plan) -> Report:
@@ -71,12 +76,29 @@ def _child(*arguments: object) -> bytes:
 
 def _served(data: Path, sessions: int, touches: int) -> tuple[tuple[Memory, Memory], float]:
     with serving(greenroom(data)) as client:
-        client.call(_read(0))
-        idle = memory_of(client.process.pid)
-        rate = client.drive(map(_read, chosen(sessions, touches)), Load(64, float("inf")))
-        return (idle, memory_of(client.process.pid)), rate
+        assert client.pid is not None
+        client.call(ToolCall("get_session", {"session_id": session_of(0)}, {"message_count": 0}))
+        idle = memory_of(client.pid)
+        reached = rate([client], _Openings(sessions), Load(64, inf, touches))
+        return (idle, memory_of(client.pid)), reached
 
 
-def _read(number: int) -> ToolCall:
-    session_id = session_of(number)
-    return ToolCall("get_session", {"session_id": session_id}, {"message_count": 0})
+class _Openings:
+    """Reads of sessions all over the store, none of them twice."""
+
+    kind = Kind("tools/call", "get_session")
+
+    def __init__(self, sessions: int) -> None:
+        self._sessions = sessions
+
+    def body(self, client: Client, number: int) -> bytes:
+        return client.call_body(
+            number, "get_session", b'{"session_id":"%b"}' % self._session(number).encode()
+        )
+
+    def judge(self, number: int, told: Any) -> None:
+        found = told["session"]["session_id"]
+        check(found == self._session(number), f"{found} answers the reading of {self._session(number)}")
+
+    def _session(self, number: int) -> str:
+        return session_of(chosen(number, self._sessions))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import statistics
 import sys
 import time
-from collections.abc import Iterator
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -15,6 +14,7 @@ import trio
 
 import greenroom.transports._commands._serve  # noqa: F401  a server has all of this loaded
 from bench.harness import check, percentile
+from bench.servers import Memory, memory_of
 from greenroom.actors import Agent, CreateSession, GetSession, Principal, open_greenroom
 from greenroom.runtime import RuntimeOptions
 
@@ -23,18 +23,6 @@ READERS = 64
 ONE_BY_ONE = 1_000
 STRIDE = 611_953  # a prime, so that no session comes twice
 AGENT = Principal(agent_id="maker")
-
-
-class Memory(msgspec.Struct, frozen=True):
-    """A process's resident memory in MB: its own, mapped files', and all."""
-
-    anonymous: float
-    file: float
-    all: float
-
-    def row(self) -> list[float]:
-        """Return the three."""
-        return [self.anonymous, self.file, self.all]
 
 
 class Filled(msgspec.Struct, frozen=True):
@@ -55,14 +43,6 @@ class Touched(msgspec.Struct, frozen=True):
     resident: int
 
 
-def memory_of(pid: int | str) -> Memory:
-    """Return what a process holds now."""
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    fields = dict(line.split(":", 1) for line in lines)
-    anonymous, file, all_ = (int(fields[name].split()[0]) / 1e3 for name in ("RssAnon", "RssFile", "VmRSS"))
-    return Memory(anonymous, file, all_)
-
-
 def session_of(number: int) -> str:
     """Return the id of a session."""
     return f"session-{number:07}"
@@ -73,9 +53,9 @@ def purpose_of(number: int) -> str:
     return f"the purpose of session number {number}"
 
 
-def chosen(sessions: int, touches: int) -> Iterator[int]:
-    """Yield which sessions are touched: each once, all over the store, and no list that takes memory."""
-    return (number * STRIDE % sessions for number in range(1, touches + 1))
+def chosen(number: int, sessions: int) -> int:
+    """Return which session is touched as the one with this number: each once, and all over the store."""
+    return number * STRIDE % sessions
 
 
 async def fill(data: Path, sessions: int) -> Filled:
@@ -100,7 +80,7 @@ async def fill(data: Path, sessions: int) -> Filled:
 
 async def touch(data: Path, sessions: int, touches: int) -> Touched:
     """Read sessions that are not in memory, and measure what that leaves there."""
-    order = chosen(sessions, touches)
+    order = (chosen(number, sessions) for number in range(1, touches + 1))  # no list that takes memory
     one_by_one = min(ONE_BY_ONE, touches // 2)
     times = []
     async with open_greenroom(data) as runtime:

@@ -1,7 +1,7 @@
-"""From starting the program to its first answer, beside a server that can only echo.
+"""From starting the program to its answers, beside a server on the SDK that can only echo.
 
-An AI tool starts its servers with itself, so this is waiting time of a person. The SDK's
-import is in both; what is above it is ours: the store, the lock, the tools' schemas.
+An AI tool starts its servers with itself, so this is waiting time of a person. What is read
+was stored before, so the first read opens the store and an actor.
 """
 
 from __future__ import annotations
@@ -10,48 +10,67 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import NamedTuple
 
+from bench.client import ToolCall, serving, started
 from bench.harness import Figure, Plan, Report, Table, check, take_turns
-from bench.stdio_client import ECHO, Client, ToolCall, greenroom
+from bench.servers import ECHO, greenroom
 
 ECHOED = ToolCall("echo", {"text": "hello"}, {"text": "hello"})
-STORED = ToolCall("set_memory", {"key": "greeting", "value": "hello"}, {"key": "greeting"})
+STORED = ToolCall("set_memory", {"key": "greeting", "value": "hello"}, {"version": 1})
+READ = ToolCall("get_memory", {"key": "greeting"}, {"value": "hello"})
+
+
+class Start(NamedTuple):
+    """Seconds from the start to the answers: the handshake's, the list's, that of the first call."""
+
+    handshake: float
+    listed: float
+    called: float
 
 
 def run(plan: Plan) -> Report:
     """Compare the waiting times."""
     with plan.folder() as folder:
-        contenders: dict[str, Callable[[], tuple[float, float]]] = {
-            "greenroom": partial(_start, greenroom(folder / "data"), STORED, "greenroom"),
-            "SDK echo server": partial(_start, ECHO, ECHOED, "echo"),
+        command = greenroom(folder / "data")
+        with serving(command) as client:
+            client.call(STORED)
+        contenders: dict[str, Callable[[], Start]] = {
+            "greenroom": partial(_start, command, "greenroom", READ),
+            "SDK echo server": partial(_start, ECHO, "echo", ECHOED),
         }
         if not plan.smoke:
             take_turns(contenders, 1)  # so that no contender reads its modules from the disk
         results = take_turns(contenders, plan.size(15, 1))
-    first = {name: statistics.median(first for first, _ in times) for name, times in results.items()}
-    called = {name: statistics.median(called for _, called in times) for name, times in results.items()}
-    rows: list[list[str | float]] = [[name, first[name] * 1e3, called[name] * 1e3] for name in results]
-    ours, theirs = results
-    above = first[ours] - first[theirs]
-    rows.append(["difference", above * 1e3, (called[ours] - called[theirs]) * 1e3])
-    columns = ["server", "to the first answer ms", "to the first tool's answer ms"]
+    ours, theirs = [
+        Start(*(statistics.median(values) for values in zip(*starts, strict=True)))
+        for starts in results.values()
+    ]
+    rows: list[list[str | float]] = [
+        [name, *(seconds * 1e3 for seconds in start)]
+        for name, start in zip(results, (ours, theirs), strict=True)
+    ]
+    ratios = [mine / peer for mine, peer in zip(ours, theirs, strict=True)]
+    rows.append(["ratio", *ratios])
+    columns = ["server", "to initialize ms", "to tools/list ms", "to the first call ms"]
+    figures = [
+        Figure(what=f"start {column.removesuffix(' ms')}, to that of the echo server", value=ratio, most=0.5)
+        for column, ratio in zip(columns[1:], ratios, strict=True)
+    ]
     return Report(
-        tables=[Table(title="starting a server on stdio", columns=columns, rows=rows)],
-        figures=[Figure(what="start to first answer, seconds above the echo server", value=above, most=0.5)],
+        tables=[Table(title="starting a server on stdio", columns=columns, rows=rows)], figures=figures
     )
 
 
-def _start(command: Sequence[str], call: ToolCall, name: str) -> tuple[float, float]:
-    """Return the seconds from the start to the answer to the handshake and to that of the first tool."""
+def _start(command: Sequence[str], name: str, call: ToolCall) -> Start:
     began = time.perf_counter()
-    client = Client(command)
-    try:
-        result = client.handshake()
-        answered = time.perf_counter() - began
+    with started(command) as client:
+        result = client.begin()
+        handshake = time.perf_counter() - began
+        tools = client.ask("tools/list")["tools"]
+        listed = time.perf_counter() - began
         client.call(call)
         called = time.perf_counter() - began
         check(result["serverInfo"]["name"] == name, f"{name} did not answer with its name: {result}")
-        client.close()
-    finally:
-        client.process.kill()
-    return answered, called
+        check(call.tool in [tool["name"] for tool in tools], f"{call.tool} is not listed")
+    return Start(handshake, listed, called)

@@ -11,26 +11,20 @@ from __future__ import annotations
 import statistics
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import ExitStack, asynccontextmanager
 from functools import partial
 
 import msgspec
 import trio
 
-from bench.crowd import Crowd, Peer, Writer, check_windows, open_server
+from bench.channels import Exchange, exchanging
+from bench.client import Client, ToolCall, channel_to, connected, read_answer
 from bench.harness import Figure, Plan, Report, Table, Value, check, percentile, take_turns
-from bench.stdio_client import ToolCall
-from bench.websocket_client import (
-    ECHO,
-    Talk,
-    checked_run,
-    content,
-    greenroom,
-    listening,
-    talking,
-    talking_many,
-)
+from bench.pacing import Paced, pace
+from bench.servers import ECHO_WEBSOCKET, greenroom_websocket, listening
+from bench.subscribers import Crowd, Peer, Writer, check_windows, checked_run, open_server
+from bench.wires import Kind
 from greenroom.transports.protocol._server import DEBOUNCE
 
 WRITES_A_SECOND = 500
@@ -52,10 +46,14 @@ def run(plan: Plan) -> Report:
 
 def _latency(plan: Plan) -> tuple[Table, Figure]:
     seconds = plan.size(4.0, 0.4)
-    with plan.folder() as folder, listening(greenroom(folder / "data")) as ours, listening(ECHO) as peer:
+    with (
+        plan.folder() as folder,
+        listening(greenroom_websocket(folder / "data")) as ours,
+        listening(ECHO_WEBSOCKET) as peer,
+    ):
         turns: dict[str, Callable[[], list[list[float]]]] = {
-            "greenroom": partial(checked_run, _told, ours.url, seconds),
-            "echo": partial(checked_run, _echoed, peer.url, seconds),
+            "greenroom": partial(_told, ours.url, seconds),
+            "echo": partial(_echoed, peer.url, seconds),
         }
         rounds = take_turns(turns, plan.size(5, 1))
     names = ("acknowledged write", "notification after its write was sent", "... after it was acknowledged")
@@ -73,59 +71,77 @@ def _latency(plan: Plan) -> tuple[Table, Figure]:
     return table, Figure(what=what, value=last, most=10)
 
 
-async def _at_rate(seconds: float, send: Callable[[int], Awaitable[None]]) -> int:
-    """Send at the rate whatever happens to the answers; return how many were sent."""
-    count = int(seconds * WRITES_A_SECOND)
-    began = trio.current_time()
-    for number in range(count):
-        await trio.sleep_until(began + number / WRITES_A_SECOND)
-        await send(number)
-    return count
-
-
-async def _told(url: str, seconds: float) -> list[list[float]]:
+def _told(url: str, seconds: float) -> list[list[float]]:
     """Return the ms of the acknowledgements and, from the sending and from them on, of the notifications."""
-    with trio.fail_after(seconds + PATIENCE):
-        async with talking(url) as writer, talking_many(url, SESSIONS) as subscribers, _stopped() as nursery:
-            await writer.handshake()
-            heard: dict[str, list[float]] = {}
-            for subscriber in subscribers:
-                session = (await writer.tool("create_session", {"purpose": "latency"}))["session_id"]
-                await subscriber.handshake()
-                await subscriber.ask("resources/subscribe", {"uri": f"session://{session}"})
-                heard[f"session://{session}"] = []
-            for subscriber, uri in zip(subscribers, heard, strict=True):
-                nursery.start_soon(_listen, subscriber, uri, heard[uri])
-            return await _write(writer, heard, seconds)
+    with ExitStack() as stack:
+        writer = stack.enter_context(connected(url))
+        subscribers = []
+        heard: dict[str, list[float]] = {}
+        for _ in range(SESSIONS):
+            session = writer.call(ToolCall("create_session", {"purpose": "latency"}))["session_id"]
+            subscribers.append(stack.enter_context(connected(url)))
+            subscribers[-1].ask("resources/subscribe", {"uri": f"session://{session}"})
+            heard[f"session://{session}"] = []
+        writes = _Writes(writer, heard)
+        began = _at_rate([writer, *subscribers], writes, seconds)
+        writes.check()
+    return _matched(writes.sent, writes.acknowledged, heard, began)
 
 
-async def _write(writer: Talk, heard: dict[str, list[float]], seconds: float) -> list[list[float]]:
-    uris = list(heard)
-    sent: dict[int, tuple[str, float]] = {}
-    acknowledged: dict[int, float] = {}
-    done = trio.Event()
+def _at_rate(clients: Sequence[Client], paced: Paced, seconds: float) -> float:
+    """Send at the rate whatever happens to the answers; return when that began."""
+    with exchanging([client.channel for client in clients]) as exchange:
+        count = int(seconds * WRITES_A_SECOND)
+        begin = time.monotonic()
+        pace(exchange, paced, begin=begin, rate=WRITES_A_SECOND, count=count)
+    return begin
 
-    async def send(number: int) -> None:
-        uri = uris[number % SESSIONS]
+
+class _Writes:
+    """Writes to the sessions in turn, by the first client, and what it and the subscribers hear of them."""
+
+    def __init__(self, writer: Client, heard: dict[str, list[float]]) -> None:
+        self.sent: dict[int, tuple[str, float]] = {}
+        self.acknowledged: dict[int, float] = {}
+        self._writer = writer
+        self._heard = heard
+        self._uris = list(heard)
+        self._last = 0.0
+
+    def send(self, exchange: Exchange, number: int, due: float) -> None:  # noqa: ARG002  the sending counts
+        uri = self._uris[number % SESSIONS]
         arguments = {"session_id": uri.removeprefix("session://"), "content": f"message {number}"}
-        identity, text = writer.call(ToolCall("add_message", arguments, {}))
-        sent[identity] = uri, time.perf_counter()
-        await writer.send(text)
+        identity = self._writer.number()
+        body = self._writer.call_body(identity, "add_message", msgspec.json.encode(arguments))
+        self.sent[identity] = uri, time.monotonic()
+        self._last = self.sent[identity][1]
+        exchange.post(0, Kind("tools/call", "add_message"), body)
 
-    async def receive() -> None:
-        for _ in range(int(seconds * WRITES_A_SECOND)):
-            answer = msgspec.json.decode(await writer.receive())
-            content(answer.get("result", {}))
-            acknowledged[answer["id"]] = time.perf_counter()
-        done.set()
+    def take(self, who: int, messages: list[bytes], now: float) -> None:
+        for message in messages:
+            if who > 0:
+                self._hear(self._uris[who - 1], message, now)
+                continue
+            answer = read_answer(message)
+            right = answer.result is not None and not answer.result.is_error
+            check(right and isinstance(answer.id, int), f"a write was answered with {message!r}")
+            assert isinstance(answer.id, int)
+            self.acknowledged[answer.id] = now
 
-    began = time.perf_counter()
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(receive)
-        await _at_rate(seconds, send)
-    check(acknowledged.keys() == sent.keys(), "not every write was acknowledged once")
-    await trio.sleep(2 * DEBOUNCE)  # one more, or a late one, would be heard by now
-    return _matched(sent, acknowledged, heard, began)
+    def goes_on(self, now: float, *, all_sent: bool) -> bool:
+        check(now < self._last + PATIENCE or not self.sent, "not every write was acknowledged")
+        open_ = len(self.sent) - len(self.acknowledged)
+        # A notification more than there were writes, or a late one, would be heard within this time.
+        return not all_sent or open_ > 0 or now < max(self.acknowledged.values()) + 2 * DEBOUNCE
+
+    def check(self) -> None:
+        check(self.acknowledged.keys() == self.sent.keys(), "not every write was acknowledged once")
+
+    def _hear(self, uri: str, message: bytes, now: float) -> None:
+        told = msgspec.json.decode(message)
+        right = told.get("method") == UPDATED and told["params"]["uri"] == uri
+        check(right, f"a subscriber of {uri} was told {message!r}")
+        self._heard[uri].append(now)
 
 
 def _matched(
@@ -154,33 +170,36 @@ def _matched(
     return [acks, from_sending, from_answer]
 
 
-async def _listen(subscriber: Talk, uri: str, heard: list[float]) -> None:
-    while True:
-        text = await subscriber.receive()
-        heard.append(time.perf_counter())
-        message = msgspec.json.decode(text)
-        right = message.get("method") == UPDATED and message["params"]["uri"] == uri
-        check(right, f"a subscriber of {uri} was told {text}")
-
-
-async def _echoed(url: str, seconds: float) -> list[list[float]]:
+def _echoed(url: str, seconds: float) -> list[list[float]]:
     """Return the ms of round trips at the same rate."""
-    sent: list[float] = []
-    heard: list[float] = []
-    async with talking(url) as talk, trio.open_nursery() as nursery:
+    client = Client(channel_to(url))
+    echoes = _Echoes()
+    try:
+        _at_rate([client], echoes, seconds)
+    finally:
+        client.close()
+    return [[(after - before) * 1e3 for before, after in zip(echoes.sent, echoes.heard, strict=True)]]
 
-        async def receive() -> None:
-            for number in range(int(seconds * WRITES_A_SECOND)):
-                check(await talk.receive() == str(number), "the echo is not what was said")
-                heard.append(time.perf_counter())
 
-        async def send(number: int) -> None:
-            sent.append(time.perf_counter())
-            await talk.send(str(number))
+class _Echoes:
+    """Numbers that are said again."""
 
-        nursery.start_soon(receive)
-        await _at_rate(seconds, send)
-    return [[(after - before) * 1e3 for before, after in zip(sent, heard, strict=True)]]
+    def __init__(self) -> None:
+        self.sent: list[float] = []
+        self.heard: list[float] = []
+
+    def send(self, exchange: Exchange, number: int, due: float) -> None:  # noqa: ARG002  the sending counts
+        self.sent.append(time.monotonic())
+        exchange.post(0, Kind(""), b"%d" % number)
+
+    def take(self, who: int, messages: list[bytes], now: float) -> None:  # noqa: ARG002  there is one
+        for message in messages:
+            check(message == b"%d" % len(self.heard), "the echo is not what was said")
+            self.heard.append(now)
+
+    def goes_on(self, now: float, *, all_sent: bool) -> bool:
+        check(not self.sent or now < self.sent[-1] + PATIENCE, "not every number was said again")
+        return not all_sent or len(self.heard) < len(self.sent)
 
 
 # -- many subscribers of one resource --------------------------------------------------------------
