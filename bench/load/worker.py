@@ -19,9 +19,9 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from bench.channels import Exchange, allow_channels, exchanging
-from bench.client import Answer, Client, ToolCall, connected, read_answer, started
-from bench.harness import WrongAnswerError
-from bench.load.plan import METHODS, LoadPlan, Share, Task
+from bench.client import PATIENCE, Answer, Client, connected, read_answer, started
+from bench.harness import WrongAnswerError, check
+from bench.load.plan import METHODS, LoadPlan, Share, Step, Task
 from bench.load.templates import Template
 from bench.pacing import pace
 from bench.wires import Kind
@@ -71,17 +71,42 @@ class Speaker:
     """One client with its templates filled in and its calls that are open."""
 
     def __init__(self, client: Client, number: int, plan: LoadPlan) -> None:
-        names = {"client": str(number)}
-        for step in plan.before:
-            arguments = Template(step.arguments, names).fill(number)
-            told = client.call(ToolCall(step.tool, _object(arguments)))
-            names |= {name: str(value) for name, value in told.items() if isinstance(value, str | int)}
         self.client = client
         self.open: dict[int, Call] = {}
-        self._arguments = [Template(task.arguments, names) for task in plan.tasks]
-        self._expected = [Template(task.expected, names) for task in plan.tasks]
+        self._plan = plan
+        self._number = number
+        self._names = {"client": str(number)}
+        self._arguments: list[Template] = []
+        self._expected: list[Template] = []
+
+    def step(self, step: Step) -> bytes:
+        """Return the request of a call that comes before."""
+        arguments = Template(step.arguments, self._names).fill(self._number)
+        _object(arguments)
+        return self.client.call_body(self.client.number(), step.tool, arguments)
+
+    def learn(self, step: Step, message: bytes) -> bool:
+        """Take the names that the answer to such a call gives; return False for what is no answer.
+
+        Raises:
+            WrongAnswerError: it failed.
+        """
+        answer = read_answer(message)
+        if answer.method is not None:
+            return False
+        right = answer.result is not None and not answer.result.is_error
+        check(right, f"{step.tool} was answered with {message!r}")
+        told = answer.result.told() if answer.result is not None else None
+        if isinstance(told, dict):
+            self._names |= {name: str(value) for name, value in told.items() if isinstance(value, str | int)}
+        return True
+
+    def ready(self) -> None:
+        """Fill in the templates, all names being known."""
+        self._arguments = [Template(task.arguments, self._names) for task in self._plan.tasks]
+        self._expected = [Template(task.expected, self._names) for task in self._plan.tasks]
         for template in (*self._arguments, *self._expected):
-            _object(template.fill(number))
+            _object(template.fill(self._number))
 
     def body(self, kind: Kind, call: Call) -> bytes:
         """Return the request of a call, which is open from now on."""
@@ -215,6 +240,30 @@ class Worker:
         self._late = []
 
 
+def prepare(speakers: Sequence[Speaker], before: Sequence[Step]) -> None:
+    """Make the calls that come before, each by all clients at once, so that they share commits.
+
+    Raises:
+        WrongAnswerError: one failed.
+    """
+    with exchanging([speaker.client.channel for speaker in speakers]) as exchange:
+        for step in before:
+            for who, speaker in enumerate(speakers):
+                exchange.post(who, Kind("tools/call", step.tool), speaker.step(step))
+            exchange.flush()
+            waiting = set(range(len(speakers)))
+            while waiting:
+                come = exchange.turn(PATIENCE)
+                check(come, f"{step.tool} was not answered within {PATIENCE:g} s")
+                for who, messages in come:
+                    check(not speakers[who].client.channel.ended, f"{step.tool}: the connection was lost")
+                    for message in messages:
+                        if speakers[who].learn(step, message):
+                            waiting.discard(who)
+    for speaker in speakers:
+        speaker.ready()
+
+
 def main() -> None:
     """Take the share, be ready, begin."""
     share = msgspec.json.decode(sys.stdin.buffer.readline(), type=Share)
@@ -234,6 +283,7 @@ def main() -> None:
                 client.begin()
                 pids += [client.pid] if client.pid else []
             speakers.append(Speaker(client, number, plan))
+        prepare(speakers, plan.before)
         _write(Ready(pids))
         begin = float(sys.stdin.buffer.readline())
         gc.disable()  # there is nothing to collect, and its pauses would look like the server's
