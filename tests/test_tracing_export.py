@@ -26,7 +26,7 @@ logging.basicConfig(format="%(levelname)s %(message)s")
 with exporting(os.environ):
     tracer = find_tracer()
     if tracer is not None:
-        tracer.begin("tools/call", "2025-11-25", request_id=b"7", target="get_memory").end("ok")
+        tracer.begin("tools/call", "2025-11-25", {{"name": "get_memory"}}, 7).end("ok")
     print(tracer is not None, "opentelemetry" in sys.modules, file=sys.stderr)
 """
 OWN_PROVIDER = """
