@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from greenroom.runtime import RuntimeOptions
+from greenroom.transports._addresses import HostPort
 from greenroom.transports._settings import (
     CONFIG_LIMIT,
     Settings,
@@ -24,22 +25,24 @@ from greenroom.transports._settings import (
     variable,
 )
 from greenroom.transports._values import show_size, size
-from greenroom.transports.websocket._addresses import HostPort
 
 NOWHERE = Path("/nowhere/greenroom/config.toml")
 
 names = st.from_regex(r"[A-Za-z0-9_.-]{1,100}", fullmatch=True)
+addresses = st.builds(
+    HostPort,
+    st.sampled_from(["127.0.0.1", "127.1.2.3", "::1", "localhost", "a.localhost"]),
+    st.integers(0, 65535),
+)
 VALUES: dict[str, st.SearchStrategy[Any]] = {
     "data": names.map(lambda name: Path(os.path.normpath("/somewhere/x" + name))),
     "agent": names,
     "agent_type": names,
     "user": st.text(st.characters(categories=["L", "N", "P"]), min_size=1, max_size=128),
     "project": st.lists(names, min_size=1, max_size=4, unique=True).map(tuple),
-    "ws": st.builds(
-        HostPort,
-        st.sampled_from(["127.0.0.1", "127.1.2.3", "::1", "localhost", "a.localhost"]),
-        st.integers(0, 65535),
-    ),
+    "ws": addresses,
+    "http": addresses,
+    "http_session_idle": st.floats(1, 30 * 86_400).map(lambda seconds: float(f"{seconds:g}")),
     "stdio": st.booleans(),
     "tls_cert": names.map(lambda name: Path(os.path.normpath("/somewhere/x" + name))),
     "tls_key": names.map(lambda name: Path(os.path.normpath("/somewhere/x" + name))),

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_type_hints
 
 import platformdirs
 
+from greenroom.transports._addresses import HostPort, host_port, origin
 from greenroom.transports._values import (
     NotAllowedError,
     file,
@@ -35,7 +36,6 @@ from greenroom.transports._values import (
     whole,
     word,
 )
-from greenroom.transports.websocket._addresses import HostPort, host_port, origin
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -145,10 +145,28 @@ class Settings:
             host_port,
         ),
     ] = None
+    http: Annotated[
+        HostPort | None,
+        Setting(
+            "serve HTTP clients at this address, such as 127.0.0.1:8080; port 0 takes any free one",
+            "HOST:PORT",
+            host_port,
+        ),
+    ] = None
+    http_session_idle: Annotated[
+        float,
+        Setting(
+            "how long a session of HTTP may have no request and no stream open before it ends, in seconds",
+            "SECONDS",
+            number(1, 30 * 86_400, "seconds"),
+            "{:g}".format,
+        ),
+    ] = 1800.0
     stdio: Annotated[
         bool,
         Setting(
-            "serve standard input and output besides WebSocket; without `ws` they are served anyway",
+            "serve standard input and output besides WebSocket and HTTP; without `ws` and `http` they are "
+            "served anyway",
             "yes|no",
             truth,
             show_truth,
@@ -157,7 +175,9 @@ class Settings:
     ] = False
     tls_cert: Annotated[
         Path | None,
-        Setting("certificate with its chain, in PEM form: WebSocket over TLS (wss)", "FILE", file),
+        Setting(
+            "certificate with its chain, in PEM form: WebSocket and HTTP over TLS (wss, https)", "FILE", file
+        ),
     ] = None
     tls_key: Annotated[
         Path | None,
@@ -176,7 +196,12 @@ class Settings:
     ] = ()
     max_connections: Annotated[
         int,
-        Setting("how many WebSocket clients may be connected", "COUNT", whole(1, 1_000_000, "connections")),
+        Setting(
+            "how many WebSocket clients may be connected, and how many HTTP clients; also how many sessions "
+            "HTTP clients may have",
+            "COUNT",
+            whole(1, 1_000_000, "connections"),
+        ),
     ] = 4096
     max_in_flight: Annotated[
         int,

@@ -64,7 +64,10 @@ _URL: Final = "ws://127.0.0.1:8765"
 
 _COMMANDS: Final[Mapping[str, _Command]] = {
     "serve": _Command(
-        "serve MCP on standard input and output, or over WebSocket", {}, every_setting=True, json=False
+        "serve MCP on standard input and output, over WebSocket or over HTTP",
+        {},
+        every_setting=True,
+        json=False,
     ),
     "config": _Command("show the settings in force and where each came from", {}, every_setting=True),
     "backup": _Command(

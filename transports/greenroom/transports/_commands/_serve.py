@@ -1,4 +1,4 @@
-"""`greenroom serve`: the store opened, MCP on standard input and output or WebSocket, clean ends.
+"""`greenroom serve`: the store opened, MCP on standard input and output, WebSocket or HTTP, clean ends.
 
 The order of an end: input is over (where nothing else is served) or a signal came; requests
 in flight are answered; the control socket goes; the runtime drains and closes the store; the
@@ -22,8 +22,10 @@ import trio
 
 from greenroom.actors import Agent, Principal, open_greenroom
 from greenroom.transports import _exits
+from greenroom.transports._admission import Caller
 from greenroom.transports._commands._options import runtime_options
 from greenroom.transports._commands._reporting import reported, start_logging
+from greenroom.transports._commands._sockets import open_sockets
 from greenroom.transports._control import serve_control
 from greenroom.transports._output import complain, remark
 from greenroom.transports._settings import flag, near, table, variable
@@ -31,16 +33,9 @@ from greenroom.transports._stdio import serve_stdio
 from greenroom.transports.protocol._connection import Limits
 from greenroom.transports.protocol._server import McpServer
 from greenroom.transports.protocol._tools import TOOLS
-from greenroom.transports.websocket._admission import Caller
-from greenroom.transports.websocket._listen import allow_descriptors, listen, tls_context, url_of
-from greenroom.transports.websocket._server import WebSocketOptions, WebSocketServer
 
 if TYPE_CHECKING:
-    import ssl
-    from collections.abc import Callable, Sequence
-
     from greenroom.transports._settings import Resolved, Settings
-    from greenroom.transports.websocket._listen import Listener
 
 logger = logging.getLogger(__name__)
 
@@ -74,12 +69,8 @@ async def _serve(resolved: Resolved) -> int:
         stop=_STOP_SECONDS,
     )
     async with AsyncExitStack() as stack:
-        listeners = []
-        if settings.ws is not None:
-            # Before the store: an address that is taken is told at once.
-            listeners = await listen(settings.ws, _tls(settings))
-            for listener in listeners:
-                stack.push_async_callback(listener.aclose)
+        # Before the store: an address that is taken is told at once.
+        sockets = await open_sockets(settings, stack)
         runtime = await stack.enter_async_context(
             open_greenroom(
                 settings.data,
@@ -99,8 +90,9 @@ async def _serve(resolved: Resolved) -> int:
             TOOLS, door_for, request_timeout=settings.request_timeout, debounce=settings.debounce
         )
         async with server.running(), trio.open_nursery() as serving:
-            if listeners:
-                await _start_websocket(serving, server, door_for, settings, limits, listeners, stop)
+            await sockets.serve(
+                serving, server, runtime, lambda caller, name: door_for(name, caller), limits, stop
+            )
             if _on_stdio(settings):
                 if sys.stdin.isatty():
                     _explain(resolved)
@@ -114,36 +106,7 @@ _STOP_SECONDS: Final = 0.5  # the close frames and the runtime want their part o
 
 
 def _on_stdio(settings: Settings) -> bool:
-    return settings.stdio or settings.ws is None
-
-
-def _tls(settings: Settings) -> ssl.SSLContext | None:
-    if settings.tls_cert is None or settings.tls_key is None:
-        return None
-    return tls_context(settings.tls_cert, settings.tls_key)
-
-
-async def _start_websocket(
-    serving: trio.Nursery,
-    server: McpServer,
-    door_for: Callable[[str, Caller], Agent],
-    settings: Settings,
-    limits: Limits,
-    listeners: Sequence[Listener],
-    stop: trio.Event,
-) -> None:
-    allow_descriptors(settings.max_connections)
-    options = WebSocketOptions(
-        limits=limits,
-        connections=settings.max_connections,
-        origins=frozenset(settings.allow_origin),
-        ping_interval=settings.ping_interval,
-    )
-    websockets = WebSocketServer(server, lambda caller, name: door_for(name, caller), options)
-    await serving.start(websockets.serve, listeners, stop)
-    for listener in listeners:
-        # Programs that start us read this line for the port; it stays as it is.
-        remark(f"greenroom serve: listening on {url_of(listener)}")
+    return settings.stdio or (settings.ws is None and settings.http is None)
 
 
 def _principal(settings: Settings, client_name: str, caller: Caller) -> Principal:

@@ -10,7 +10,8 @@ from wsproto.events import AcceptConnection, RejectConnection, RejectData, Reque
 from wsproto.handshake import H11Handshake
 from wsproto.utilities import RemoteProtocolError
 
-from greenroom.transports.websocket._admission import SUBPROTOCOL, Asked, RefusedError
+from greenroom.transports._admission import RefusedError
+from greenroom.transports.websocket._admission import SUBPROTOCOL, Asked
 
 if TYPE_CHECKING:
     import trio

@@ -17,15 +17,16 @@ import trio
 from wsproto.frame_protocol import CloseReason
 
 from greenroom.runtime import StoreFailedError
+from greenroom.transports._admission import Caller, RefusedError
 from greenroom.transports.protocol._connection import Connection, Limits
-from greenroom.transports.websocket._admission import Caller, RefusedError, admit
+from greenroom.transports.websocket._admission import admit
 from greenroom.transports.websocket._handshake import Handshake
 from greenroom.transports.websocket._socket import CLOSE_TIME, WebSocket
 
 if TYPE_CHECKING:
+    from greenroom.transports._listen import Listener
     from greenroom.transports.protocol._door import Door
     from greenroom.transports.protocol._server import McpServer
-    from greenroom.transports.websocket._listen import Listener
 
 logger = logging.getLogger(__name__)
 

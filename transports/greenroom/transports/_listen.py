@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from greenroom.runtime import GreenroomError
-from greenroom.transports.websocket._addresses import HostPort, is_loopback
+from greenroom.transports._addresses import HostPort, is_loopback
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -65,15 +65,21 @@ async def listen(address: HostPort, tls: ssl.SSLContext | None) -> list[Listener
     return [trio.SSLListener(each, tls, https_compatible=True) for each in sockets]
 
 
-def url_of(listener: Listener) -> str:
-    """Return the URL that a listener answers at."""
-    if isinstance(listener, trio.SSLListener):
-        scheme, plain = "wss", listener.transport_listener
-        assert isinstance(plain, trio.SocketListener), "it was made by `listen`"
-    else:
-        scheme, plain = "ws", listener
+def url_of(listener: Listener, scheme: str, path: str) -> str:
+    """Return the URL that a listener answers at.
+
+    Args:
+        listener: The listener.
+        scheme: The URL's scheme where there is no TLS, ``ws`` or ``http``.
+        path: The URL's path.
+    """
+    plain = listener
+    if isinstance(plain, trio.SSLListener):
+        scheme += "s"
+        assert isinstance(plain.transport_listener, trio.SocketListener), "it was made by `listen`"
+        plain = plain.transport_listener
     host, port = plain.socket.getsockname()[:2]
-    return f"{scheme}://{HostPort(host, port)}/"
+    return f"{scheme}://{HostPort(host, port)}{path}"
 
 
 def allow_descriptors(connections: int) -> None:

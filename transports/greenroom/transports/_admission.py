@@ -1,0 +1,162 @@
+"""Who may come in over a socket, and as whom: what WebSocket and HTTP decide alike, without I/O.
+
+What is refused here is refused with an HTTP status and a sentence. On a loopback address nobody
+is authenticated; the rules keep out web pages (the ``Origin`` and ``Host`` of a browser give
+them away) and mistakes, not programs of this machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+from http import HTTPStatus
+from typing import Final
+from urllib.parse import parse_qsl, urlsplit
+
+import msgspec
+
+from greenroom.transports._addresses import is_loopback, origin
+from greenroom.transports._values import NotAllowedError, name
+
+Headers = Iterable[tuple[bytes, bytes]]
+"""The headers of a request, with names in lower case."""
+
+_IDENTITY: Final = {
+    "agent": (b"greenroom-agent", name(100)),
+    "agent_type": (b"greenroom-agent-type", name(100)),
+    "project": (b"greenroom-project", name(128)),
+}
+IDENTITY_HEADERS: Final = frozenset(header for header, _read in _IDENTITY.values())
+_REMEMBERED: Final = 256  # a client sends the same headers with each of its requests
+
+
+class RefusedError(Exception):
+    """A request that is refused with an HTTP status; its sentence is the body of the answer."""
+
+    def __init__(self, status: HTTPStatus, sentence: str, **headers: str) -> None:
+        super().__init__(sentence)
+        self.status = status
+        self.headers = headers
+
+
+class Caller(msgspec.Struct, frozen=True, kw_only=True):
+    """Whom a connection says it is.
+
+    Attributes:
+        agent: Its agent id; None leaves it to the client's own name.
+        agent_type: Its agent type, if it gave one.
+        projects: The projects that it gave; empty for none.
+    """
+
+    agent: str | None = None
+    agent_type: str | None = None
+    projects: tuple[str, ...] = ()
+
+
+NOBODY: Final = Caller()
+
+
+def check_host(host: str, status: HTTPStatus) -> None:
+    """Refuse a request whose ``Host`` is none of this machine's names.
+
+    Raises:
+        RefusedError: with this status.
+    """
+    if not _means_this_machine(host):
+        # A name that somebody pointed at this machine, so that a web page of theirs reaches it.
+        sentence = f"the Host header says {host[:100]!r}; this server answers to loopback names only"
+        raise RefusedError(status, sentence)
+
+
+def check_origin(value: str, allowed: frozenset[str]) -> None:
+    """Refuse a request that a web page of another origin sends.
+
+    Args:
+        value: The ``Origin`` header.
+        allowed: Origins that may connect besides loopback ones (`origin`).
+
+    Raises:
+        RefusedError: it may not.
+    """
+    if not _origin_passes(value, allowed):
+        sentence = f"the origin {value[:100]!r} is not allowed; --allow-origin would allow it"
+        raise RefusedError(HTTPStatus.FORBIDDEN, sentence)
+
+
+@lru_cache(_REMEMBERED)
+def _means_this_machine(host: str) -> bool:
+    try:
+        return is_loopback(urlsplit(f"//{host}").hostname or "")
+    except ValueError:
+        return False
+
+
+@lru_cache(_REMEMBERED)
+def _origin_passes(value: str, allowed: frozenset[str]) -> bool:
+    try:
+        plain = origin(value)
+    except NotAllowedError:
+        return False
+    return plain in allowed or is_loopback(urlsplit(plain).hostname or "")
+
+
+def values_of(headers: Headers, wanted: bytes) -> list[str]:
+    """Return what stands in every header of a name."""
+    return [value.decode("latin-1").strip() for name, value in headers if name == wanted]
+
+
+def caller_of(query: str, headers: Headers) -> Caller:
+    """Return whom a request says it is, in its URL's query or in its headers.
+
+    Raises:
+        RefusedError: it says what cannot be, or says it twice.
+    """
+    return _caller_of(query, tuple(each for each in headers if each[0] in IDENTITY_HEADERS))
+
+
+@lru_cache(_REMEMBERED)
+def _caller_of(query: str, headers: tuple[tuple[bytes, bytes], ...]) -> Caller:
+    given = _given(query)
+    for key, (header, _read) in _IDENTITY.items():
+        values = [part.strip() for value in values_of(headers, header) for part in value.split(",")]
+        if values and key in given:
+            sentence = f"{key} stands in the URL and in the header {header.decode()}; give it once"
+            raise RefusedError(HTTPStatus.BAD_REQUEST, sentence)
+        if values:
+            given[key] = values
+    return Caller(
+        agent=_single("agent", given),
+        agent_type=_single("agent_type", given),
+        projects=tuple(dict.fromkeys(_checked("project", value) for value in given.get("project", ()))),
+    )
+
+
+def _given(query: str) -> dict[str, list[str]]:
+    try:
+        pairs = (
+            parse_qsl(query, keep_blank_values=True, strict_parsing=True, errors="strict") if query else []
+        )
+    except ValueError:
+        raise RefusedError(HTTPStatus.BAD_REQUEST, "the URL's query cannot be read") from None
+    given: dict[str, list[str]] = {}
+    for key, value in pairs:
+        if key not in _IDENTITY:
+            known = ", ".join(_IDENTITY)
+            sentence = f"the URL has no parameter {key[:50]!r}; it takes {known}"
+            raise RefusedError(HTTPStatus.BAD_REQUEST, sentence)
+        given.setdefault(key, []).append(value)
+    return given
+
+
+def _single(key: str, given: dict[str, list[str]]) -> str | None:
+    values = given.get(key, [])
+    if len(values) > 1:
+        raise RefusedError(HTTPStatus.BAD_REQUEST, f"{key} is given {len(values)} times; give it once")
+    return _checked(key, values[0]) if values else None
+
+
+def _checked(key: str, value: str) -> str:
+    try:
+        return _IDENTITY[key][1](value)
+    except NotAllowedError as error:
+        raise RefusedError(HTTPStatus.BAD_REQUEST, f"{key} is {value[:100]!r}, but {error}") from None

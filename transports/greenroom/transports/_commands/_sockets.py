@@ -1,0 +1,137 @@
+"""WebSocket and HTTP of `greenroom serve`: sockets that listen, and the servers behind them."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING, Final
+
+from greenroom.transports._listen import allow_descriptors, listen, tls_context, url_of
+from greenroom.transports._output import remark
+from greenroom.transports.observability._looks import Watched
+from greenroom.transports.observability._scrape import metrics_app
+from greenroom.transports.websocket._server import WebSocketOptions, WebSocketServer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    import trio
+
+    from greenroom.actors import Agent
+    from greenroom.runtime import Runtime
+    from greenroom.transports._admission import Caller
+    from greenroom.transports._listen import Listener
+    from greenroom.transports._settings import Settings
+    from greenroom.transports.http._app import HttpApp
+    from greenroom.transports.observability._looks import Connections
+    from greenroom.transports.protocol._limits import Limits
+    from greenroom.transports.protocol._server import McpServer
+
+METRICS: Final = "/metrics"
+
+
+class Sockets:
+    """What a server listens on.
+
+    Args:
+        settings: The server's.
+        websocket: The sockets of ``ws``; none unless it is set.
+        http: The sockets of ``http``; none unless it is set.
+    """
+
+    def __init__(self, settings: Settings, websocket: list[Listener], http: list[Listener]) -> None:
+        self._settings = settings
+        self._websocket = websocket
+        self._http = http
+
+    async def serve(
+        self,
+        nursery: trio.Nursery,
+        server: McpServer,
+        runtime: Runtime,
+        door_for: Callable[[Caller, str], Agent],
+        limits: Limits,
+        stop: trio.Event,
+    ) -> None:
+        """Start serving, and tell where; it ends, within `Limits.stop` seconds, after `stop` is set.
+
+        Args:
+            nursery: Where it runs.
+            server: What clients speak to.
+            runtime: What tells of itself at ``/metrics``.
+            door_for: Opens a client's door, given whom it says it is and its own name made to fit.
+            limits: What one client may take.
+            stop: Set it to end gracefully.
+        """
+        settings = self._settings
+        transports: dict[str, Callable[[], Connections]] = {}
+        allow_descriptors(settings.max_connections * (bool(self._websocket) + bool(self._http)))
+        if self._websocket:
+            websockets = _websocket_server(server, door_for, limits, settings)
+            transports["websocket"] = websockets.statistics
+            await nursery.start(websockets.serve, self._websocket, stop)
+        if self._http:
+            from greenroom.transports.http._server import HttpServer  # noqa: PLC0415 - its libraries take 0.1 s
+
+            app = _http_app(server, runtime, door_for, limits, settings, transports)
+            https = HttpServer(app, connections=settings.max_connections, stop=limits.stop)
+            transports["http"] = https.statistics
+            await nursery.start(https.serve, self._http, stop)
+        # Programs that start us read these lines for the ports; they stay as they are.
+        for listener in self._websocket:
+            remark(f"greenroom serve: listening on {url_of(listener, 'ws', '/')}")
+        for listener in self._http:
+            remark(f"greenroom serve: listening on {url_of(listener, 'http', '/mcp')}")
+
+
+async def open_sockets(settings: Settings, stack: AsyncExitStack) -> Sockets:
+    """Return the sockets that settings ask for, listening; nobody is accepted yet.
+
+    Args:
+        settings: The server's.
+        stack: Closes them.
+
+    Raises:
+        ListenError: An address is taken, or the certificate cannot be used.
+    """
+    tls = None
+    if settings.tls_cert is not None and settings.tls_key is not None:
+        tls = tls_context(settings.tls_cert, settings.tls_key)
+    opened: list[list[Listener]] = []
+    for address in (settings.ws, settings.http):
+        opened.append([] if address is None else await listen(address, tls))
+        for listener in opened[-1]:
+            stack.push_async_callback(listener.aclose)
+    return Sockets(settings, *opened)
+
+
+def _websocket_server(
+    server: McpServer, door_for: Callable[[Caller, str], Agent], limits: Limits, settings: Settings
+) -> WebSocketServer:
+    options = WebSocketOptions(
+        limits=limits,
+        connections=settings.max_connections,
+        origins=frozenset(settings.allow_origin),
+        ping_interval=settings.ping_interval,
+    )
+    return WebSocketServer(server, door_for, options)
+
+
+def _http_app(
+    server: McpServer,
+    runtime: Runtime,
+    door_for: Callable[[Caller, str], Agent],
+    limits: Limits,
+    settings: Settings,
+    transports: Mapping[str, Callable[[], Connections]],
+) -> HttpApp:
+    from greenroom.transports.http._app import HttpApp, HttpOptions  # noqa: PLC0415 - as above
+
+    options = HttpOptions(
+        limits=limits,
+        origins=frozenset(settings.allow_origin),
+        sessions=settings.max_connections,
+        session_idle=settings.http_session_idle,
+        sound=lambda: runtime.is_sound,
+        routes={METRICS: metrics_app(Watched(server.meter, runtime, transports))},
+    )
+    return HttpApp(server, door_for, options)

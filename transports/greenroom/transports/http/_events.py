@@ -1,0 +1,242 @@
+"""What goes out on the event streams of one session, kept for a client that comes back for it.
+
+Streams are numbered: 0 is the session's own, which a GET opens; a request that is answered with
+a stream has one of its own. An event's id names its stream and its place among all events of
+the session, such as ``3-17``.
+
+What is kept is bounded:
+
+- What a client that is there has not been given yet is kept; `Stream.waiting` says how much it is.
+- Of notifications that a resource has changed, on the session's own stream, the last one of the
+  same bytes is enough. It takes the place of the earlier ones, whether they were read or not, so
+  there is one for each resource however long nobody reads.
+- Of everything else the oldest goes when there is too much.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import takewhile
+from typing import Final, Protocol
+
+UPDATED: Final = b'{"jsonrpc":"2.0","method":"notifications/resources/updated",'
+"""How a notification begins that is worth nothing beside a later one of the same bytes."""
+
+PING: Final = b": ping\r\n\r\n"
+
+_ID: Final = re.compile(rb"(0|[1-9][0-9]{0,17})-(0|[1-9][0-9]{0,17})")
+
+
+def event(line: bytes, id: bytes | None = None) -> bytes:
+    """Return a message, a line of JSON, as an event of a stream."""
+    if id is None:
+        return b"event: message\r\ndata: %b\r\n\r\n" % line.removesuffix(b"\n")
+    return b"id: %b\r\nevent: message\r\ndata: %b\r\n\r\n" % (id, line.removesuffix(b"\n"))
+
+
+def priming(id: bytes, retry: float) -> bytes:
+    """Return the event without a message that gives a client an id to come back with.
+
+    Args:
+        id: The id.
+        retry: Seconds after which it should come back when the stream breaks.
+    """
+    return b"id: %b\r\nretry: %d\r\ndata: \r\n\r\n" % (id, round(retry * 1000))
+
+
+class Reader(Protocol):
+    """Whoever writes a stream to a client."""
+
+    def wake(self) -> None:
+        """Hear that there is something new."""
+
+    def leave(self) -> None:
+        """Hear that this reader should write what there is, and end."""
+
+
+class Stream:
+    """One stream of a session's events.
+
+    Attributes:
+        number: Which.
+        over: Whether it gets no further event.
+        waiting: Bytes of messages that its reader has not been given.
+        reader: Whoever writes it to a client; None while nobody does.
+    """
+
+    __slots__ = ("_given", "_lines", "_log", "number", "over", "reader", "waiting")
+
+    def __init__(self, log: EventLog, number: int, given: int) -> None:
+        self.number = number
+        self.over = False
+        self.waiting = 0
+        self.reader: Reader | None = None
+        self._given = given
+        self._log = log
+        self._lines: dict[int, bytes] = {}
+
+    # -- in --------------------------------------------------------------------------------------
+
+    def add(self, line: bytes) -> None:
+        """Give the stream a message."""
+        number = self._log.note(self, line)
+        self._lines[number] = line
+        if self.reader is None:
+            self._log.spare(self, number, line)
+        else:
+            self.waiting += len(line)
+            self.reader.wake()
+
+    def end(self, line: bytes | None = None) -> None:
+        """Give the stream its last message, if there is one, and nothing after it."""
+        if line is not None:
+            self.add(line)
+        self.over = True
+        if self.reader is not None:
+            self.reader.wake()
+
+    # -- out -------------------------------------------------------------------------------------
+
+    def attach(self, reader: Reader) -> None:
+        """Let a reader have the stream; the one before leaves."""
+        if self.reader is not None:
+            self.reader.leave()
+        self.reader, self.waiting = reader, 0
+        for number, line in self._new():
+            self.waiting += len(line)
+            self._log.hold(number, line)
+
+    def detach(self, reader: Reader) -> None:
+        """Take the stream away from a reader, if it has it."""
+        if self.reader is reader:
+            self.reader, self.waiting = None, 0
+            for number, line in self._new():
+                self._log.spare(self, number, line)
+
+    def mark(self) -> bytes:
+        """Return an id that stands before everything that is still to be given."""
+        return b"%d-%d" % (self.number, self._given)
+
+    def take(self) -> bytes:
+        """Return the events that are new, as they go over the wire."""
+        new = self._new()
+        if not new:
+            return b""
+        self._given, self.waiting = new[-1][0], 0
+        for number, line in new:
+            self._log.spare(self, number, line)
+        return b"".join(event(line, b"%d-%d" % (self.number, number)) for number, line in new)
+
+    # -- what the log does with it ---------------------------------------------------------------
+
+    def rewind(self, number: int) -> bool:
+        """Go back to what came after an event; return whether anything did, or will."""
+        self._given = number
+        return not self.over or (bool(self._lines) and next(reversed(self._lines)) > number)
+
+    def drop(self, number: int) -> int:
+        """Forget an event; return its length."""
+        line = self._lines.pop(number)
+        if self.reader is not None and number > self._given:
+            self.waiting -= len(line)
+        return len(line)
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether nothing is kept of it, and nothing will come."""
+        return self.over and not self._lines
+
+    def _new(self) -> list[tuple[int, bytes]]:
+        newest_first: Iterator[tuple[int, bytes]] = reversed(self._lines.items())
+        new = list(takewhile(lambda each: each[0] > self._given, newest_first))
+        new.reverse()
+        return new
+
+
+class EventLog:
+    """The events of one session.
+
+    Args:
+        size: How many bytes are kept of what was given to a client, or has nobody to be given to.
+        updates: How many notifications of changed resources are kept besides.
+
+    Attributes:
+        own: The stream that belongs to no request.
+    """
+
+    def __init__(self, size: int, updates: int) -> None:
+        self._size = size
+        self._most_updates = updates
+        self._last = 0
+        self._begun = 0
+        self.own = Stream(self, 0, 0)
+        self._streams: dict[int, Stream] = {0: self.own}
+        self._spare: dict[int, Stream] = {}  # what may go, in the order in which it goes
+        self._spare_bytes = 0
+        self._updates: dict[bytes, int] = {}
+
+    def begin(self) -> Stream:
+        """Return a new stream."""
+        self._begun += 1
+        self._streams[self._begun] = stream = Stream(self, self._begun, self._last)
+        return stream
+
+    def find(self, id: bytes) -> Stream | None:
+        """Return the stream that an event's id names, gone back to what came after that event.
+
+        Args:
+            id: The last event that a client has seen.
+
+        Returns:
+            None where there is nothing to come back for: the id is none of this session, or its
+            stream is over and nothing is kept that came later.
+        """
+        match = _ID.fullmatch(id)
+        stream = self._streams.get(int(match[1])) if match is not None else None
+        if match is None or stream is None or int(match[2]) > self._last:
+            return None
+        if stream.reader is not None:
+            stream.reader.leave()  # the client knows better than we do that it is not there
+            stream.detach(stream.reader)
+        return stream if stream.rewind(int(match[2])) else None
+
+    def readers(self) -> list[Reader]:
+        """Return whoever writes a stream now."""
+        return [stream.reader for stream in self._streams.values() if stream.reader is not None]
+
+    # -- what streams do with it -----------------------------------------------------------------
+
+    def note(self, stream: Stream, line: bytes) -> int:
+        """Return the number of a new event."""
+        self._last += 1
+        if _is_update(stream, line):
+            earlier = self._updates.pop(line, None)
+            if earlier is None and len(self._updates) >= self._most_updates:
+                earlier = self._updates.pop(next(iter(self._updates)))
+            if earlier is not None:
+                stream.drop(earlier)
+            self._updates[line] = self._last
+        return self._last
+
+    def hold(self, number: int, line: bytes) -> None:
+        """Keep an event in any case: it waits for a client that is there."""
+        if self._spare.pop(number, None) is not None:
+            self._spare_bytes -= len(line)
+
+    def spare(self, stream: Stream, number: int, line: bytes) -> None:
+        """Keep an event for as long as there is room."""
+        if number in self._spare or _is_update(stream, line):
+            return
+        self._spare[number] = stream
+        self._spare_bytes += len(line)
+        while self._spare_bytes > self._size and len(self._spare) > 1:
+            oldest = next(iter(self._spare))
+            other = self._spare.pop(oldest)
+            self._spare_bytes -= other.drop(oldest)
+            if other.is_spent:
+                self._streams.pop(other.number, None)
+
+
+def _is_update(stream: Stream, line: bytes) -> bool:
+    return stream.number == 0 and line.startswith(UPDATED)

@@ -1,0 +1,151 @@
+"""Many HTTP connections before one `HttpApp`.
+
+Each connection is one task, and each request one more while it is under way. One task looks
+after the clock for all of them.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+import msgspec
+import trio
+
+from greenroom.transports.http._app import HttpApp
+from greenroom.transports.http._hypercorn import Worker
+from greenroom.transports.http._wire import Pace, Wire
+
+if TYPE_CHECKING:
+    from greenroom.transports._listen import Listener
+
+logger = logging.getLogger(__name__)
+
+LOOKS = 4  # times in the shortest of a client's times that somebody looks at the clock
+FULL = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+
+
+class HttpStatistics(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of those who connected.
+
+    Attributes:
+        connections: Connections now.
+        accepted: Connections since the start.
+        refused: Connections since the start for which there was no room.
+        overdue: Connections since the start that were hung up on for keeping the server waiting.
+        sessions: Sessions of the handshake era now.
+    """
+
+    connections: int
+    accepted: int
+    refused: int
+    overdue: int
+    sessions: int
+
+
+class HttpServer:
+    """Serves HTTP clients.
+
+    Args:
+        app: What answers them.
+        connections: How many there may be at once.
+        stop: Seconds that open requests have after a request to stop.
+        pace: How long clients may let the server wait.
+    """
+
+    def __init__(
+        self, app: HttpApp, *, connections: int = 4096, stop: float = 0.5, pace: Pace | None = None
+    ) -> None:
+        self._app = app
+        self._worker = Worker(app)
+        self._connections = connections
+        self._stop = stop
+        self._pace = pace if pace is not None else Pace()
+        self._wires: set[Wire] = set()
+        self._gone = trio.lowlevel.ParkingLot()
+        self._accepted = 0
+        self._refused = 0
+        self._overdue = 0
+
+    def statistics(self) -> HttpStatistics:
+        """Return what became of those who connected."""
+        return HttpStatistics(
+            connections=len(self._wires),
+            accepted=self._accepted,
+            refused=self._refused,
+            overdue=self._overdue,
+            sessions=len(self._app.sessions),
+        )
+
+    async def serve(
+        self,
+        listeners: Sequence[Listener],
+        stop: trio.Event,
+        *,
+        task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+    ) -> None:
+        """Serve whoever connects, until `stop` is set and what is open is answered."""
+        async with self._app.running(), trio.open_nursery() as clients:
+            clients.start_soon(self._hang_up_at_the_end)
+            async with trio.open_nursery() as helpers:
+                welcome = partial(trio.serve_listeners, handler_nursery=clients)
+                await helpers.start(welcome, partial(self._handle, clients.start_soon), list(listeners))
+                helpers.start_soon(self._watch)
+                task_status.started()
+                await stop.wait()
+                helpers.cancel_scope.cancel()
+            await self._end()
+            clients.cancel_scope.cancel()
+
+    async def _end(self) -> None:
+        await self._worker.stop()
+        for wire in list(self._wires):
+            if wire.resting:
+                wire.abort()
+        with trio.move_on_after(self._stop):
+            await self._app.wind_up()
+            while self._wires:
+                await self._gone.park()
+
+    async def _hang_up_at_the_end(self) -> None:
+        # Writes are shielded: whoever is cancelled while a client does not read stays where it is.
+        try:
+            await trio.sleep_forever()
+        finally:
+            for wire in self._wires:
+                wire.abort()
+
+    async def _watch(self) -> None:
+        pace = self._pace
+        while True:
+            await trio.sleep(min(pace.head, pace.rest, pace.write) / LOOKS)
+            now = trio.current_time()
+            for wire in list(self._wires):
+                if wire.overdue(now, pace):
+                    self._overdue += 1
+                    wire.abort()
+
+    async def _handle(self, hang_up: Callable[..., None], stream: trio.abc.Stream) -> None:
+        """Serve one connection; `trio.serve_listeners` closes the stream behind it."""
+        if len(self._wires) >= self._connections:
+            self._refused += 1
+            if not isinstance(stream, trio.SSLStream):  # which had to shake hands first
+                await stream.send_all(FULL)
+            return
+        wire = Wire(stream, partial(hang_up, trio.aclose_forcefully, stream))
+        self._wires.add(wire)
+        self._accepted += 1
+        try:
+            if isinstance(stream, trio.SSLStream):
+                with trio.fail_after(self._pace.handshake):
+                    await stream.do_handshake()
+            await self._worker.serve(wire)
+        except (trio.BrokenResourceError, trio.ClosedResourceError, trio.TooSlowError):
+            pass  # the client is gone
+        except Exception:
+            logger.exception("an HTTP client could not be served")
+        finally:
+            self._wires.discard(wire)
+            self._gone.unpark_all()
