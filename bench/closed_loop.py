@@ -5,13 +5,14 @@ from __future__ import annotations
 import statistics
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from bench.channels import Exchange, exchanging
 from bench.client import Client, read_answer
 from bench.harness import check, percentile
 from bench.jobs import Job
+from bench.servers import processor_seconds
 
 
 class Load(NamedTuple):
@@ -54,6 +55,29 @@ class Driven(NamedTuple):
         return self.answered / self.seconds
 
 
+class Contender(NamedTuple):
+    """A server that is measured.
+
+    Attributes:
+        pid: Its process.
+        clients: What is connected to it.
+        job: What they ask.
+        judge: Fails the run unless what came of a load is right.
+    """
+
+    pid: int
+    clients: Sequence[Client]
+    job: Job
+    judge: Callable[[Contender, Driven], None]
+
+
+class Cost(NamedTuple):
+    """The answers a second, and the µs that a server computed for each, its threads included."""
+
+    rate: float
+    processor: float
+
+
 class Sequential(NamedTuple):
     """How long one request after another takes; milliseconds."""
 
@@ -67,23 +91,27 @@ def drive(clients: Sequence[Client], job: Job, load: Load) -> Driven:
         return _driven(exchange, clients, job, load)
 
 
-def measured(clients: Sequence[Client], job: Job, load: Load) -> Driven:
-    """Keep servers under a load and verify every answer afterwards."""
-    driven = drive(clients, job, load)
-    for sent, answers in zip(driven.sent, driven.answers, strict=True):
-        verify(job, sent, answers)
-    return driven
-
-
-def rate(clients: Sequence[Client], job: Job, load: Load) -> float:
-    """Return the answers a second, all of them verified."""
-    return measured(clients, job, load).rate
+def cost(contender: Contender, load: Load) -> Cost:
+    """Put a server under a load, judge what it answered, and return what that took."""
+    before = processor_seconds(contender.pid)
+    driven = drive(contender.clients, contender.job, load)
+    computed = processor_seconds(contender.pid) - before
+    contender.judge(contender, driven)
+    return Cost(driven.rate, computed * 1e6 / driven.answered)
 
 
 def sequential(client: Client, job: Job, seconds: float) -> Sequential:
     """Return how long one request after another takes, all answers verified."""
-    times = [wait * 1e3 for wait in measured([client], job, Load(1, seconds)).waits]
+    driven = drive([client], job, Load(1, seconds))
+    verify(job, driven.sent[0], driven.answers[0])
+    times = [wait * 1e3 for wait in driven.waits]
     return Sequential(statistics.median(times), percentile(times, 99))
+
+
+def verified(contender: Contender, driven: Driven) -> None:
+    """Judge the answers of a server that speaks MCP."""
+    for sent, answers in zip(driven.sent, driven.answers, strict=True):
+        verify(contender.job, sent, answers)
 
 
 def verify(job: Job, sent: Sequence[int], answers: Sequence[bytes]) -> None:

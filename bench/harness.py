@@ -120,6 +120,11 @@ def medians(results: Mapping[str, Sequence[float]]) -> dict[str, float]:
     return {name: statistics.median(values) for name, values in results.items()}
 
 
+def middle(rounds: Sequence[Sequence[float]]) -> list[float]:
+    """Return the median of each value that the rounds have at the same place."""
+    return [statistics.median(values) for values in zip(*rounds, strict=True)]
+
+
 def percentile(values: Sequence[float], percent: float) -> float:
     """Return the value that ``percent`` of the values do not exceed."""
     ordered = sorted(values)

@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from bench.client import Client, ToolCall, serving
-from bench.closed_loop import Load, rate
+from bench.closed_loop import Contender, Load, cost, verified
 from bench.harness import Figure, Plan, Report, Table, check
 from bench.residents import Filled, Touched, chosen, session_of
 from bench.servers import Memory, greenroom, memory_of
@@ -79,8 +79,9 @@ def _served(data: Path, sessions: int, touches: int) -> tuple[tuple[Memory, Memo
         assert client.pid is not None
         client.call(ToolCall("get_session", {"session_id": session_of(0)}, {"message_count": 0}))
         idle = memory_of(client.pid)
-        reached = rate([client], _Openings(sessions), Load(64, inf, touches))
-        return (idle, memory_of(client.pid)), reached
+        openings = Contender(client.pid, [client], _Openings(sessions), verified)
+        reached = cost(openings, Load(64, inf, touches))
+        return (idle, memory_of(client.pid)), reached.rate
 
 
 class _Openings:

@@ -6,14 +6,13 @@ was stored before, so the first read opens the store and an actor.
 
 from __future__ import annotations
 
-import statistics
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
 from bench.client import ToolCall, serving, started
-from bench.harness import Figure, Plan, Report, Table, check, take_turns
+from bench.harness import Figure, Plan, Report, Table, check, middle, take_turns
 from bench.servers import ECHO, greenroom
 
 ECHOED = ToolCall("echo", {"text": "hello"}, {"text": "hello"})
@@ -42,10 +41,7 @@ def run(plan: Plan) -> Report:
         if not plan.smoke:
             take_turns(contenders, 1)  # so that no contender reads its modules from the disk
         results = take_turns(contenders, plan.size(15, 1))
-    ours, theirs = [
-        Start(*(statistics.median(values) for values in zip(*starts, strict=True)))
-        for starts in results.values()
-    ]
+    ours, theirs = [Start(*middle(starts)) for starts in results.values()]
     rows: list[list[str | float]] = [
         [name, *(seconds * 1e3 for seconds in start)]
         for name, start in zip(results, (ours, theirs), strict=True)

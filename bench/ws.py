@@ -15,8 +15,8 @@ from pathlib import Path
 
 from bench.channels import allow_channels
 from bench.client import PATIENCE, Client, ToolCall, channel_to, connected
-from bench.closed_loop import Load, drive, rate
-from bench.harness import Figure, Plan, Report, Table, check, medians, take_turns
+from bench.closed_loop import Contender, Cost, Driven, Load, cost, drive, verified
+from bench.harness import Figure, Plan, Report, Table, Value, check, middle, take_turns
 from bench.jobs import NOTE, Job, Messages, Pings, Reads
 from bench.servers import ECHO_WEBSOCKET, greenroom_websocket, listening, memory_of
 from bench.wires import Kind
@@ -41,7 +41,7 @@ def run(plan: Plan) -> Report:
 
 
 def _rates(plan: Plan) -> tuple[Table, list[Figure]]:
-    rows: list[list[str | int | float]] = []
+    rows: list[list[Value]] = []
     figures: list[Figure] = []
     reads, pings = Reads(), Pings()
     with ExitStack() as stack:
@@ -50,51 +50,45 @@ def _rates(plan: Plan) -> tuple[Table, list[Figure]]:
         ours = stack.enter_context(connected(server.url))
         reads.prepare(ours)
         messages = Messages(ours)
-        read_echo = stack.enter_context(_echo(_answer_length(ours, reads)))
-        ping_echo = stack.enter_context(_echo(_answer_length(ours, pings)))
+        contenders = {}
+        for name, job in (("get_memory", reads), ("ping", pings)):
+            contenders[name] = Contender(server.pid, [ours], job, verified)
+            contenders[f"{name}'s echo"] = stack.enter_context(_echo(ours, job))
+        contenders["add_message"] = Contender(server.pid, [ours], messages, verified)
         for in_flight in plan.size((1, 16, MANY), (1, 16)):
             load = Load(in_flight, plan.size(1.0, 0.1))
-            contenders = {
-                "get_memory": partial(rate, [ours], reads, load),
-                "its echo": partial(_echoed, read_echo, reads, load),
-                "ping": partial(rate, [ours], pings, load),
-                "its echo ": partial(_echoed, ping_echo, pings, load),
-                "add_message": partial(rate, [ours], messages, load),
-            }
-            read, echo, ping, short_echo, write = medians(take_turns(contenders, plan.size(5, 1))).values()
-            rows.append([in_flight, read, echo, read / echo, ping, short_echo, ping / short_echo, write])
-            if in_flight == MANY:
-                figures += [
-                    Figure(what=f"{what} to its echo, {MANY} in flight", value=ratio, least=0.7)
-                    for what, ratio in (("get_memory", read / echo), ("ping", ping / short_echo))
-                ]
+            turns = {name: partial(cost, contender, load) for name, contender in contenders.items()}
+            rounds = take_turns(turns, plan.size(5, 1))
+            for name, each in rounds.items():
+                found = Cost(*middle(each))
+                ratio = None
+                if f"{name}'s echo" in rounds:
+                    ratio = found.rate / Cost(*middle(rounds[f"{name}'s echo"])).rate
+                rows.append([in_flight, name, found.rate, ratio, found.processor])
+                if in_flight == MANY and ratio is not None:
+                    what = f"{name} to its echo, messages a second, {MANY} in flight"
+                    figures.append(Figure(what=what, value=ratio, least=0.7))
         messages.count(ours)
-    columns = ["in flight", "get_memory /s", "its echo /s", "ratio", "ping /s", "its echo /s", "ratio"]
-    columns.append("add_message /s")
+    columns = ["in flight", "what", "/s", "to its echo", "server's CPU µs each"]
     return Table(title="requests over WebSocket, one connection", columns=columns, rows=rows), figures
 
 
 @contextmanager
-def _echo(length: int) -> Iterator[Client]:
+def _echo(ours: Client, job: Job) -> Iterator[Contender]:
+    """Start an echo that answers with frames as long as ours; they differ by a few digits."""
+    length = len(drive([ours], job, Load(1, 0)).answers[0][0])
     with listening((*ECHO_WEBSOCKET, str(length))) as server:
         client = Client(channel_to(server.url))
         try:
-            yield client
+            yield Contender(server.pid, [client], job, _echoed)
         finally:
             client.close()
 
 
-def _answer_length(client: Client, job: Job) -> int:
-    """Return how long an answer is; they differ by a few digits."""
-    return len(drive([client], job, Load(1, 0)).answers[0][0])
-
-
-def _echoed(client: Client, job: Job, load: Load) -> float:
-    """Return the messages a second of a server that says each again."""
-    driven = drive([client], job, load)
-    said = [job.body(client, number) for number in driven.sent[0]]
+def _echoed(contender: Contender, driven: Driven) -> None:
+    """Check that a server said each message again."""
+    said = [contender.job.body(contender.clients[0], number) for number in driven.sent[0]]
     check([answer.rstrip() for answer in driven.answers[0]] == said, "the echo is not what was said")
-    return driven.rate
 
 
 def _idle(plan: Plan) -> tuple[Table, Figure]:
