@@ -48,6 +48,8 @@ from greenroom.transports._door import (
     path_of,
     peer_is_ours,
 )
+from greenroom.transports.observability._looks import Watched
+from greenroom.transports.observability._meter import RequestMeter
 
 
 class Break(Message[None], frozen=True):
@@ -65,7 +67,7 @@ class Fragile(Actor):
 @asynccontextmanager
 async def owner(folder: Path) -> AsyncIterator[Runtime]:
     async with open_runtime(folder, actors=[Fragile]) as runtime, trio.open_nursery() as nursery:
-        await nursery.start(serve_control, folder, runtime)
+        await nursery.start(serve_control, folder, Watched(RequestMeter([]), runtime))
         yield runtime
         nursery.cancel_scope.cancel()
 

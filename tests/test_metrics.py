@@ -25,11 +25,10 @@ from greenroom.actors import Agent, SetMemory, open_greenroom
 from greenroom.runtime import Distribution, RuntimeStatistics
 from greenroom.transports.observability._figures import COUNTERS, GAUGES, SPREADS, Figure, Spread
 from greenroom.transports.observability._looks import Look, Watched
-from greenroom.transports.observability._meter import BOUNDS, METHODS, OTHER, RequestMeter
+from greenroom.transports.observability._meter import BOUNDS, METHODS, OTHER, OUTCOMES, RequestMeter
 from greenroom.transports.observability._prometheus import render
 from greenroom.transports.observability._scrape import metrics_app
 
-OUTCOMES = ("ok", "tool_error", "error", "cancelled")
 OPENMETRICS = "application/openmetrics-text; version=1.0.0, text/plain; version=0.0.4; q=0.5"
 
 Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
@@ -260,7 +259,9 @@ def test_units_and_suffixes_follow_the_conventions() -> None:
 async def test_a_scrape_tells_what_the_server_has_done(folder: Path) -> None:
     async with open_greenroom(folder) as runtime:
         meter = RequestMeter(["set_memory"])
-        app = metrics_app(Watched(meter, runtime, {"stdio": lambda: Transport(1, 1, 0)}))
+        watched = Watched(meter, runtime)
+        watched.add("stdio", lambda: Transport(1, 1, 0))
+        app = metrics_app(watched)
         _, _, before = await scrape(app)
         agent = Agent(runtime, principal("ada"))
         await agent.ask(SetMemory(key="colour", value=msgspec.Raw(b'"green"')))
@@ -284,7 +285,7 @@ async def test_a_scrape_tells_what_the_server_has_done(folder: Path) -> None:
 
 async def test_head_has_the_headers_of_get_and_no_body(folder: Path) -> None:
     async with open_greenroom(folder) as runtime:
-        app = metrics_app(Watched(RequestMeter([]), runtime, {}))
+        app = metrics_app(Watched(RequestMeter([]), runtime))
         status, headers, body = await scrape(app, "HEAD")
     assert (status, body) == (200, b"")
     assert int(headers["content-length"]) > 1000
@@ -293,14 +294,14 @@ async def test_head_has_the_headers_of_get_and_no_body(folder: Path) -> None:
 @pytest.mark.parametrize("method", ["POST", "DELETE", "get", "OPTIONS"])
 async def test_nothing_but_reading_is_allowed(folder: Path, method: str) -> None:
     async with open_greenroom(folder) as runtime:
-        status, headers, _ = await scrape(metrics_app(Watched(RequestMeter([]), runtime, {})), method)
+        status, headers, _ = await scrape(metrics_app(Watched(RequestMeter([]), runtime)), method)
     assert status == 405
     assert headers["allow"] == "GET, HEAD"
 
 
 async def test_a_store_that_is_closed_is_said_to_be_away(folder: Path) -> None:
     async with open_greenroom(folder) as runtime:
-        app = metrics_app(Watched(RequestMeter([]), runtime, {}))
+        app = metrics_app(Watched(RequestMeter([]), runtime))
     status, headers, body = await scrape(app)
     assert status == 503
     assert headers["content-type"].startswith("text/plain")
@@ -310,7 +311,7 @@ async def test_a_store_that_is_closed_is_said_to_be_away(folder: Path) -> None:
 @pytest.mark.promise("metrics.scrape")
 async def test_impatient_scrapers_take_one_thread_and_get_their_answers(folder: Path) -> None:
     async with open_greenroom(folder) as runtime:
-        app = metrics_app(Watched(RequestMeter([]), runtime, {}))
+        app = metrics_app(Watched(RequestMeter([]), runtime))
         statuses: list[int] = []
 
         async def impatient() -> None:

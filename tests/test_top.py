@@ -167,6 +167,21 @@ def test_rates_are_differences_over_the_time_between() -> None:
     assert "1.5/s" in plain(groups(now, before))
 
 
+def test_connections_are_counted_by_transport() -> None:
+    now = look(10)
+    assert shown(now, "connected") == "-"
+    now.figures["websocket"] = {"connections": 4096, "accepted": 5000, "refused": 1}
+    assert shown(now, "connected") == "4,096 ws"
+    now.figures["http"] = {"connections": 12, "accepted": 12, "refused": 0, "overdue": 0, "sessions": 3}
+    assert shown(now, "connected") == "4,096 ws, 12 http"
+
+
+def shown(now: Look, name: str) -> str:
+    """Return the value of a gauge."""
+    (value,) = (gauge.value for group in groups(now, None) for gauge in group.gauges if gauge.name == name)
+    return value
+
+
 def test_the_rates_of_a_server_that_was_restarted_are_not_known() -> None:
     before, now = look(10, store={"works": 100}), look(12, store={"works": 3})
     assert set(rates(now, before).values()) == {None}

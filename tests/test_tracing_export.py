@@ -27,19 +27,20 @@ with exporting(os.environ):
     tracer = find_tracer()
     if tracer is not None:
         tracer.begin("tools/call", "2025-11-25", {{"name": "get_memory"}}, 7).end("ok")
-    print(tracer is not None, "opentelemetry" in sys.modules, file=sys.stderr)
+    print(tracer is not None, "opentelemetry" in sys.modules)
 """
 OWN_PROVIDER = """
 from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import ConsoleSpanExporter, SimpleSpanProcessor
 own = TracerProvider()
-own.add_span_processor(SimpleSpanProcessor(ConsoleSpanExporter(formatter=lambda span: "own " + span.name)))
+exporter = ConsoleSpanExporter(out=sys.stderr, formatter=lambda span: "own " + span.name)
+own.add_span_processor(SimpleSpanProcessor(exporter))
 trace.set_tracer_provider(own)
 """
 
 
-def make_spans(home: Path, *, before: str = "", **variables: str) -> subprocess.CompletedProcess[str]:
+def spans_made_by(home: Path, *, before: str = "", **variables: str) -> subprocess.CompletedProcess[str]:
     """Run a program that makes one span where somebody takes it."""
     environment = clean_environment(home, **variables)
     return subprocess.run(
@@ -67,52 +68,52 @@ def make_spans(home: Path, *, before: str = "", **variables: str) -> subprocess.
 def test_without_an_exporter_nothing_of_opentelemetry_is_imported(
     tmp_path: Path, variables: dict[str, str]
 ) -> None:
-    done = make_spans(tmp_path, **variables)
-    assert (done.stdout, done.stderr) == ("", "False False\n")
+    done = spans_made_by(tmp_path, **variables)
+    assert (done.stdout, done.stderr) == ("False False\n", "")
 
 
 def test_spans_are_named_by_the_environment(tmp_path: Path) -> None:
-    done = make_spans(
+    done = spans_made_by(
         tmp_path,
         OTEL_TRACES_EXPORTER="console",
         OTEL_RESOURCE_ATTRIBUTES="deployment.environment=test",
     )
-    span = json.loads(done.stdout)
+    assert done.stdout == "True True\n"
+    span = json.loads(done.stderr)
     assert span["name"] == "tools/call get_memory"
     attributes = span["resource"]["attributes"]
     assert (attributes["service.name"], attributes["deployment.environment"]) == ("greenroom", "test")
-    done = make_spans(tmp_path, OTEL_TRACES_EXPORTER="console", OTEL_SERVICE_NAME="lobby")
-    assert json.loads(done.stdout)["resource"]["attributes"]["service.name"] == "lobby"
-    done = make_spans(tmp_path, OTEL_TRACES_EXPORTER="console", OTEL_TRACES_SAMPLER="always_off")
-    assert done.stdout == ""
+    done = spans_made_by(tmp_path, OTEL_TRACES_EXPORTER="console", OTEL_SERVICE_NAME="lobby")
+    assert json.loads(done.stderr)["resource"]["attributes"]["service.name"] == "lobby"
+    done = spans_made_by(tmp_path, OTEL_TRACES_EXPORTER="console", OTEL_TRACES_SAMPLER="always_off")
+    assert done.stderr == ""
 
 
 @pytest.mark.parametrize("exporter", ["zipkin-that-is-not-there", "console,otlp_proto_nothing"])
 def test_an_exporter_that_is_not_installed_is_a_warning_that_says_what_to_install(
     tmp_path: Path, exporter: str
 ) -> None:
-    done = make_spans(tmp_path, OTEL_TRACES_EXPORTER=exporter)
-    assert done.stdout == ""
-    warning, state = done.stderr.splitlines()
+    done = spans_made_by(tmp_path, OTEL_TRACES_EXPORTER=exporter)
+    assert done.stdout == "False True\n"
+    (warning,) = done.stderr.splitlines()
     assert warning.startswith("WARNING OTEL_TRACES_EXPORTER is set")
     assert "pip install 'greenroom[tracing]'" in warning
     assert exporter.rpartition(",")[2] in warning
-    assert state == "False True"
 
 
 def test_settings_that_an_exporter_refuses_are_a_warning(tmp_path: Path) -> None:
-    done = make_spans(tmp_path, OTEL_TRACES_EXPORTER="otlp", OTEL_BSP_MAX_QUEUE_SIZE="0")
+    done = spans_made_by(tmp_path, OTEL_TRACES_EXPORTER="otlp", OTEL_BSP_MAX_QUEUE_SIZE="0")
     assert "WARNING OTEL_TRACES_EXPORTER is set, but no spans are exported: " in done.stderr
-    assert done.stderr.endswith("False True\n")
+    assert done.stdout == "False True\n"
 
 
 def test_a_provider_that_the_program_has_set_stays(tmp_path: Path) -> None:
-    done = make_spans(tmp_path, before=OWN_PROVIDER, OTEL_TRACES_EXPORTER="console")
-    assert done.stdout == "own tools/call get_memory"
-    done = make_spans(tmp_path, before=OWN_PROVIDER)
-    assert done.stdout == "own tools/call get_memory"
-    done = make_spans(tmp_path, before=OWN_PROVIDER, OTEL_SDK_DISABLED="true")
-    assert (done.stdout, done.stderr) == ("", "False True\n")
+    done = spans_made_by(tmp_path, before=OWN_PROVIDER, OTEL_TRACES_EXPORTER="console")
+    assert (done.stdout, done.stderr) == ("True True\n", "own tools/call get_memory")
+    done = spans_made_by(tmp_path, before=OWN_PROVIDER)
+    assert (done.stdout, done.stderr) == ("True True\n", "own tools/call get_memory")
+    done = spans_made_by(tmp_path, before=OWN_PROVIDER, OTEL_SDK_DISABLED="true")
+    assert (done.stdout, done.stderr) == ("False True\n", "")
 
 
 @contextmanager
@@ -144,7 +145,7 @@ def collector() -> Iterator[tuple[str, list[Any]]]:
 @pytest.mark.parametrize("name", ["otlp", "otlp_proto_http"])
 def test_a_collector_gets_the_last_span_before_the_end(tmp_path: Path, name: str) -> None:
     with collector() as (address, came):
-        make_spans(tmp_path, OTEL_TRACES_EXPORTER=name, OTEL_EXPORTER_OTLP_ENDPOINT=address)
+        spans_made_by(tmp_path, OTEL_TRACES_EXPORTER=name, OTEL_EXPORTER_OTLP_ENDPOINT=address)
     ((path, request),) = came
     assert path == "/v1/traces"
     (span,) = request.resource_spans[0].scope_spans[0].spans
@@ -158,7 +159,7 @@ def test_a_collector_that_is_away_keeps_nobody_from_ending(tmp_path: Path, *, an
         port = silent.getsockname()[1]
         if not answers:
             silent.close()  # refuses; else it takes connections and never says a word
-        make_spans(
+        spans_made_by(
             tmp_path,
             OTEL_TRACES_EXPORTER="otlp",
             OTEL_EXPORTER_OTLP_ENDPOINT=f"http://127.0.0.1:{port}",

@@ -46,7 +46,7 @@ from greenroom.transports._verdicts import judge
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from greenroom.runtime import Runtime
+    from greenroom.transports.observability._looks import Watched
 
 CONNECTIONS: Final = 16  # callers at the same time; further ones wait to be let in
 LINE_SECONDS: Final = 5.0  # for a caller to say its line, and again to take its answer
@@ -57,7 +57,7 @@ logger = logging.getLogger(__name__)
 
 
 async def serve_control(
-    folder: Path, runtime: Runtime, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+    folder: Path, watched: Watched, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
 ) -> None:
     """Answers at the folder's control socket until it is cancelled.
 
@@ -78,12 +78,13 @@ async def serve_control(
         async with trio.open_nursery() as nursery:
             while True:
                 await places.acquire()
-                nursery.start_soon(_attend, await _accept(listener), runtime, places)
+                nursery.start_soon(_attend, await _accept(listener), watched, places)
 
 
-async def perform(runtime: Runtime, request: Request) -> bytes:
-    """Carries a request out on an open runtime and returns the result as JSON."""
+async def perform(watched: Watched, request: Request) -> bytes:
+    """Carries a request out on a server and returns the result as JSON."""
     result: object
+    runtime = watched.runtime
     match request:
         case Backup():
             destination = Path(request.destination)
@@ -93,23 +94,29 @@ async def perform(runtime: Runtime, request: Request) -> bytes:
         case Verify():
             result = await runtime.verify()
         case Stats():
-            result = {"running": True} | msgspec.to_builtins(runtime.statistics())
+            look = watched.look()
+            result = {
+                "running": True,
+                **msgspec.to_builtins(look.runtime),
+                "requests": watched.outcomes(),
+                **look.connections,
+            }
         case Readmit():
             result = {"readmitted": runtime.readmit(Address(request.kind, request.key))}
     return as_json(result)
 
 
-async def _attend(connection: trio.socket.SocketType, runtime: Runtime, places: trio.Semaphore) -> None:
+async def _attend(connection: trio.socket.SocketType, watched: Watched, places: trio.Semaphore) -> None:
     try:
         # An OSError here is a caller that went away, which is the caller's affair.
         with connection, contextlib.suppress(OSError):
             if peer_is_ours(connection):
-                await _converse(connection, runtime)
+                await _converse(connection, watched)
     finally:
         places.release()
 
 
-async def _converse(connection: trio.socket.SocketType, runtime: Runtime) -> None:
+async def _converse(connection: trio.socket.SocketType, watched: Watched) -> None:
     line = b""
     with trio.move_on_after(LINE_SECONDS):
         line = await _receive_line(connection)
@@ -121,14 +128,14 @@ async def _converse(connection: trio.socket.SocketType, runtime: Runtime) -> Non
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         answer = Failed(sentence=f"the request cannot be understood: {error}")
     else:
-        answer = await _answer_while_awaited(connection, runtime, request)
+        answer = await _answer_while_awaited(connection, watched, request)
     if answer is not None:
         with trio.move_on_after(LINE_SECONDS):
             await _send_all(connection, msgspec.json.encode(answer) + b"\n")
 
 
 async def _answer_while_awaited(
-    connection: trio.socket.SocketType, runtime: Runtime, request: Request
+    connection: trio.socket.SocketType, watched: Watched, request: Request
 ) -> Done | Failed | None:
     """Carries the request out unless its caller goes away meanwhile; then there is no answer."""
     answer: Done | Failed | None = None
@@ -140,14 +147,14 @@ async def _answer_while_awaited(
             nursery.cancel_scope.cancel()
 
         nursery.start_soon(watch)
-        answer = await _answer(runtime, request)
+        answer = await _answer(watched, request)
         nursery.cancel_scope.cancel()
     return answer
 
 
-async def _answer(runtime: Runtime, request: Request) -> Done | Failed:
+async def _answer(watched: Watched, request: Request) -> Done | Failed:
     try:
-        return Done(result=msgspec.Raw(await perform(runtime, request)))
+        return Done(result=msgspec.Raw(await perform(watched, request)))
     except Exception as error:
         verdict = judge([error])
         if verdict is None:

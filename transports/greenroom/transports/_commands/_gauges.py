@@ -33,6 +33,7 @@ SLOW_COMMIT_SECONDS: Final = 1.0
 FULL: Final = 0.9  # of the quota; writes stop at 0.95
 
 _WRONG: Final = ("failed", "overloaded", "not_committed", "dead_letters")
+_TRANSPORTS: Final = {"websocket": "ws", "http": "http"}  # a column has no room for long names
 _NAMED: Final = 3  # actors set aside that are named; `greenroom stats` names all
 _BARS: Final = " ▁▂▃▄▅▆▇█"
 
@@ -121,11 +122,11 @@ def groups(now: Look, before: Look | None) -> list[Group]:
             ],
         ),
         Group(
-            "subscriptions",
+            "clients",
             [
+                Gauge("connected", _connected(figures)),
                 Gauge("subscribers", f"{bus['subscribers']:,}"),
                 Gauge("subscriptions", f"{bus['subscriptions']:,}"),
-                Gauge("topics", f"{bus['topics']:,}"),
                 Gauge("still telling", f"{bus['waiting']:,}"),
                 Gauge("published", _counted(bus["published"], speed["published"])),
                 Gauge("told", _counted(bus["told"], speed["told"])),
@@ -191,6 +192,16 @@ def _troubles(figures: Figures) -> Iterator[Gauge]:
     for name in _WRONG:
         count = figures["messages"][name]
         yield Gauge(name.replace("_", " "), f"{count:,}", count > 0)
+
+
+def _connected(figures: Figures) -> str:
+    """Clients by transport; standard input and output, which has one, is not counted."""
+    counts = (
+        f"{figures[transport]['connections']:,} {short}"
+        for transport, short in _TRANSPORTS.items()
+        if transport in figures
+    )
+    return ", ".join(counts) or "-"
 
 
 def _counted(count: int, speed: float | None) -> str:

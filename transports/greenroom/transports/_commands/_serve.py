@@ -30,6 +30,8 @@ from greenroom.transports._control import serve_control
 from greenroom.transports._output import complain, remark
 from greenroom.transports._settings import flag, near, table, variable
 from greenroom.transports._stdio import serve_stdio
+from greenroom.transports.observability._exporting import exporting
+from greenroom.transports.observability._looks import Watched
 from greenroom.transports.protocol._connection import Limits
 from greenroom.transports.protocol._server import McpServer
 from greenroom.transports.protocol._tools import TOOLS
@@ -54,7 +56,8 @@ def serve(resolved: Resolved) -> int:
     if settings.durability == "process":
         logger.warning("with durability `process` a power cut or a system crash may destroy the store")
     try:
-        return reported("serve", partial(trio.run, _serve, resolved, strict_exception_groups=True))
+        with exporting(os.environ):
+            return reported("serve", partial(trio.run, _serve, resolved, strict_exception_groups=True))
     finally:
         gc.freeze()  # the interpreter's last collection would take 0.3 s of the second that a signal has
 
@@ -85,13 +88,14 @@ async def _serve(resolved: Resolved) -> int:
             return Agent(runtime, _principal(settings, client_name, caller))
 
         await nursery.start(_stop_on_signal, stop)
-        await nursery.start(serve_control, settings.data, runtime)
         server = McpServer(
             TOOLS, door_for, request_timeout=settings.request_timeout, debounce=settings.debounce
         )
+        watched = Watched(server.meter, runtime)
+        await nursery.start(serve_control, settings.data, watched)
         async with server.running(), trio.open_nursery() as serving:
             await sockets.serve(
-                serving, server, runtime, lambda caller, name: door_for(name, caller), limits, stop
+                serving, server, watched, lambda caller, name: door_for(name, caller), limits, stop
             )
             if _on_stdio(settings):
                 if sys.stdin.isatty():

@@ -7,22 +7,20 @@ from typing import TYPE_CHECKING, Final
 
 from greenroom.transports._listen import allow_descriptors, listen, tls_context, url_of
 from greenroom.transports._output import remark
-from greenroom.transports.observability._looks import Watched
 from greenroom.transports.observability._scrape import metrics_app
 from greenroom.transports.websocket._server import WebSocketOptions, WebSocketServer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     import trio
 
     from greenroom.actors import Agent
-    from greenroom.runtime import Runtime
     from greenroom.transports._admission import Caller
     from greenroom.transports._listen import Listener
     from greenroom.transports._settings import Settings
     from greenroom.transports.http._app import HttpApp
-    from greenroom.transports.observability._looks import Connections
+    from greenroom.transports.observability._looks import Watched
     from greenroom.transports.protocol._limits import Limits
     from greenroom.transports.protocol._server import McpServer
 
@@ -47,7 +45,7 @@ class Sockets:
         self,
         nursery: trio.Nursery,
         server: McpServer,
-        runtime: Runtime,
+        watched: Watched,
         door_for: Callable[[Caller, str], Agent],
         limits: Limits,
         stop: trio.Event,
@@ -57,24 +55,23 @@ class Sockets:
         Args:
             nursery: Where it runs.
             server: What clients speak to.
-            runtime: What tells of itself at ``/metrics``.
+            watched: What is told at ``/metrics``; hears of these sockets' connections.
             door_for: Opens a client's door, given whom it says it is and its own name made to fit.
             limits: What one client may take.
             stop: Set it to end gracefully.
         """
         settings = self._settings
-        transports: dict[str, Callable[[], Connections]] = {}
         allow_descriptors(settings.max_connections * (bool(self._websocket) + bool(self._http)))
         if self._websocket:
             websockets = _websocket_server(server, door_for, limits, settings)
-            transports["websocket"] = websockets.statistics
+            watched.add("websocket", websockets.statistics)
             await nursery.start(websockets.serve, self._websocket, stop)
         if self._http:
             from greenroom.transports.http._server import HttpServer  # noqa: PLC0415 - its libraries take 0.1 s
 
-            app = _http_app(server, runtime, door_for, limits, settings, transports)
+            app = _http_app(server, watched, door_for, limits, settings)
             https = HttpServer(app, connections=settings.max_connections, stop=limits.stop)
-            transports["http"] = https.statistics
+            watched.add("http", https.statistics)
             await nursery.start(https.serve, self._http, stop)
         # Programs that start us read these lines for the ports; they stay as they are.
         for listener in self._websocket:
@@ -118,11 +115,10 @@ def _websocket_server(
 
 def _http_app(
     server: McpServer,
-    runtime: Runtime,
+    watched: Watched,
     door_for: Callable[[Caller, str], Agent],
     limits: Limits,
     settings: Settings,
-    transports: Mapping[str, Callable[[], Connections]],
 ) -> HttpApp:
     from greenroom.transports.http._app import HttpApp, HttpOptions  # noqa: PLC0415 - as above
 
@@ -131,7 +127,7 @@ def _http_app(
         origins=frozenset(settings.allow_origin),
         sessions=settings.max_connections,
         session_idle=settings.http_session_idle,
-        sound=lambda: runtime.is_sound,
-        routes={METRICS: metrics_app(Watched(server.meter, runtime, transports))},
+        sound=lambda: watched.runtime.is_sound,
+        routes={METRICS: metrics_app(watched)},
     )
     return HttpApp(server, door_for, options)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import sys
 import threading
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, Final
@@ -80,7 +81,7 @@ def _start(names: list[str]) -> Any:
     resource = Resource.create()
     if str(resource.attributes[SERVICE_NAME]).startswith("unknown_service"):
         resource = resource.merge(Resource({SERVICE_NAME: "greenroom"}))
-    exporters = [_exporter(name)() for name in names]
+    exporters = [_exporter(name) for name in names]
     provider = TracerProvider(resource=resource, shutdown_on_exit=False)
     for exporter in exporters:
         provider.add_span_processor(BatchSpanProcessor(exporter))
@@ -90,5 +91,7 @@ def _start(names: list[str]) -> Any:
 
 def _exporter(name: str) -> Any:
     for found in entry_points(group="opentelemetry_traces_exporter", name=name):
-        return found.load()
+        make = found.load()
+        # Standard output is the client's.
+        return make(out=sys.stderr) if name == "console" else make()
     raise ImportError(f"no installed package has the exporter {name}")

@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from greenroom.transports.observability._meter import OUTCOMES
+
 if TYPE_CHECKING:
     from greenroom.runtime import Runtime
     from greenroom.runtime import RuntimeStatistics as RuntimeStatistics
-    from greenroom.transports.observability._meter import RequestMeter, Requests
+    from greenroom.transports.observability._meter import Outcome, RequestMeter, Requests
 
 
 class Connections(Protocol):
@@ -50,15 +52,19 @@ class Watched:
     Args:
         meter: Counts its requests.
         runtime: Its open runtime.
-        transports: Each transport's statistics, by the transport's name.
+
+    Attributes:
+        runtime: The same.
     """
 
-    def __init__(
-        self, meter: RequestMeter, runtime: Runtime, transports: Mapping[str, Callable[[], Connections]]
-    ) -> None:
+    def __init__(self, meter: RequestMeter, runtime: Runtime) -> None:
         self._meter = meter
-        self._runtime = runtime
-        self._transports = transports
+        self.runtime = runtime
+        self._transports: dict[str, Callable[[], Connections]] = {}
+
+    def add(self, transport: str, statistics: Callable[[], Connections]) -> None:
+        """Look at a transport, too, which tells its statistics when it is asked."""
+        self._transports[transport] = statistics
 
     def look(self) -> Look:
         """Return the figures of this moment.
@@ -68,6 +74,17 @@ class Watched:
         """
         return Look(
             self._meter.snapshot(),
-            self._runtime.statistics(),
-            {name: statistics() for name, statistics in self._transports.items()},
+            self.runtime.statistics(),
+            self.connections(),
         )
+
+    def connections(self) -> dict[str, Connections]:
+        """Return what each transport says of its clients now, by the transport's name."""
+        return {name: statistics() for name, statistics in self._transports.items()}
+
+    def outcomes(self) -> dict[Outcome, int]:
+        """Return how many requests have ended in which way."""
+        counts: dict[Outcome, int] = dict.fromkeys(OUTCOMES, 0)
+        for each in self._meter.snapshot():
+            counts[each.outcome] += sum(each.classes)
+        return counts

@@ -14,6 +14,8 @@ Outcome = Literal["ok", "tool_error", "error", "cancelled"]
 """How a request ended: answered; answered by the tool with an error; answered with a JSON-RPC
 error; withdrawn by its client and not answered."""
 
+OUTCOMES: Final[tuple[Outcome, ...]] = ("ok", "tool_error", "error", "cancelled")
+
 BOUNDS: Final = (
     *(0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05),
     *(0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0),

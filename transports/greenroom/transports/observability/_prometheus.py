@@ -27,6 +27,19 @@ from greenroom.transports.observability._looks import Connections, Look
 from greenroom.transports.observability._meter import BOUNDS, Requests
 
 _OF_A_TOOL: Final = ("method", "tool")
+_OF_TRANSPORTS: Final = (
+    (GaugeMetricFamily, "greenroom_connections", "Connections that are open.", "connections"),
+    (GaugeMetricFamily, "greenroom_sessions", "Sessions of the handshake era over HTTP.", "sessions"),
+    (CounterMetricFamily, "greenroom_connections_accepted", "Connections that were let in.", "accepted"),
+    (CounterMetricFamily, "greenroom_connections_refused", "Connections that were turned away.", "refused"),
+    (
+        CounterMetricFamily,
+        "greenroom_connections_overdue",
+        "Connections that were hung up on for keeping the server waiting.",
+        "overdue",
+    ),
+)
+"""What transports say of their connections: kind, name, meaning, and field of their statistics."""
 
 
 def render(look: Look, accept: str) -> tuple[bytes, str]:
@@ -92,18 +105,12 @@ def _of_requests(requests: Iterable[Requests]) -> Iterator[Metric]:
 
 
 def _of_connections(transports: Mapping[str, Connections]) -> Iterator[Metric]:
-    now = GaugeMetricFamily("greenroom_connections", "Clients that are connected.", labels=["transport"])
-    accepted = CounterMetricFamily(
-        "greenroom_connections_accepted", "Clients that were let in.", labels=["transport"]
-    )
-    refused = CounterMetricFamily(
-        "greenroom_connections_refused", "Clients that were turned away.", labels=["transport"]
-    )
-    for transport, said in transports.items():
-        now.add_metric([transport], said.connections)
-        accepted.add_metric([transport], said.accepted)
-        refused.add_metric([transport], said.refused)
-    yield from (now, accepted, refused)
+    for kind, name, text, field in _OF_TRANSPORTS:
+        family = kind(name, text, labels=["transport"])
+        for transport, said in transports.items():
+            if (value := getattr(said, field, None)) is not None:  # HTTP has more to say than WebSocket
+                family.add_metric([transport], value)
+        yield family
 
 
 def _buckets(bounds: Sequence[float], classes: Sequence[int]) -> list[tuple[str, float]]:
