@@ -277,3 +277,35 @@ def test_closed_scans_let_the_file_use_its_pages_again(tmp_path: Path) -> None:
 
         settled = rewrite(10)
         assert rewrite(100) == settled
+
+
+# A group is one change
+
+
+def test_of_several_works_on_one_row_the_last_one_counts(tmp_path: Path) -> None:
+    with closing(Store(tmp_path / "data", sync=False)) as store:
+        store.commit([put(b"a", b"1"), put(b"b", b"1"), Work(None, [(INDEXES, b"a", b"index")])])
+        store.commit([put(b"a", b"2"), Work(None, [(ACTORS, b"b", None)]), put(b"a", b"3"), put(b"c", b"4")])
+        store.commit(
+            [Work(None, [(ACTORS, b"c", None)]), put(b"c", b"5"), Work(None, [(INDEXES, b"a", None)])]
+        )
+        store.commit([put(b"d", b"6"), Work(None, [(ACTORS, b"d", None), (ACTORS, b"none", None)])])
+        assert list(store.scan(ACTORS, b"")) == [(b"a", b"3"), (b"c", b"5")]
+        assert list(store.scan(INDEXES, b"")) == []
+        assert store.statistics().works == 12
+
+
+def test_a_glance_sees_one_moment_until_it_is_closed(tmp_path: Path) -> None:
+    with closing(Store(tmp_path / "data", sync=False)) as store:
+        store.commit([put(b"a", b"1")])
+        glance = store.glance(ACTORS)
+        assert (glance.get(b"a"), glance.get(b"b")) == (b"1", None)
+        store.commit([put(b"a", b"2"), put(b"b", b"2")])
+        assert (glance.get(b"a"), glance.get(b"b")) == (b"1", None)
+        glance.close()
+        glance.close()
+        assert (glance.get(b"a"), glance.get(b"b")) == (b"2", b"2")
+        assert store.statistics().scans == 0
+        glance.close()
+    with pytest.raises(StoreError, match="closed"):
+        glance.get(b"a")

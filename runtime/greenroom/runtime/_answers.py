@@ -16,11 +16,12 @@ import outcome
 from greenroom.runtime import _rows
 from greenroom.runtime._actor import reply_type
 from greenroom.runtime._errors import ActorFailedError, IdempotencyConflictError, Refusal, StoreError
-from greenroom.runtime._store import INDEXES, Op
+from greenroom.runtime._store import INDEXES
 
 if TYPE_CHECKING:
     from greenroom.runtime._mailbox import Envelope, Idempotency, Result
     from greenroom.runtime._store import Store
+    from greenroom.runtime._work import Changes
 
 TAG_BYTES = 16
 
@@ -56,7 +57,7 @@ class Answers:
             return outcome.Error(_conflict(request))
         return _outcome(answer, envelope)
 
-    def rows(self, envelope: Envelope, result: Result, now: int) -> list[Op]:
+    def rows(self, envelope: Envelope, result: Result, now: int) -> Changes:
         """Return what stores ``result`` as the first answer, at ``now`` microseconds since 1970."""
         request = envelope.idempotency
         assert request is not None
@@ -69,7 +70,7 @@ class Answers:
         else:
             answer = _rows.Answer(request.fingerprint, _rows.encode_json(result.value))
         when = _rows.index_prefix(_rows.ANSWER_TIMES) + _rows.sortable(now.to_bytes(8)) + tag
-        return [(INDEXES, _rows.ANSWERS + tag, _rows.encode(answer)), (INDEXES, when, b"")]
+        return {_rows.ANSWERS + tag: _rows.encode(answer), when: b""}
 
     def settled(self, envelope: Envelope) -> list[Envelope]:
         """Return the repeats that wait for ``envelope``, which is over now, whichever way."""

@@ -12,17 +12,18 @@ import random
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import msgspec
-
 from greenroom.runtime import _rows
 from greenroom.runtime._errors import UnknownKindError
-from greenroom.runtime._store import ACTORS, INDEXES, Op
+from greenroom.runtime._staged import Staged
+from greenroom.runtime._store import ACTORS
 
 if TYPE_CHECKING:
     from greenroom.runtime._actor import Message
     from greenroom.runtime._address import Address
+    from greenroom.runtime._reading import Glance
     from greenroom.runtime._rows import Index
     from greenroom.runtime._store import Store
+    from greenroom.runtime._work import Changes
 
 T = TypeVar("T")
 Overlay = dict[bytes, tuple[int, bytes | None]]
@@ -30,7 +31,12 @@ Overlay = dict[bytes, tuple[int, bytes | None]]
 
 
 class Domain:
-    """What all contexts of one runtime share."""
+    """What all contexts of one runtime share.
+
+    Attributes:
+        glance: The view of the actors' records that the present pass of the dispatcher reads.
+        prefixes: The bytes before each row, by index.
+    """
 
     def __init__(
         self,
@@ -40,7 +46,9 @@ class Domain:
         slice_over: Callable[[], bool],
     ) -> None:
         self.store = store
+        self.glance: Glance = store.glance(ACTORS)
         self.indexes = indexes
+        self.prefixes = {name: _rows.index_prefix(name) for name in indexes}
         self.random = randomness
         self.slice_over = slice_over
         self.last_number = 0
@@ -51,6 +59,33 @@ class Domain:
         return self.last_number
 
 
+class Home:
+    """Where in the store an actor lives, and what of its records is on its way there.
+
+    Attributes:
+        address: The actor's address.
+        prefix: The bytes before each of its keys.
+        own: The bytes before each of its own records' keys.
+        overlay: Own records on their way to disk.
+    """
+
+    __slots__ = ("_row", "address", "overlay", "own", "prefix")
+
+    def __init__(self, address: Address) -> None:
+        self.address = address
+        self.prefix = address.prefix()
+        self.own = self.prefix + _rows.OWN
+        self.overlay: Overlay = {}
+        self._row: tuple[bytes, bytes] | None = None
+
+    def row(self) -> tuple[bytes, bytes]:
+        """Return what the actor's rows in shared indexes begin with, and what their keys end with."""
+        if self._row is None:
+            tail = _rows.END_OF_SORT_KEY + _rows.address_tag(self.address)
+            self._row = (_rows.row_head(self.address), tail)
+        return self._row
+
+
 class Context:
     """Everything that a handler may use while it handles one message.
 
@@ -59,29 +94,19 @@ class Context:
         principal: Who sent the message, as the sender stated it; None for tells and timers.
         answer: The answer to the message's `Message.question`, else None.
         now: The wall clock in microseconds since 1970 UTC, the same throughout the message.
+        effects: What is staged; None as long as nothing is.
     """
 
-    __slots__ = ("_domain", "_overlay", "_prefix", "_tag", "address", "answer", "effects", "now", "principal")
+    __slots__ = ("_domain", "_home", "address", "answer", "effects", "now", "principal")
 
-    def __init__(
-        self,
-        domain: Domain,
-        address: Address,
-        prefix: bytes,
-        overlay: Overlay,
-        principal: Any,
-        answer: Any,
-        now: int,
-    ) -> None:
+    def __init__(self, domain: Domain, home: Home, principal: Any, answer: Any, now: int) -> None:
         self._domain = domain
-        self._prefix = prefix
-        self._overlay = overlay
-        self._tag: bytes | None = None
-        self.address = address
+        self._home = home
+        self.address = home.address
         self.principal = principal
         self.answer = answer
         self.now = now
-        self.effects = Staged()
+        self.effects: Staged | None = None
 
     @property
     def random(self) -> random.Random:
@@ -108,16 +133,17 @@ class Context:
             start: The first key wanted, inclusive; with ``reverse`` the highest.
             reverse: From the highest key down.
         """
-        own = self._prefix + _rows.OWN
+        own = self._home.own
         cut = len(own)
         first = None if start is None else own + start
         stored = self._domain.store.scan(ACTORS, own + prefix, start=first, reverse=reverse)
         pending = {
-            key: payload for key, (_, payload) in self._overlay.items() if key.startswith(own + prefix)
+            key: payload for key, (_, payload) in self._home.overlay.items() if key.startswith(own + prefix)
         }
-        pending.update(
-            (key, payload) for key, payload in self.effects.own.items() if key.startswith(own + prefix)
-        )
+        if self.effects is not None:
+            pending.update(
+                (key, payload) for key, payload in self.effects.own.items() if key.startswith(own + prefix)
+            )
         if first is not None:
             pending = {
                 key: payload
@@ -137,19 +163,21 @@ class Context:
 
     def put_row(self, index: str, sort_key: bytes, value: Any) -> None:
         """Stage a row of a shared index under (``sort_key``, this actor); a sort key takes 200 bytes."""
-        record = _rows.RowRecord(self.address.kind, self.address.key, msgspec.Raw(_rows.encode(value)))
-        self.effects.ops.append((INDEXES, self._row_key(index, sort_key), _rows.encode(record)))
+        head, tail = self._home.row()
+        self._staged().rows[self._row_key(index, sort_key, tail)] = head + _rows.encode(value)
 
     def delete_row(self, index: str, sort_key: bytes) -> None:
         """Stage the removal of this actor's row at ``sort_key`` of a shared index."""
-        self.effects.ops.append((INDEXES, self._row_key(index, sort_key), None))
+        _, tail = self._home.row()
+        self._staged().rows[self._row_key(index, sort_key, tail)] = None
 
     def tell(self, address: Address, message: Message[Any]) -> None:
         """Stage a message that another actor gets after the commit, also when the process dies between."""
         key = _rows.OUTBOX + self._domain.next_number().to_bytes(8)
         parcel = _rows.Parcel(address.kind, address.key, type(message).__name__, _rows.encode_json(message))
-        self.effects.ops.append((INDEXES, key, _rows.encode(parcel)))
-        self.effects.tells.append((key, address, message))
+        staged = self._staged()
+        staged.rows[key] = _rows.encode(parcel)
+        staged.tells.append((key, address, message))
 
     def set_timer(self, name: str, due: int, message: Message[Any]) -> None:
         """Stage a message to this actor itself at ``due`` (microseconds since 1970).
@@ -159,16 +187,21 @@ class Context:
         self.cancel_timer(name)
         parcel = _rows.Parcel(*self.address, type(message).__name__, _rows.encode_json(message), name)
         row = _rows.timer_key(due, self.address, name, self._domain.next_number())
-        self.effects.ops.append((INDEXES, row, _rows.encode(parcel)))
-        self._stage(_rows.timer_name_key(self.address, name), row)
-        self.effects.next_due = min(due, self.effects.next_due or due)
+        staged = self._staged()
+        staged.rows[row] = _rows.encode(parcel)
+        staged.own[_rows.timer_name_key(self.address, name)] = row
+        staged.next_due = min(due, staged.next_due or due)
 
     def cancel_timer(self, name: str) -> None:
         """Stage the removal of the timer ``name``; a missing one is no error."""
         row = self.timer_row(name)
         if row is not None:
+            self.stage_rows({row: None})
             self._stage(_rows.timer_name_key(self.address, name), None)
-            self.effects.ops.append((INDEXES, row, None))
+
+    def stage_rows(self, rows: Changes) -> None:
+        """Stage rows of the runtime itself; for the kernel."""
+        self._staged().rows.update(rows)
 
     def timer_due(self, name: str) -> int | None:
         """Return when the timer ``name`` is due (microseconds since 1970), or None when none is set."""
@@ -188,7 +221,7 @@ class Context:
             topic: What changed.
             label: What subscribers decide by whether they may hear of it. Equal ones become one.
         """
-        self.effects.publications[topic, label] = None
+        self._staged().publications[topic, label] = None
 
     def use_reserve(self, *, dispensable: bool = False) -> None:
         """Let this message's effects use the space kept back for deletes, expiry and audit.
@@ -197,50 +230,32 @@ class Context:
             dispensable: Whether the reply leaves even when there is no room at all for the effects,
                 which are then dropped and counted. For rows of shared indexes only.
         """
-        self.effects.reserve = True
-        self.effects.dispensable = dispensable
+        staged = self._staged()
+        staged.reserve = True
+        staged.dispensable = dispensable
 
     def _own_key(self, key: bytes) -> bytes:
-        return self._prefix + _rows.OWN + _rows.check_key("a record's key", key)
+        return self._home.own + _rows.check_key("a record's key", key)
 
     def _read(self, key: bytes) -> bytes | None:
-        staged = self.effects.own
-        if key in staged:
-            return staged[key]
-        pending = self._overlay.get(key)
-        return pending[1] if pending is not None else self._domain.store.get(ACTORS, key)
+        if self.effects is not None and key in self.effects.own:
+            return self.effects.own[key]
+        pending = self._home.overlay.get(key)
+        return pending[1] if pending is not None else self._domain.glance.get(key)
+
+    def _staged(self) -> Staged:
+        if self.effects is None:
+            self.effects = Staged()
+        return self.effects
 
     def _stage(self, key: bytes, payload: bytes | None) -> None:
-        self.effects.own[key] = payload
+        self._staged().own[key] = payload
 
-    def _row_key(self, index: str, sort_key: bytes) -> bytes:
-        if index not in self._domain.indexes:
+    def _row_key(self, index: str, sort_key: bytes, tail: bytes) -> bytes:
+        prefix = self._domain.prefixes.get(index)
+        if prefix is None:
             raise UnknownKindError(f"no index {index!r} was given to open_runtime")
-        if self._tag is None:
-            self._tag = _rows.address_tag(self.address)
-        return _rows.row_key(index, _rows.check_key("a row's sort key", sort_key), self._tag)
-
-
-class Staged:
-    """The effects of one message, until the kernel commits or forgets them."""
-
-    __slots__ = ("dispensable", "next_due", "ops", "own", "publications", "reserve", "tells")
-
-    def __init__(self) -> None:
-        self.own: dict[bytes, bytes | None] = {}
-        self.ops: list[Op] = []
-        self.tells: list[tuple[bytes, Address, Message[Any]]] = []
-        self.publications: dict[tuple[str, Hashable], None] = {}
-        self.next_due: int | None = None
-        self.reserve = False
-        self.dispensable = False
-
-    def __bool__(self) -> bool:
-        return bool(self.own or self.ops or self.publications)
-
-    def all_ops(self) -> list[Op]:
-        """Return everything to be written, own records first."""
-        return [(ACTORS, key, payload) for key, payload in self.own.items()] + self.ops
+        return prefix + _rows.sortable(_rows.check_key("a row's sort key", sort_key)) + tail
 
 
 def _merged(

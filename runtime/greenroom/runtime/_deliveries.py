@@ -25,7 +25,8 @@ from greenroom.runtime._errors import (
 )
 from greenroom.runtime._mailbox import Envelope
 from greenroom.runtime._pipeline import Effects
-from greenroom.runtime._store import ACTORS, INDEXES, Op
+from greenroom.runtime._staged import Staged
+from greenroom.runtime._store import ACTORS, INDEXES
 
 if TYPE_CHECKING:
     from greenroom.runtime._actor import Actor, Message
@@ -233,12 +234,13 @@ class Deliveries:
         logger.error("dead letter: %s to %s/%s: %s", parcel.message, parcel.kind, parcel.key, parcel.reason)
         number = self._pipeline.next_number()
         key = _rows.DEAD + _rows.sortable(self._clock.now().to_bytes(8)) + number.to_bytes(8)
-        ops: list[Op] = [(INDEXES, row, None), (INDEXES, key, _rows.encode(parcel))]
+        staged = Staged(reserve=True)
+        staged.rows.update({row: None, key: _rows.encode(parcel)})
         if row.startswith(_rows.TIMERS) and not is_set_anew:
             name_key = _rows.timer_name_key(Address(parcel.kind, parcel.key), parcel.name)
             if self._store.get(ACTORS, name_key) == row:
-                ops.append((ACTORS, name_key, None))
-        work = Effects(number, None, ops, reserve=True)
+                staged.own[name_key] = None
+        work = Effects(number, None, staged)
         work.buried = row
         self._pipeline.add(work)
         return work

@@ -11,7 +11,8 @@ import trio
 from greenroom.runtime import _rows
 from greenroom.runtime._answers import expired_answer
 from greenroom.runtime._pipeline import Effects
-from greenroom.runtime._store import INDEXES, Op
+from greenroom.runtime._staged import Staged
+from greenroom.runtime._store import INDEXES
 
 if TYPE_CHECKING:
     from greenroom.runtime._clock import Clock
@@ -64,10 +65,11 @@ class Janitor:
         end = prefix + _rows.sortable(oldest.to_bytes(8))
         expired = [key for key in islice(self._store.keys(INDEXES, prefix), BATCH) if key < end]
         if expired:
-            ops: list[Op] = [(INDEXES, key, None) for key in expired]
+            staged = Staged(reserve=True)
+            staged.rows.update(dict.fromkeys(expired))
             if prefix == _rows.index_prefix(_rows.ANSWER_TIMES):
-                ops += [(INDEXES, expired_answer(key), None) for key in expired]
-            self._pipeline.add(Effects(self._pipeline.next_number(), None, ops, reserve=True))
+                staged.rows.update(dict.fromkeys(map(expired_answer, expired)))
+            self._pipeline.add(Effects(self._pipeline.next_number(), None, staged))
             self._pipeline.flush()
             self.removed += len(expired)
         return len(expired)

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import logging
 from collections import Counter, deque
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import inf
-from typing import TYPE_CHECKING, Any
+from types import GeneratorType
+from typing import TYPE_CHECKING
 
 import outcome
 import trio
@@ -36,7 +37,6 @@ from greenroom.runtime._mailbox import Cell, Envelope, Result, Running
 from greenroom.runtime._pipeline import Effects
 from greenroom.runtime._posted import Posts
 from greenroom.runtime._residency import Residents
-from greenroom.runtime._store import INDEXES
 from greenroom.runtime._supervision import Group, SetAside, restarted_kinds
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from greenroom.runtime._deliveries import Deliveries
     from greenroom.runtime._options import RuntimeOptions
     from greenroom.runtime._pipeline import Pipeline
+    from greenroom.runtime._staged import Staged
 
 logger = logging.getLogger(__name__)
 
@@ -156,6 +157,7 @@ class Kernel:
     def abort(self, error: Callable[[], GreenroomError]) -> None:
         """Take no more messages and answer whoever still waits with an error of its own."""
         self._closed = True
+        self._domain.glance.close()
         self.dispatcher.clear()
         waiting = [envelope for cell in self.residents for envelope in cell.mailbox or ()]
         waiting += [cell.running.envelope for cell in self.residents if cell.running is not None]
@@ -193,7 +195,7 @@ class Kernel:
     def _begin(self, cell: Cell, envelope: Envelope) -> None:
         envelope.begun = True
         self._newest = envelope
-        if envelope.deadline <= trio.current_time():
+        if envelope.deadline != inf and envelope.deadline <= trio.current_time():
             self.counts["expired"] += 1
             sentence = (
                 "the deadline passed before the request was begun; nothing was done, it can be repeated"
@@ -214,17 +216,18 @@ class Kernel:
         context = None
         try:
             actor = cell.actor or self._activate(cell)
-            context = self._context(cell, envelope)
-            if envelope.row is not None and not self._still_wanted(envelope, context):
+            context = Context(self._domain, cell, envelope.principal, envelope.answer, self._clock.now())
+            if envelope.row is not None and not self._still_wanted(envelope.row, envelope.timer, context):
                 self._over(envelope, outcome.Value(None))
                 return
-            reply = getattr(actor, actor.handlers[type(envelope.message)])(envelope.message, context)
+            message = envelope.message
+            reply = getattr(actor, actor.handlers[type(message)])(message, context)
         except Refusal as refusal:
             self._refused(cell, envelope, context, refusal)
         except Exception as error:  # noqa: BLE001  a handler may raise anything; that is the actor's failure
             self._failed(cell, envelope, error)
         else:
-            if isinstance(reply, Generator):
+            if isinstance(reply, GeneratorType):
                 cell.running = Running(envelope, context, reply)
                 self._suspended += 1
                 self._advance(cell, cell.running)
@@ -253,51 +256,38 @@ class Kernel:
 
     def _activate(self, cell: Cell) -> Actor:
         actor = self._kinds[cell.address.kind]()
-        actor.activate(
-            Context(self._domain, cell.address, cell.prefix, cell.overlay, None, None, self._clock.now())
-        )
+        actor.activate(Context(self._domain, cell, None, None, self._clock.now()))
         self.residents.activations += 1
         cell.actor = actor
         return actor
 
-    def _context(self, cell: Cell, envelope: Envelope) -> Context:
-        return Context(
-            self._domain,
-            cell.address,
-            cell.prefix,
-            cell.overlay,
-            envelope.principal,
-            envelope.answer,
-            self._clock.now(),
-        )
-
-    def _still_wanted(self, envelope: Envelope, context: Context) -> bool:
+    def _still_wanted(self, row: bytes, timer: str | None, context: Context) -> bool:
         """Stage the end of a stored message's row, unless its timer was cancelled or set anew meanwhile."""
-        if envelope.timer is not None:
-            if context.timer_row(envelope.timer) != envelope.row:
-                return False
-            context.cancel_timer(envelope.timer)
-        elif envelope.row is not None:
-            context.effects.ops.append((INDEXES, envelope.row, None))
+        if timer is None:
+            context.stage_rows({row: None})
+            return True
+        if context.timer_row(timer) != row:
+            return False
+        context.cancel_timer(timer)
         return True
 
     # -- how a message ends ------------------------------------------------
 
     def _finish(self, cell: Cell, envelope: Envelope, context: Context, result: Result) -> None:
         """Let ``result`` go when everything that it may have seen is on disk."""
-        effects = context.effects
         if envelope.idempotency is not None:
             try:
-                effects.ops += self._answers.rows(envelope, result, context.now)
+                context.stage_rows(self._answers.rows(envelope, result, context.now))
             except Exception as error:  # noqa: BLE001  what a handler returns may fail to encode in any way
                 self._failed(cell, envelope, error)
                 return
         self.counts["handled"] += 1
-        if effects:
+        staged = context.effects
+        if staged:
             number = self.pipeline.next_number()
-            work = Effects(number, cell, effects.all_ops(), effects, reserve=effects.reserve)
+            work = Effects(number, cell, staged)
             work.settlements.append((envelope, result))
-            for key, payload in effects.own.items():
+            for key, payload in staged.own.items():
                 cell.overlay[key] = (number, payload)
             cell.last_work = work
             self.pipeline.add(work)
@@ -308,12 +298,14 @@ class Kernel:
 
     def _refused(self, cell: Cell, envelope: Envelope, context: Context | None, refusal: Refusal) -> None:
         self.counts["refused"] += 1
-        if context is None or context.effects.own or len(context.effects.ops) > (envelope.row is not None):
+        staged = None if context is None else context.effects
+        if context is None or (staged and (staged.own or len(staged.rows) > (envelope.row is not None))):
             cell.actor = None  # it had begun to change: what it holds in memory is not to be trusted
         if envelope.stored:
             self.deliveries.bury(envelope, refusal, f"{refusal.code}: {refusal}")
         else:
-            self._finish(cell, envelope, self._context(cell, envelope), outcome.Error(refusal))
+            fresh = Context(self._domain, cell, None, None, self._clock.now())
+            self._finish(cell, envelope, fresh, outcome.Error(refusal))
 
     def _failed(self, cell: Cell, envelope: Envelope, error: Exception) -> None:
         self.counts["failed"] += 1
@@ -352,7 +344,7 @@ class Kernel:
         self.waiting -= 1
         if envelope.row is not None:
             self.deliveries.finished(envelope.row)
-        elif envelope.told and isinstance(result, outcome.Error):
+        elif envelope.told and type(result) is outcome.Error:  # the class has an ABC's slow isinstance
             self.deliveries.dead_letters += 1
         if envelope.idempotency is not None:
             for repeat in self._answers.settled(envelope):
@@ -367,35 +359,34 @@ class Kernel:
         """Take note of a finished group: on disk, or refused for lack of space."""
         failed: dict[Cell, list[Effects]] = {}
         for work in works:
-            dispensable = work.staged is not None and work.staged.dispensable and work.cell not in failed
-            if work.error is not None and dispensable:
-                self.counts["dispensed_with"] += 1
-            elif work.error is not None and work.cell is not None:
-                failed.setdefault(work.cell, []).append(work)
-                continue
+            if work.error is not None:
+                if work.staged.dispensable and work.cell not in failed:
+                    self.counts["dispensed_with"] += 1
+                elif work.cell is not None:
+                    failed.setdefault(work.cell, []).append(work)
+                    continue
             if work.buried is not None:
                 self.deliveries.finished(work.buried)
-            if work.cell is not None and work.staged is not None:
-                self._committed(work.cell, work, work.staged.own)
+            if work.cell is not None:
+                self._committed(work.cell, work, work.staged)
             for envelope, result in work.settlements:
                 self._over(envelope, result)
         for cell, lost in failed.items():
             self._not_committed(cell, [*lost, *self.pipeline.take_back(cell)])
         self._after_pass()
 
-    def _committed(self, cell: Cell, work: Effects, own: Mapping[bytes, Any]) -> None:
+    def _committed(self, cell: Cell, work: Effects, staged: Staged) -> None:
         overlay = cell.overlay
-        for key in own:
+        for key in staged.own:
             if overlay[key][0] == work.number:
                 del overlay[key]
         if cell.last_work is work:
             cell.last_work = None
-        assert work.staged is not None
-        for row, address, message in work.staged.tells:
+        for row, address, message in staged.tells:
             self.deliveries.hand_over(row, address, message)
-        if work.staged.next_due is not None:
-            self.deliveries.expect(work.staged.next_due)
-        for topic, label in work.staged.publications:
+        if staged.next_due is not None:
+            self.deliveries.expect(staged.next_due)
+        for topic, label in staged.publications:
             self.bus.publish(topic, label)
 
     def _not_committed(self, cell: Cell, works: Sequence[Effects]) -> None:
@@ -418,6 +409,7 @@ class Kernel:
                 self._over(envelope, outcome.Error(error))
 
     def _after_pass(self) -> None:
+        self._domain.glance.close()
         self.pipeline.flush()  # first, so that the disk is busy while the callbacks are
         self.posts.call_back()
         self._notice_idle()

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import outcome
 import trio
 
+from greenroom.runtime._context import Home
+
 if TYPE_CHECKING:
     from greenroom.runtime._actor import Actor, Message
     from greenroom.runtime._address import Address
-    from greenroom.runtime._context import Context, Overlay
+    from greenroom.runtime._context import Context
     from greenroom.runtime._errors import ActorFailedError
     from greenroom.runtime._pipeline import Effects
     from greenroom.runtime._posted import Posted
@@ -114,14 +116,13 @@ class Running(NamedTuple):
     slices: Generator[None, None, Any]
 
 
-class Cell:
+class Cell(Home):
     """One resident actor.
 
     Attributes:
         actor: The instance, or None until the next message activates it.
         mailbox: Messages that wait, oldest first.
         restart: A pending system message "restart", which goes before every message of the mailbox.
-        overlay: Own records on their way to disk.
         last_work: The newest work on its way to disk; replies that may have seen it wait for it.
         ready: Whether the cell is in the queue of cells with something to do.
         paused_until: On trio's clock; before that a failed actor is not restarted. 0 when it is not paused.
@@ -129,13 +130,10 @@ class Cell:
 
     __slots__ = (
         "actor",
-        "address",
         "last_used",
         "last_work",
         "mailbox",
-        "overlay",
         "paused_until",
-        "prefix",
         "ready",
         "resident_bytes",
         "restart",
@@ -143,13 +141,11 @@ class Cell:
     )
 
     def __init__(self, address: Address) -> None:
-        self.address = address
-        self.prefix = address.prefix()
+        super().__init__(address)
         self.actor: Actor | None = None
         self.mailbox: deque[Envelope] | None = None
         self.running: Running | None = None
         self.restart: ActorFailedError | None = None
-        self.overlay: Overlay = {}
         self.last_work: Effects | None = None
         self.ready = False
         self.paused_until = 0.0

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import trio
 
 from greenroom.runtime._statistics import CommitStatistics
-from greenroom.runtime._store import Op, Work
+from greenroom.runtime._store import Work
 
 if TYPE_CHECKING:
     from greenroom.runtime._commit import Committer
-    from greenroom.runtime._context import Staged
     from greenroom.runtime._errors import StoreFailedError
     from greenroom.runtime._mailbox import Cell, Envelope, Result
+    from greenroom.runtime._staged import Staged
     from greenroom.runtime._store import Store
 
 Settlement = tuple["Envelope", "Result"]
@@ -32,16 +32,11 @@ class Effects(Work):
 
     __slots__ = ("buried", "cell", "number", "settlements", "staged")
 
-    def __init__(
-        self,
-        number: int,
-        cell: Cell | None,
-        ops: list[Op],
-        staged: Staged | None = None,
-        *,
-        reserve: bool = False,
-    ) -> None:
-        super().__init__(self if cell is None else cell, ops, reserve)
+    def __init__(self, number: int, cell: Cell | None, staged: Staged) -> None:  # no super(): a hot path
+        self.owner = self if cell is None else cell
+        self.changes = (staged.own, staged.rows)
+        self.reserve = staged.reserve
+        self.error = None
         self.number = number
         self.cell = cell
         self.staged = staged

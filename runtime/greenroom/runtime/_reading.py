@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import takewhile
 from typing import Any
 
 import lmdb
 
 from greenroom.runtime._codec import RecordCodec
+from greenroom.runtime._environment import store_error
 
 
 class Reading:
@@ -52,6 +53,48 @@ class Reading:
         with self._transaction.cursor(self._tables[table]) as cursor:
             if _seek(cursor, prefix, None):
                 yield from takewhile(lambda key: key.startswith(prefix), cursor.iternext(values=False))
+
+
+class Glance:
+    """The committed rows of one table: the same view from the first `get` until it is closed.
+
+    Opening a view costs more than a read, so many reads share one. It must be closed soon.
+
+    Args:
+        begin: Begins a read transaction on the table.
+        unseal: Turns a record back into its payload.
+    """
+
+    __slots__ = ("_begin", "_transaction", "_unseal")
+
+    def __init__(
+        self, begin: Callable[[], lmdb.Transaction[bytes]], unseal: Callable[[bytes, bytes], bytes]
+    ) -> None:
+        self._begin = begin
+        self._unseal = unseal
+        self._transaction: lmdb.Transaction[bytes] | None = None
+
+    def get(self, key: bytes) -> bytes | None:
+        """Return the payload under ``key``, or None.
+
+        Raises:
+            StoreDamagedError: the record's checksum is wrong.
+            StoreError: the store cannot be read.
+        """
+        transaction = self._transaction
+        if transaction is None:
+            transaction = self._transaction = self._begin()
+        try:
+            record = transaction.get(key)
+        except lmdb.Error as error:
+            raise store_error(error, "the store cannot be read") from error
+        return None if record is None else self._unseal(key, record)
+
+    def close(self) -> None:
+        """Let the next `get` see what is committed by then."""
+        if self._transaction is not None:
+            transaction, self._transaction = self._transaction, None
+            transaction.abort()
 
 
 def _seek(cursor: lmdb.Cursor[bytes], prefix: bytes, start: bytes | None) -> bool:

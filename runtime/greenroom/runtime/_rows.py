@@ -88,6 +88,11 @@ class Answer(msgspec.Struct, frozen=True, array_like=True):
     sentence: str = ""
 
 
+def row_head(address: Address) -> bytes:
+    """Return what each `RowRecord` of an actor begins with; the encoded value follows."""
+    return b"\x93" + encode(address.kind) + encode(address.key)  # an array of three
+
+
 def index_prefix(name: str) -> bytes:
     """Return the bytes before each row of the index ``name``."""
     return name.encode() + b"\0"

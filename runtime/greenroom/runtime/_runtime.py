@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import random
 from collections.abc import AsyncIterator, Callable, Generator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
@@ -30,6 +29,7 @@ from greenroom.runtime._owner import Owner
 from greenroom.runtime._pipeline import Pipeline
 from greenroom.runtime._posted import Posted
 from greenroom.runtime._query import IndexReader, Query
+from greenroom.runtime._randomness import BlockRandom
 from greenroom.runtime._rows import Index, index_table
 from greenroom.runtime._statistics import (
     ActorStatistics,
@@ -66,7 +66,7 @@ class Runtime:
         self._failure: StoreFailedError | None = None
         self._ended = False
         self._stop = trio.CancelScope()
-        self._domain = Domain(store, indexes, random.SystemRandom(), self._slice_over)
+        self._domain = Domain(store, indexes, BlockRandom(), self._slice_over)
         self._kernel = Kernel(kinds, groups, self._domain, clock, options)
         self._domain.last_number = max(clock.now(), _last_outbox_number(store))
         self._pipeline = Pipeline(committer, store, self._kernel.settle, self._fail)

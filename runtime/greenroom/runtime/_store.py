@@ -12,7 +12,7 @@ import os
 import time
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 import lmdb
 
@@ -37,9 +37,9 @@ from greenroom.runtime._environment import (
 from greenroom.runtime._errors import StoreError, StoreFailedError
 from greenroom.runtime._folder import DATA_FILE, prepare_folder
 from greenroom.runtime._histogram import SECONDS, WORKS, Histogram
-from greenroom.runtime._reading import Reading
+from greenroom.runtime._reading import Glance, Reading
+from greenroom.runtime._work import Changes, Space, admit, growth, map_full, merged
 from greenroom.runtime._work import Op as Op
-from greenroom.runtime._work import Space, admit, map_full
 from greenroom.runtime._work import Work as Work
 
 if TYPE_CHECKING:
@@ -76,6 +76,10 @@ class StoreStatistics:
     last_commit_seconds: float
     max_commit_seconds: float
     scans: int
+
+
+OLD_COUNT_BYTES: Final = 1 << 20
+"""By how many bytes the store may have grown since the pages in use were counted last."""
 
 
 class _NoRoomError(Exception):
@@ -123,6 +127,7 @@ class Store:
         self._pid = os.getpid()
         self._open_readings = 0
         self._last_used = 0
+        self._grown = OLD_COUNT_BYTES + 1  # nothing is counted yet
         self._commits = self._works = self._failures = 0
         self._last_seconds = self._max_seconds = 0.0
         self.group_works = Histogram(WORKS)
@@ -157,6 +162,22 @@ class Store:
                     self._open_readings -= 1
         except lmdb.Error as error:
             raise store_error(error, f"{self._path} cannot be read") from error
+
+    def glance(self, table: int) -> Glance:
+        """Return a reader of single rows whose reads share one view, for the event loop.
+
+        Raises:
+            StoreError: (while reading) the store is closed, or this process was forked from its opener.
+        """
+
+        def begin() -> lmdb.Transaction[bytes]:
+            self._check_usable()
+            try:
+                return self._environment.begin(self._tables[table])
+            except lmdb.Error as error:
+                raise store_error(error, f"{self._path} cannot be read") from error
+
+        return Glance(begin, self._codec.open)
 
     def get(self, table: int, key: bytes) -> bytes | None:
         """Return the committed payload under ``key``, or None.
@@ -227,8 +248,11 @@ class Store:
         began = time.perf_counter()
         failed: dict[object, StoreError] = {}
         try:
-            admitted = admit(works, self._space(), failed)
-            if admitted and not self._has_room(admitted):
+            admitted, changes = works, merged(works)
+            if any(work.error is not None for work in works) or not self._has_plenty(growth(changes)):
+                admitted = admit(works, self._space(), failed)
+                changes = merged(admitted)
+            if admitted and not self._has_room(changes, len(admitted)):
                 self._write_singly(admitted, failed)
         except Exception as error:
             self._broken = StoreFailedError(
@@ -245,49 +269,71 @@ class Store:
     def _write_singly(self, works: Sequence[Work], failed: dict[object, StoreError]) -> None:
         for work in works:
             work.error = failed.get(work.owner)
-            if work.error is None and not self._has_room([work]) and not self._has_room_after_turnover(work):
+            if work.error is None and not self._has_room(work.changes) and not self._after_turnover(work):
                 work.error = failed[work.owner] = map_full(self._map_bytes)
 
-    def _has_room(self, works: Sequence[Work]) -> bool:
+    def _has_room(self, changes: Sequence[Changes], works: int = 1) -> bool:
         try:
-            self._write(works)
+            self._write(changes)
         except _NoRoomError:
             return False
+        self._commits += 1
+        self._works += works
         return True
 
-    def _has_room_after_turnover(self, work: Work) -> bool:
+    def _after_turnover(self, work: Work) -> bool:
         """Try a delete or reserve work again: what one commit frees can be used in the next but one."""
         if work.growth() and not work.reserve:
             return False
-        return self._has_room([]) and self._has_room([work])
+        return self._has_room([], 0) and self._has_room(work.changes)
 
-    def _write(self, works: Sequence[Work]) -> None:
-        seal = self._codec.seal
-        tables = self._tables
+    def _write(self, changes: Sequence[Changes]) -> None:
+        """Write and commit ``changes``, by table; of no table, a transaction that changes nothing."""
+        size = growth(changes)
         try:
             with self._environment.begin(write=True) as transaction:
-                if not works:
+                if not changes:
                     write_format(transaction)  # LMDB counts a transaction only if it changes something
-                for work in works:
-                    for table, key, payload in work.ops:
-                        if payload is None:
-                            transaction.delete(key, db=tables[table])
-                        else:
-                            transaction.put(key, seal(key, payload), db=tables[table])
+                for table, rows in zip(self._tables, changes, strict=False):
+                    if rows:
+                        self._write_table(transaction, table, rows)
                 began = time.perf_counter()
             self.sync_seconds.note(time.perf_counter() - began)
         except lmdb.Error as error:
-            if is_want_of_room(error, self.folder, sum(work.growth() for work in works)):
+            if is_want_of_room(error, self.folder, size):
                 raise _NoRoomError from error
             raise
-        self._commits += 1
-        self._works += len(works)
+        self._grown += size
+
+    def _write_table(self, transaction: lmdb.Transaction[bytes], table: Any, rows: Changes) -> None:
+        seal = self._codec.seal
+        puts = []
+        for key in sorted(rows):  # neighbours share pages, and a cursor finds the next key faster
+            payload = rows[key]
+            if payload is None:
+                transaction.delete(key, db=table)
+            else:
+                puts.append((key, seal(key, payload)))
+        if puts:
+            with transaction.cursor(table) as cursor:
+                cursor.putmulti(puts)
+
+    def _has_plenty(self, size: int) -> bool:
+        """Return whether puts that grow the store by ``size`` bytes surely have room, by an older count."""
+        if self._grown > OLD_COUNT_BYTES:
+            return False
+        space = Space(self._map_bytes, self._last_used + self._grown, self._disk_free(), self.min_free)
+        return space.refusal(size, from_reserve=False) is None
 
     def _space(self) -> Space:
-        disk = os.statvfs(self.folder)
         with suppress(lmdb.ReadersFullError):  # no reason to fail a commit: the last figure will do
             self._last_used = self._used()[0]
-        return Space(self._map_bytes, self._last_used, disk.f_bavail * disk.f_frsize, self.min_free)
+            self._grown = 0
+        return Space(self._map_bytes, self._last_used, self._disk_free(), self.min_free)
+
+    def _disk_free(self) -> int:
+        disk = os.statvfs(self.folder)
+        return disk.f_bavail * disk.f_frsize
 
     def _used(self) -> tuple[int, int]:
         """Return the bytes of the pages in use and the number of rows."""

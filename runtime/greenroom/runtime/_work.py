@@ -6,7 +6,7 @@ Pure: no store, no disk, no clock.
 from __future__ import annotations
 
 import mmap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,6 +15,10 @@ from greenroom.runtime._errors import StorageFullError, StoreError
 Op = tuple[int, bytes, bytes | None]
 """Table, full key (1-511 bytes), and the payload to put there, or None to delete."""
 
+Changes = dict[bytes, bytes | None]
+"""What is to become of rows of one table: the payload to put at a key, or None to delete what is there."""
+
+TABLE_COUNT: Final = 3
 PAGE: Final = min(mmap.PAGESIZE, 1 << 15)  # LMDB's choice
 RESERVE_PERCENT: Final = 5
 RESERVE_PAGES: Final = 32  # at least; a delete of one row rewrites about eight pages before it frees one
@@ -24,34 +28,71 @@ _ROW_OVERHEAD: Final = 24  # node header, page pointer and record header, in byt
 class Work:
     """The effects of one message.
 
+    Args:
+        owner: As the attribute.
+        ops: What is to be written; of several for one key the last one counts.
+        reserve: As the attribute.
+
     Attributes:
         owner: Whose they are (hashable): when a work fails, the owner's later ones in the group fail too.
-        ops: What is to be written, in order.
+        changes: What is to become of which rows, by table.
         reserve: Whether the space reserve may be used. Works that only delete may always.
         error: Why it was not committed, set by `Store.commit`. One that has an error before is not tried.
     """
 
-    __slots__ = ("error", "ops", "owner", "reserve")
+    __slots__ = ("changes", "error", "owner", "reserve")
 
-    def __init__(self, owner: object, ops: list[Op], reserve: bool = False) -> None:  # noqa: FBT001, FBT002 - a hot path of the kernel
+    def __init__(self, owner: object, ops: Iterable[Op] = (), reserve: bool = False) -> None:  # noqa: FBT001, FBT002 - as in the kernel's works
         self.owner = owner
-        self.ops = ops
         self.reserve = reserve
         self.error: StoreError | None = None
+        self.ops = ops
+
+    @property
+    def ops(self) -> Sequence[Op]:
+        """The changes one by one."""
+        return [
+            (table, key, payload)
+            for table, changes in enumerate(self.changes)
+            for key, payload in changes.items()
+        ]
+
+    @ops.setter
+    def ops(self, ops: Iterable[Op]) -> None:
+        self.changes: Sequence[Changes] = [{} for _ in range(TABLE_COUNT)]
+        for table, key, payload in ops:
+            self.changes[table][key] = payload
 
     def deletes(self) -> bool:
         """Return whether anything is deleted; in the reserve that goes before everything else."""
-        return any(payload is None for _, _, payload in self.ops)
+        return any(None in changes.values() for changes in self.changes)
 
     def growth(self) -> int:
         """Return the bytes by which the puts may grow the store; 0 when it only deletes."""
-        total = 0
-        for _, key, payload in self.ops:
+        return growth(self.changes)
+
+
+def growth(tables: Iterable[Changes]) -> int:
+    """Return the bytes by which these puts may grow the store; 0 when there are only deletes."""
+    total = 0
+    for changes in tables:
+        for key, payload in changes.items():
             if payload is not None:
                 size = len(key) + len(payload) + _ROW_OVERHEAD
                 # Half a page and more gets pages of its own; less may split a page that was full.
                 total += 2 * size if 2 * size < PAGE else PAGE * (2 + size // PAGE)
-        return total
+    return total
+
+
+def merged(works: Sequence[Work]) -> Sequence[Changes]:
+    """Return what all works together change, by table: of several changes of one row the last one counts."""
+    if len(works) == 1:
+        return works[0].changes
+    tables: Sequence[Changes] = [{} for _ in range(TABLE_COUNT)]
+    for work in works:
+        for changes, own in zip(tables, work.changes, strict=False):
+            changes.update(own)
+    return tables
 
 
 @dataclass(frozen=True, slots=True)
