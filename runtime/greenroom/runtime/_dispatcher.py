@@ -90,19 +90,23 @@ class Dispatcher:
         """Note how long the event loop was held."""
         self.longest_slice = max(self.longest_slice, self._clock.perf() - started)
 
+    def run_ready(self) -> None:
+        """Give ready cells their turns, for one slice."""
+        started = self.start_slice()
+        while self._ready:
+            cell = self._ready.popleft()
+            cell.ready = False
+            self._turn(cell)
+            if self.slice_over():
+                break
+        self.end_slice(started)
+        self._after_pass()
+
     async def run(self) -> None:
         """Give ready cells their turns, for ever."""
         while True:
             self._end_pauses()
-            started = self.start_slice()
-            while self._ready:
-                cell = self._ready.popleft()
-                cell.ready = False
-                self._turn(cell)
-                if self.slice_over():
-                    break
-            self.end_slice(started)
-            self._after_pass()
+            self.run_ready()
             if self._ready:
                 await trio.lowlevel.checkpoint()
             else:

@@ -89,7 +89,11 @@ async def _serve(resolved: Resolved) -> int:
 
         await nursery.start(_stop_on_signal, stop)
         server = McpServer(
-            TOOLS, door_for, request_timeout=settings.request_timeout, debounce=settings.debounce
+            TOOLS,
+            door_for,
+            request_timeout=settings.request_timeout,
+            debounce=settings.debounce,
+            run_ready=runtime.run_ready,
         )
         watched = Watched(server.meter, runtime)
         await nursery.start(serve_control, settings.data, watched)

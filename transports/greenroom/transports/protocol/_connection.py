@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 WRITE_SIZE = 256 * 1024
 FLUSH = 0.1  # seconds
 SLICE = 0.002  # seconds that one client's frames hold the loop
+FEW = 8  # frames whose client waits for the answers, more likely than not
 
 
 class Connection:
@@ -52,6 +53,7 @@ class Connection:
         self._unsent: deque[bytes] = deque()
         self._unsent_bytes = 0
         self._mute = False
+        self._idle_pump = False
         self._changed = trio.lowlevel.ParkingLot()
         self._reading = trio.CancelScope()
         self._drain_deadline = inf
@@ -152,6 +154,7 @@ class Connection:
     def _take_some(self, client: Client) -> None:
         """Take frames while the client may have more in flight, for a moment: a chunk may hold thousands."""
         until = time.perf_counter() + SLICE
+        few = len(self._lines) <= FEW
         while self._lines and self._may_read(client) and time.perf_counter() < until:
             try:
                 frame = _frame(self._lines.popleft())
@@ -160,6 +163,8 @@ class Connection:
             else:
                 if frame is not None:
                     client.take(frame, self)
+        if few:
+            client.server.run_ready()
 
     # -- out: an outlet for everything -----------------------------------------------------------
 
@@ -168,8 +173,14 @@ class Connection:
         self._put(line)
 
     def answer(self, line: bytes) -> None:
-        """Take an answer."""
-        self._put(line)
+        """Take an answer; write it at once where there is no other to be written with it."""
+        if self._idle_pump and not self._unsent and not self._lines and self._is_last():
+            line = self._sink.send_now(line)
+        if line:
+            self._put(line)
+
+    def _is_last(self) -> bool:
+        return self._client is not None and not self._client.open_requests
 
     def unanswered(self) -> None:
         """Do nothing: a request that was cancelled has no answer here."""
@@ -192,7 +203,9 @@ class Connection:
         """Write the output to the client; end the serving when it is gone."""
         try:
             while True:
+                self._idle_pump = True
                 await self._until(lambda: bool(self._unsent))
+                self._idle_pump = False
                 batch, size = [], 0
                 while self._unsent and size < WRITE_SIZE:
                     batch.append(self._unsent.popleft())

@@ -46,9 +46,11 @@ class McpServer:
         request_timeout: Seconds that a request may take.
         debounce: Seconds within which changes of one resource become one notification.
         extend: Registers what else the SDK's server answers.
+        run_ready: Has the domain do at once what was posted to it (`Runtime.run_ready`).
 
     Attributes:
         methods: The methods that need no SDK, by era and name.
+        run_ready: Has the domain do at once what was posted to it.
         meter: Counts the requests that are over.
         tracer: Makes their spans; None where nobody takes them.
     """
@@ -62,6 +64,7 @@ class McpServer:
         request_timeout: float = REQUEST_TIMEOUT,
         debounce: float = DEBOUNCE,
         extend: Callable[[Server[Client]], None] | None = None,
+        run_ready: Callable[[], None] = lambda: None,
     ) -> None:
         self.tools = tools
         self.profile = profile
@@ -69,6 +72,7 @@ class McpServer:
         self.subscriptions = Subscriptions(debounce)
         self.deadlines = Deadlines(request_timeout, self._overdue)
         self.extend = extend
+        self.run_ready = run_ready
         self.meter = RequestMeter(tools)
         self.tracer = find_tracer()
         self._door_for = door_for

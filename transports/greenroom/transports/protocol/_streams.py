@@ -6,6 +6,7 @@ messages. `Connection` knows only the two protocols here.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
@@ -34,6 +35,12 @@ class FrameSink(Protocol):
 
         Raises:
             trio.BrokenResourceError: the client is gone.
+        """
+
+    def send_now(self, frame: bytes) -> bytes:
+        """Write as much of a frame as can be written without waiting; return the rest, to be sent by `send`.
+
+        Called when nothing else is being sent. To return the whole frame is always right.
         """
 
 
@@ -65,11 +72,26 @@ class LineSource:
 
 
 class LineSink:
-    """Frames as the lines of a byte stream."""
+    """Frames as the lines of a byte stream.
 
-    def __init__(self, stream: trio.abc.SendStream) -> None:
+    Args:
+        stream: The bytes.
+        descriptor: The stream's, where it can be written to without waiting.
+    """
+
+    def __init__(self, stream: trio.abc.SendStream, descriptor: int | None = None) -> None:
         self._stream = stream
+        self._descriptor = descriptor
 
     async def send(self, frames: Sequence[bytes]) -> None:
         """Write lines."""
         await self._stream.send_all(b"".join(frames))
+
+    def send_now(self, frame: bytes) -> bytes:
+        """Write as much of a line as the pipe takes."""
+        if self._descriptor is None:
+            return frame
+        try:
+            return frame[os.write(self._descriptor, frame) :]
+        except OSError:  # it takes nothing now, or never again, which `send` will find
+            return frame
