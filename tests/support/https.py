@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from functools import partial
 from math import inf
 from typing import Any, NamedTuple
 
@@ -23,9 +22,9 @@ from greenroom.transports.protocol._limits import Limits
 from greenroom.transports.protocol._server import McpServer
 
 HEADERS = {
-    "Host": "localhost:8080",
-    "Content-Type": "application/json",
-    "Accept": "application/json, text/event-stream",
+    "host": "localhost:8080",
+    "content-type": "application/json",
+    "accept": "application/json, text/event-stream",
 }
 MODERN_VERSION = "2026-07-28"
 NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
@@ -64,7 +63,7 @@ class Guest:
         self._http = h11.Connection(h11.CLIENT)
         self._events = b""
         self._last_id = 0
-        self.session: dict[str, str] = {}
+        self.session: dict[str, str | None] = {}
 
     # -- HTTP ------------------------------------------------------------------------------------
 
@@ -78,8 +77,8 @@ class Guest:
         """Send one request."""
         if self._http.our_state is h11.DONE:
             self._http.start_next_cycle()
-        given: dict[str, str | None] = {**HEADERS, "Content-Length": str(len(body))}
-        given |= headers or {}
+        given: dict[str, str | None] = {**HEADERS, "content-length": str(len(body))}
+        given |= {name.lower(): value for name, value in (headers or {}).items()}
         lines = [(name, value) for name, value in given.items() if value is not None]
         data = self._http.send(h11.Request(method=method, target=path, headers=lines)) or b""
         if body:
@@ -111,6 +110,11 @@ class Guest:
                 body += bytes(found.data)
         assert isinstance(found, h11.EndOfMessage), found
         return Answer(status, headers, body)
+
+    async def end_session(self) -> Answer:
+        """Delete the session."""
+        await self.send("DELETE", "/mcp", self.session)
+        return await self.answer()
 
     async def ask(self, method: str, path: str = "/mcp", body: bytes = b"", **headers: str | None) -> Answer:
         """Send one request; return its answer."""
@@ -165,7 +169,7 @@ class Guest:
         """Send a message in the session."""
         body = json.dumps({"jsonrpc": "2.0", **message}).encode()
         named = {name.replace("_", "-"): value for name, value in headers.items()}
-        await self.send("POST", "/mcp", {**self.session, **named}, body)
+        await self.send("POST", "/mcp", self.session | named, body)
 
     def number(self) -> int:
         self._last_id += 1
@@ -200,14 +204,14 @@ class Guest:
     async def initialize(self, version: str = "2025-11-25", **headers: str | None) -> Guest:
         """Open a session."""
         info = {"name": "tester", "version": "1"}
-        params = {"protocolVersion": version, "capabilities": {}, "clientInfo": info}
+        params = {"protocolVersion": version, "capabilities": {"elicitation": {}}, "clientInfo": info}
         await self.request("initialize", params, **headers)
         answer = await self.answer()
         assert (answer.status, answer.json()["result"]["protocolVersion"]) == (200, version), answer
         self.session = {
-            "Mcp-Session-Id": answer.headers["mcp-session-id"],
-            "MCP-Protocol-Version": version,
-            **{name.replace("_", "-"): value for name, value in headers.items() if value is not None},
+            "mcp-session-id": answer.headers["mcp-session-id"],
+            "mcp-protocol-version": version,
+            **{name.replace("_", "-"): value for name, value in headers.items()},
         }
         await self.post({"method": "notifications/initialized"})
         assert (await self.answer()).status == 202
@@ -223,7 +227,7 @@ class Guest:
     async def get(self, **headers: str | None) -> None:
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         await self.send(
-            "GET", "/mcp", {**self.session, "Content-Type": None, "Content-Length": None, **named}
+            "GET", "/mcp", {**self.session, "content-type": None, "content-length": None, **named}
         )
 
 
@@ -311,5 +315,5 @@ async def place(
             await here.ended.wait()
 
 
-slow = partial(Pace, head=1e6, rest=1e6, write=1e6)
-"""Clients that may take all the time of the world."""
+PATIENT = Pace(head=1e6, rest=1e6, write=1e6)
+"""For clients that may take all the time of the world."""

@@ -116,7 +116,7 @@ class HandshakeEra:
             await self._settle(exchange, session, frame, [(SESSION_ID, session.id.encode())])
         finally:
             session.leave()
-            if session.client.initialize is None:  # nobody knows its id
+            if session.client.initialize is None:
                 self._sessions.end(session)
 
     async def _settle(
@@ -125,8 +125,10 @@ class HandshakeEra:
         assert frame.id is not None, "it is a request"
 
         def whole(line: bytes) -> Reply:
-            opened = session.client.initialize is not None
-            return Reply(200, [JSON, *headers] if opened else [JSON], line[:-1])
+            if session.client.initialize is None:  # nobody will be told its id
+                self._sessions.end(session)
+                return Reply(200, [JSON], line[:-1])
+            return Reply(200, [JSON, *headers], line[:-1])
 
         answer = SessionAnswer(exchange, session, frame.id)
         session.readers.add(answer)
