@@ -57,9 +57,10 @@ def _report(load: LoadPlan, outcome: Outcome) -> Report:
         Figure(what="calls that failed", value=errors, most=0),
         Figure(what="ms to the answer, 99 %", value=outcome.percentile(99), most=50),
     ]
-    memory = outcome.memory[WARM:]
+    samples = [sample.memory for sample in outcome.samples]
+    tables.append(_server(outcome.processor, samples))
+    memory = samples[WARM:]
     if memory:
-        tables.append(_memory(outcome.memory))
         middle = statistics.median(memory)
         swing = max(max(memory) - middle, middle - min(memory)) / middle * 100
         what = f"% that RssAnon was away from its median after {WARM} s"
@@ -70,7 +71,8 @@ def _report(load: LoadPlan, outcome: Outcome) -> Report:
     return Report(tables=tables, figures=figures)
 
 
-def _memory(samples: list[float]) -> Table:
+def _server(processor: float | None, samples: list[float]) -> Table:
+    rows: list[list[Value]] = [["CPU µs a call", processor]]
     step = max(1, len(samples) // SAMPLES)
-    rows = [[second + 1, samples[second]] for second in range(0, len(samples), step)]
-    return Table(title="the server's memory", columns=["second", "RssAnon MB"], rows=rows)
+    rows += [[f"RssAnon MB after {second} s", samples[second]] for second in range(0, len(samples), step)]
+    return Table(title="the server", columns=["what", "value"], rows=rows)

@@ -75,6 +75,11 @@ class Peer:
         for frame in frames:
             self._take(frame)
 
+    def send_now(self, frame: bytes) -> bytes:
+        """Take a frame at once."""
+        self._take(frame)
+        return b""
+
     async def say(self, *messages: object) -> None:
         """Send messages."""
         await self._out.send([msgspec.json.encode(message) for message in messages])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from itertools import chain
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from hdrh.histogram import HdrHistogram  # type: ignore[import-untyped]  # it has no hints
 
@@ -50,6 +50,13 @@ class Times:
         return text.decode()
 
 
+class Sample(NamedTuple):
+    """What the watched processes together hold and have computed: RssAnon in MB, and seconds."""
+
+    memory: float
+    processor: float
+
+
 class Outcome:
     """A load's totals.
 
@@ -57,7 +64,7 @@ class Outcome:
         sent: Calls sent.
         right: Calls with a right answer.
         errors: What went wrong, and how often.
-        memory: RssAnon of the watched processes together, in MB, second by second.
+        samples: What the system knows of the watched processes, at the begin and second by second.
     """
 
     def __init__(self, plan: LoadPlan) -> None:
@@ -68,7 +75,7 @@ class Outcome:
         self.sent = 0
         self.right = 0
         self.errors: Counter[str] = Counter()
-        self.memory: list[float] = []
+        self.samples: list[Sample] = []
 
     def add(self, second: Second) -> None:
         """Take what came of a second."""
@@ -79,6 +86,13 @@ class Outcome:
             self._all.add(latencies)
         self.right += second.right
         self._late.add(second.late)
+
+    @property
+    def processor(self) -> float | None:
+        """The µs that the watched processes computed for a right answer."""
+        if not self.samples or not self.right:
+            return None
+        return (self.samples[-1].processor - self.samples[0].processor) * 1e6 / self.right
 
     def percentile(self, percent: float) -> float:
         """Return the ms that so many percent of all calls do not exceed."""
@@ -101,7 +115,8 @@ class Outcome:
                 **{name: times.summary() for name, times in self._tasks.items()},
             },
             "sent_late_ms": self._late.summary(),
-            "rss_anon_mb": self.memory,
+            "rss_anon_mb": [sample.memory for sample in self.samples],
+            "processor_us_per_call": self.processor,
             "hdr_histogram": self._all.encoded(),
         }
 
@@ -122,15 +137,16 @@ def merged(seconds: Sequence[Second]) -> Second:
     )
 
 
-def live_line(number: int, second: Second, memory: float | None) -> str:
-    """Return a second for people, with the servers' memory in MB if it is watched."""
+def live_line(number: int, second: Second, samples: Sequence[Sample]) -> str:
+    """Return a second for people, with what was sampled at its begin and its end if anything was."""
     times = [each / 1e3 for latencies in second.latencies for each in latencies]
     parts = [f"{number:>4} s", f"{second.sent:>7,}/s", f"open {second.open:>5,}"]
     if times:
         shown = [f"{percentile(times, percent):.2f}" for percent in (50, 90, 99)]
         parts.append(f"ms p50 {shown[0]} p90 {shown[1]} p99 {shown[2]} max {max(times):.2f}")
-    if memory is not None:
-        parts.append(f"RssAnon {memory:.1f} MB")
+    if samples:
+        computed = samples[-1].processor - samples[0].processor
+        parts.append(f"CPU {computed * 100:.0f} %  RssAnon {samples[-1].memory:.1f} MB")
     if second.errors:
         parts.append(
             f"WRONG {sum(second.errors.values()):,}: {max(second.errors, key=second.errors.__getitem__)}"

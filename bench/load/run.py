@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
+import psutil  # type: ignore[import-untyped]  # it has no hints
 
 from bench.harness import WrongAnswerError, check
-from bench.load.outcome import Outcome, live_line, merged
+from bench.load.outcome import Outcome, Sample, live_line, merged
 from bench.load.plan import LoadPlan, Share
 from bench.load.worker import Ready, Second
-from bench.servers import memory_of
+from bench.servers import memory_of, processor_seconds
 
 _START: Final = 0.2  # seconds from the moment when all are ready to the first call
 
@@ -45,6 +46,7 @@ def run_load(
         for worker in workers:
             started = msgspec.json.decode(_line(worker), type=Ready).pids
             watched += started if Path("/proc/self/status").exists() else []
+        _watch(outcome, watched)
         begin = time.monotonic() + _START
         for worker in workers:
             _tell(worker, b"%.6f" % begin)
@@ -56,9 +58,8 @@ def run_load(
             left = [worker for worker in left if not told[worker.pid].over]
             second = merged(list(told.values()))
             outcome.add(second)
-            with suppress(OSError):  # a server has ended: the load is over, or its calls tell
-                outcome.memory += [sum(memory_of(pid).anonymous for pid in watched)] if watched else []
-            say(live_line(number, second, outcome.memory[-1] if outcome.memory else None))
+            _watch(outcome, watched)
+            say(live_line(number, second, outcome.samples[-2:]))
     return outcome
 
 
@@ -79,6 +80,13 @@ def _workers(plan: LoadPlan, count: int) -> Iterator[list[subprocess.Popen[bytes
             for stream in (worker.stdin, worker.stdout):
                 assert stream is not None
                 stream.close()
+
+
+def _watch(outcome: Outcome, pids: Sequence[int]) -> None:
+    with suppress(OSError, psutil.Error):  # a server has ended: the load is over, or its calls tell
+        if pids:
+            memory = sum(memory_of(pid).anonymous for pid in pids)
+            outcome.samples.append(Sample(memory, sum(map(processor_seconds, pids))))
 
 
 def _tell(worker: subprocess.Popen[bytes], line: bytes) -> None:
