@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -13,9 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import trio
 from harness import MODERN_META, Client, line_connection, principal, served
-from mcp_types import ResourceTemplateReference
 from support.agents import begin, keep, say
-from test_mcp_clients import MODES, Mode, answer, connected
 from trio.testing import lockstep_stream_pair
 
 from greenroom.actors import Agent, CreateSession
@@ -71,76 +68,6 @@ def updated(uri: str, stream: int | None = None) -> dict[str, Any]:
     if stream is not None:
         params["_meta"] = {STREAM: stream}
     return {"jsonrpc": "2.0", "method": UPDATED, "params": params}
-
-
-@pytest.mark.promise("resources.protocol")
-@pytest.mark.parametrize("mode", MODES)
-async def test_the_sdks_client_reads_lists_and_completes(tmp_path: Path, mode: Mode) -> None:
-    async with connected(tmp_path, mode, "ann") as client:
-        session = (await answer(client, "create_session", purpose="a purpose"))["session_id"]
-        await answer(client, "add_message", session_id=session, content="grüße 𝄞")
-        await answer(client, "set_memory", key="k", value=1)
-        if mode != "2026-07-28":
-            assert client.server_capabilities is not None
-            assert client.server_capabilities.resources is not None
-            assert client.server_capabilities.resources.subscribe is True
-            assert client.server_capabilities.resources.list_changed is False
-            assert client.server_capabilities.tools is not None
-            assert client.server_capabilities.tools.list_changed is False
-            assert client.server_capabilities.completions is not None
-        templates = (await client.list_resource_templates()).resource_templates
-        assert [each.uri_template for each in templates] == [
-            "session://{session_id}",
-            "agent://{agent_id}/memory",
-        ]
-        listed = (await client.list_resources()).resources
-        assert [each.uri for each in listed] == ["agent://ann/memory", f"session://{session}"]
-        assert listed[1].title == "a purpose"
-        held = [json.loads((await client.read_resource(each.uri)).contents[0].text) for each in listed]  # type: ignore[union-attr]  # it is text
-        assert held[0]["memory"]["global"][0]["key"] == "k"
-        assert held[1]["messages"][0]["content"] == "grüße 𝄞"
-        completed = await client.complete(
-            ResourceTemplateReference(uri="session://{session_id}"),
-            {"name": "session_id", "value": session[:10]},
-        )
-        assert completed.completion.values == [session]
-        with pytest.raises(Exception, match="no resource 'session://nobody'"):
-            await client.read_resource("session://nobody")
-
-
-@pytest.mark.promise("resources.protocol")
-async def test_the_sdks_client_listens(tmp_path: Path) -> None:
-    async with connected(tmp_path, "2026-07-28", "ann") as client:
-        session = (await answer(client, "create_session", purpose="p"))["session_id"]
-        uri = f"session://{session}"
-        async with client.listen(resource_subscriptions=[uri, "agent://ann/memory"]) as stream:
-            await answer(client, "add_message", session_id=session, content="x")
-            assert (await anext(stream)).uri == uri  # type: ignore[union-attr]  # nothing else was asked for
-            await answer(client, "set_memory", key="k", value=1)
-            assert (await anext(stream)).uri == "agent://ann/memory"  # type: ignore[union-attr]  # as above
-        await answer(client, "add_message", session_id=session, content="after the stream")
-
-
-@pytest.mark.promise("resources.protocol")
-async def test_the_sdks_client_subscribes_and_unsubscribes(tmp_path: Path) -> None:
-    heard, heard_by = trio.open_memory_channel[str](100)
-
-    async def note(message: Any) -> None:
-        if getattr(message, "method", None) == UPDATED:
-            await heard.send(message.params.uri)
-
-    async with connected(tmp_path, "legacy", "ann", message_handler=note) as client:
-        session = (await answer(client, "create_session", purpose="p"))["session_id"]
-        uri = f"session://{session}"
-        with pytest.warns(match="removed as of 2026-07-28"):
-            await client.subscribe_resource(uri)
-        await answer(client, "add_message", session_id=session, content="x")
-        assert await heard_by.receive() == uri
-        with pytest.warns(match="removed as of 2026-07-28"):
-            await client.unsubscribe_resource(uri)
-        await answer(client, "add_message", session_id=session, content="y")
-        with trio.move_on_after(0.3):
-            raise AssertionError(await heard_by.receive())
 
 
 @pytest.mark.promise("resources.protocol")

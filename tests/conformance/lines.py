@@ -1,15 +1,43 @@
-"""Connections to the fixture behind a bridge: a process's pipes, or a WebSocket."""
+"""Servers in processes of their own, and connections to them: over pipes, or over a WebSocket."""
 
 from __future__ import annotations
 
+import json
 import subprocess
-from collections.abc import AsyncIterator, Sequence
+import sys
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import trio
 import trio_websocket
 from harness import PATIENCE
+
+TESTS = Path(__file__).parent.parent
+
+
+def command(module: str, *flags: str) -> list[str]:
+    """Return what runs one of the servers here, in the folder `TESTS`."""
+    return [sys.executable, "-m", f"conformance.{module}", *flags]
+
+
+@asynccontextmanager
+async def listening(module: str, *flags: str) -> AsyncIterator[str]:
+    """Run a server that listens and prints its URL, which is given; kill it at the end."""
+    process = await trio.lowlevel.open_process(command(module, *flags), stdout=subprocess.PIPE, cwd=TESTS)
+    assert process.stdout is not None
+    printed = b""
+    try:
+        with trio.fail_after(PATIENCE):
+            while not printed.endswith(b"\n"):
+                part = await process.stdout.receive_some()
+                assert part, "it ended before it listened"
+                printed += part
+        yield json.loads(printed)["url"]
+    finally:
+        process.kill()
+        with trio.CancelScope(shield=True):
+            await process.wait()
 
 
 class _Pipes:
@@ -33,10 +61,10 @@ class _Pipes:
 
 
 @asynccontextmanager
-async def process(command: Sequence[str], *, cwd: Path) -> AsyncIterator[_Pipes]:
+async def process(module: str, *flags: str) -> AsyncIterator[_Pipes]:
     """Start a server and speak to it over its pipes; at the end its input is closed, and it must end well."""
     process = await trio.lowlevel.open_process(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=cwd
+        command(module, *flags), stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=TESTS
     )
     assert process.stdin is not None
     assert process.stdout is not None

@@ -42,7 +42,7 @@ def command(program: str) -> list[str]:
     Args:
         program: A name of `PROGRAMS`.
     """
-    folder = _installed()
+    folder = installed()
     if isinstance(folder, UnavailableError):
         reason = f"NOT TESTED AGAINST {PROGRAMS[program]}: {folder}"
         if os.environ.get(REQUIRED):
@@ -56,7 +56,7 @@ def command(program: str) -> list[str]:
 
 
 @cache
-def _installed() -> Path | UnavailableError:
+def installed() -> Path | UnavailableError:
     """Return the folder with the programs, or why there is none; it is tried once."""
     try:
         return _install()
@@ -90,12 +90,14 @@ def _install() -> Path:
 
 def _npm_install(node: Path, folder: Path) -> None:
     npm = node.parent.parent / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
-    options = ["--no-audit", "--no-fund", "--no-package-lock", "--ignore-scripts", f"--before={AS_OF}"]
+    options = ["--no-audit", "--no-fund", "--no-package-lock", "--ignore-scripts", "--prefer-offline"]
+    # With npm's own patience it takes minutes to find out that there is no network.
+    patience = ["--fetch-retries=2", "--fetch-retry-mintimeout=1000", "--fetch-retry-maxtimeout=4000"]
     # Programs that npm starts look for `node` on the path.
     environment = os.environ | {"PATH": f"{node.parent}{os.pathsep}{os.environ.get('PATH', '')}"}
     try:
         subprocess.run(
-            [node, npm, "install", *options],
+            [node, npm, "install", f"--before={AS_OF}", *options, *patience],
             cwd=folder,
             env=environment,
             timeout=INSTALLATION,
@@ -108,7 +110,7 @@ def _npm_install(node: Path, folder: Path) -> None:
         raise UnavailableError(f"npm was not ready after {INSTALLATION} s") from None
     except (OSError, subprocess.CalledProcessError) as error:
         said = getattr(error, "stderr", None) or str(error)
-        raise UnavailableError(f"npm failed: {said.strip()[-1_000:]}") from error
+        raise UnavailableError(f"npm failed: {said.strip()[:1_000]}") from error
 
 
 def _node() -> Path:

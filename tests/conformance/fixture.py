@@ -1,0 +1,301 @@
+"""The server that the conformance suite tests: its tools and resources on Greenroom's own code.
+
+What only answers takes the way of every tool: a struct, a door, a reply. What talks back
+(`by_sdk`) and what Greenroom has none of (prompts, logging) the SDK's server answers, when
+first somebody asks for it. As a program this serves over one transport until it is
+killed, or until its input ends.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Mapping
+from math import inf
+from typing import TYPE_CHECKING, Any, Self
+
+import msgspec
+import outcome
+import trio
+from conformance import answers
+
+from greenroom.actors import ListResources, ReadResource, ResourceList
+from greenroom.actors._refusals import resource_not_found
+from greenroom.actors.resources._listing import ResourceItem
+from greenroom.transports._stdio import serve_stdio
+from greenroom.transports.protocol._content import Content
+from greenroom.transports.protocol._limits import Limits
+from greenroom.transports.protocol._profile import Profile
+from greenroom.transports.protocol._server import McpServer
+from greenroom.transports.protocol._tools import Tool
+
+if TYPE_CHECKING:
+    from mcp.server.lowlevel import Server
+
+    from greenroom.transports.http._server import HttpServer
+    from greenroom.transports.websocket._server import WebSocketServer
+
+PROFILE = Profile(
+    name="fixture",
+    version="1",
+    capabilities={
+        "completions": {},
+        "logging": {},
+        "prompts": {"listChanged": False},
+        "resources": {"listChanged": False, "subscribe": True},
+        "tools": {"listChanged": False},
+    },
+)
+
+
+class Nothing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The arguments of most tools here."""
+
+
+class Region(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The argument that HTTP clients repeat in a header."""
+
+    region: str
+
+
+class Person(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """The arguments of the tool whose schema is what counts."""
+
+    name: str | None = None
+    address: dict[str, Any] | None = None
+    contact_method: str | None = None
+    phone: str | None = None
+    email: str | None = None
+
+
+ARGUMENTS: Mapping[str, type[msgspec.Struct]] = {
+    "test_custom_header": Region,
+    "json_schema_2020_12_tool": Person,
+}
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """A call of a tool, on its way to the door."""
+
+    tool: str
+    arguments: msgspec.Struct
+
+
+class FixtureTool(Tool, frozen=True, kw_only=True):
+    """A tool of the fixture."""
+
+    input_schema: Mapping[str, Any]
+
+    def parse(self, arguments: bytes) -> Asked:
+        """Return the request in a call's arguments."""
+        return Asked(self.name, msgspec.json.decode(arguments, type=ARGUMENTS.get(self.name, Nothing)))
+
+    def listing(self) -> dict[str, Any]:
+        """Return the tool's entry of ``tools/list``."""
+        return {"name": self.name, "description": self.description, "inputSchema": self.input_schema}
+
+
+HOLD, HELD = "hold", "held"
+OURS: Mapping[str, answers.Talk] = {
+    HOLD: answers.Talk("Never answers."),
+    HELD: answers.Talk(f"Tells how many calls of {HOLD} there were and how many of them were called off."),
+}
+"""Tools that the suite does not ask for."""
+
+
+def tools() -> dict[str, Tool]:
+    """Return the tools by name."""
+    declared: dict[str, answers.Answer | answers.Talk] = {**answers.TOOLS, **answers.TALKS, **OURS}
+    return {
+        name: FixtureTool(
+            name=name,
+            title=name,
+            description=tool.description,
+            input_schema=tool.input_schema,
+            by_sdk=name in answers.TALKS,
+        )
+        for name, tool in declared.items()
+    }
+
+
+class Silence:
+    """Hears of resources that never change."""
+
+    def __init__(self) -> None:
+        self._uris: set[str] = set()
+
+    def __len__(self) -> int:
+        """Return how many resources it hears of."""
+        return len(self._uris)
+
+    def add(self, uri: str) -> None:
+        """Hear of a resource from now on."""
+        self._uris.add(uri)
+
+    def remove(self, uri: str) -> None:
+        """Hear of a resource no more."""
+        self._uris.discard(uri)
+
+    async def next(self) -> str:
+        """Wait for a change."""
+        await trio.sleep_forever()
+
+    def __enter__(self) -> Self:
+        """Return this."""
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        """Hear of nothing any more."""
+        self._uris.clear()
+
+
+class Held(msgspec.Struct):
+    """What happened to calls that are never answered."""
+
+    begun: int = 0
+    called_off: int = 0
+
+
+class _Posted:
+    def __init__(self, called_off: Callable[[], None]) -> None:
+        self.wanted = True
+        self._called_off = called_off
+
+    def abandon(self) -> None:
+        if self.wanted:
+            self.wanted = False
+            self._called_off()
+
+
+class Counter:
+    """The door of every client: who asks gets what is written in `answers`."""
+
+    def __init__(self) -> None:
+        self._held = Held()
+
+    async def ask(
+        self, request: Any, *, checked: bool = False, on_accepted: Callable[[], None] | None = None
+    ) -> Any:
+        """Return the reply to a request."""
+        assert checked, "the tools' own parser has made it"
+        await trio.lowlevel.checkpoint()
+        if on_accepted is not None:
+            on_accepted()
+        return self._reply(request)
+
+    def post(
+        self,
+        request: Any,
+        done: Callable[[Any], None],
+        *,
+        on_accepted: Callable[[], None] | None = None,
+        deadline: float = inf,
+    ) -> _Posted:
+        """Have a request answered in the loop's next round, which is before any deadline."""
+        assert deadline > trio.current_time()
+        if on_accepted is not None:
+            on_accepted()
+        if isinstance(request, Asked) and request.tool == HOLD:
+            self._held.begun += 1
+            return _Posted(self._called_off)
+        posted = _Posted(lambda: None)
+
+        def answer() -> None:
+            if posted.wanted:
+                done(outcome.capture(self._reply, request))
+
+        trio.lowlevel.current_trio_token().run_sync_soon(answer)
+        return posted
+
+    def _called_off(self) -> None:
+        self._held.called_off += 1
+
+    def subscriber(self, window: float) -> Silence:
+        """Return what hears of resources."""
+        assert window > 0
+        return Silence()
+
+    def _reply(self, request: Any) -> Any:
+        if isinstance(request, ListResources):
+            return ResourceList(resources=[_listed(each) for each in answers.RESOURCES], next_cursor=None)
+        if isinstance(request, ReadResource):
+            return _contents(request.uri)
+        if request.tool == HELD:
+            return self._held
+        answer = answers.TOOLS[request.tool]
+        return Content(blocks=[dict(block) for block in answer.blocks], is_error=answer.is_error)
+
+
+def _listed(resource: answers.Contents) -> ResourceItem:
+    return ResourceItem(uri=resource.uri, name=resource.name, title=resource.description, last_modified=None)
+
+
+def _contents(uri: str) -> Content:
+    found = answers.contents(uri)
+    if found is None:
+        raise resource_not_found(uri)
+    held = {"text": found.text} if found.text is not None else {"blob": found.blob}
+    return Content(blocks=[{"uri": found.uri, "mimeType": found.mime_type, **held}])
+
+
+def extend(server: Server[Any]) -> None:
+    """Add what the SDK's server answers, once it is imported."""
+    from conformance import extension  # noqa: PLC0415  (it imports the SDK, which comes when it is needed)
+
+    extension.extend(server)
+
+
+async def serve(transport: str) -> None:
+    """Serve over one transport: ``stdio``, ``ws`` or ``http``."""
+    counter = Counter()
+    server = McpServer(tools(), lambda _name: counter, profile=PROFILE, extend=extend)
+    async with server.running():
+        if transport == "stdio":
+            await serve_stdio(server, limits=Limits())
+            return
+        (listener,) = listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
+        port = listener.socket.getsockname()[1]
+        network: WebSocketServer | HttpServer
+        if transport == "ws":
+            network = _websocket_server(server, counter)
+            url = f"ws://127.0.0.1:{port}/"
+        else:
+            network = _http_server(server, counter)
+            url = f"http://127.0.0.1:{port}/mcp"
+        async with trio.open_nursery() as nursery:
+            await nursery.start(network.serve, listeners, trio.Event())
+            sys.stdout.write(json.dumps({"url": url}) + "\n")
+            sys.stdout.flush()
+
+
+# A process has one transport, and imports what it needs.
+
+
+def _websocket_server(server: McpServer, counter: Counter) -> WebSocketServer:
+    from greenroom.transports.websocket._server import (  # noqa: PLC0415
+        WebSocketOptions,
+        WebSocketServer,
+    )
+
+    return WebSocketServer(server, lambda _caller, _name: counter, WebSocketOptions(limits=Limits()))
+
+
+def _http_server(server: McpServer, counter: Counter) -> HttpServer:
+    from greenroom.transports.http._app import HttpApp, HttpOptions  # noqa: PLC0415
+    from greenroom.transports.http._server import HttpServer  # noqa: PLC0415
+
+    return HttpServer(HttpApp(server, lambda _caller, _name: counter, HttpOptions(limits=Limits())))
+
+
+def main() -> None:
+    """Run the program."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    transport = parser.add_mutually_exclusive_group(required=True)
+    for name in ("stdio", "ws", "http"):
+        transport.add_argument(f"--{name}", dest="transport", action="store_const", const=name)
+    trio.run(serve, parser.parse_args().transport)
+
+
+if __name__ == "__main__":
+    main()

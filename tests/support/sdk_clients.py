@@ -1,0 +1,91 @@
+"""The SDK's client at servers in processes of their own, over each transport."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+import trio
+from conformance import lines
+from harness import PATIENCE, PROGRAM, clean_environment
+from mcp import Client, StdioServerParameters
+from mcp_types import Implementation, TextResourceContents
+from support.programs import running
+
+from greenroom.transports import websocket_client
+
+Transport = Literal["stdio", "ws", "http"]
+TRANSPORTS: list[Transport] = ["stdio", "ws", "http"]
+Mode = Literal["legacy", "auto", "2026-07-28"]
+MODES: list[Mode] = ["legacy", "auto", "2026-07-28"]
+ERAS: list[Mode] = ["legacy", "2026-07-28"]
+
+Connect = Callable[..., AbstractAsyncContextManager[Client]]
+"""Connects a client: ``connect(mode, name="sdk client", **options)``."""
+
+
+@asynccontextmanager
+async def served(home: Path, transport: Transport, *flags: str) -> AsyncIterator[Connect]:
+    """Serve a store; give what connects clients to it.
+
+    Over stdio every client has a server of its own, so there is one at a time.
+    """
+    arguments = ("serve", "--data", str(home / "store"), *flags)
+    if transport == "stdio":
+        yield partial(_connected, _over_pipes(home, [*PROGRAM, *arguments]))
+        return
+    async with running(home, *arguments, f"--{transport}", "127.0.0.1:0") as program:
+        found = re.search(r"(ws|http)://\S+", await program.line_with("listening on"))
+        assert found is not None, program.printed
+        yield partial(_connected, _over_network(found[0]))
+
+
+@asynccontextmanager
+async def fixture_served(home: Path, transport: Transport) -> AsyncIterator[Connect]:
+    """Serve the fixture of the conformance suite, as `served` does a store."""
+    if transport == "stdio":
+        yield partial(_connected, _over_pipes(home, lines.command("fixture", "--stdio")))
+        return
+    async with lines.listening("fixture", f"--{transport}") as url:
+        yield partial(_connected, _over_network(url))
+
+
+def _over_pipes(home: Path, command: list[str]) -> Callable[[], Any]:
+    return lambda: StdioServerParameters(
+        command=command[0], args=command[1:], env=clean_environment(home), cwd=lines.TESTS
+    )
+
+
+def _over_network(url: str) -> Callable[[], Any]:
+    return lambda: websocket_client(url) if url.startswith("ws") else url
+
+
+@asynccontextmanager
+async def _connected(
+    target: Callable[[], Any], mode: Mode, name: str = "sdk client", **options: Any
+) -> AsyncIterator[Client]:
+    info = Implementation(name=name, version="1")
+    with trio.fail_after(PATIENCE):
+        async with Client(target(), mode=mode, client_info=info, **options) as client:
+            yield client
+
+
+async def answer(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
+    """Return what a tool answers, which must not be a failure."""
+    result = await client.call_tool(tool, arguments)
+    assert not result.is_error, result.content
+    content: dict[str, Any] = result.structured_content
+    return content
+
+
+async def read(client: Client, uri: str) -> Any:
+    """Return what a resource of JSON holds."""
+    (contents,) = (await client.read_resource(uri)).contents
+    assert isinstance(contents, TextResourceContents)
+    assert (contents.uri, contents.mime_type) == (uri, "application/json")
+    return json.loads(contents.text)
