@@ -122,11 +122,22 @@ def test_a_client_that_invents_names_makes_no_new_figures() -> None:
     for number in range(10_000):
         meter.note(f"method/{number}", f"tool_{number}", "error", 0.001)
         meter.note("tools/call", f"tool_{number}", "tool_error", 0.001)
-    assert [(row.method, row.tool, sum(row.classes)) for row in meter.snapshot()] == [
-        (OTHER, OTHER, 10_000),
-        ("tools/call", OTHER, 10_000),
+    counts = {(row.method, row.tool): sum(row.classes) for row in meter.snapshot() if sum(row.classes)}
+    assert counts == {(OTHER, OTHER): 10_000, ("tools/call", OTHER): 10_000}
+    assert len(meter._rows) == len(OUTCOMES)
+
+
+@pytest.mark.promise("metrics.requests")
+def test_every_tool_has_its_figures_before_its_first_call() -> None:
+    meter = RequestMeter(["set_memory", "get_memory"])
+    assert [(row.method, row.tool, row.outcome) for row in meter.snapshot()] == [
+        ("tools/call", tool, outcome) for tool in ("set_memory", "get_memory") for outcome in OUTCOMES
     ]
-    assert len(meter._rows) == 0
+    text, _ = render(Look(meter.snapshot(), statistics(), {}), "")
+    found = samples(text.decode())
+    call = ("method", "tools/call"), ("tool", "get_memory")
+    assert found["greenroom_requests_total", tuple(sorted((*call, ("outcome", "cancelled"))))] == 0
+    assert found["greenroom_request_seconds_count", call] == 0
 
 
 def test_the_meter_needs_nothing_but_the_standard_library() -> None:
@@ -250,6 +261,16 @@ def test_units_and_suffixes_follow_the_conventions() -> None:
         assert not re.search(r"_(ms|kb|mb|milliseconds)(_|$)", each.name)
         assert each.help.endswith(".")
         assert "\n" not in each.help
+
+
+def test_a_server_that_nobody_scrapes_or_traces_imports_neither_library() -> None:
+    code = (
+        "import sys\n"
+        "import greenroom.transports._commands._serve, greenroom.transports.http._server\n"
+        "print({'prometheus_client', 'opentelemetry', 'mcp'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
 
 
 # -- the scrape ----------------------------------------------------------------

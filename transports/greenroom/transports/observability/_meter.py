@@ -75,9 +75,12 @@ class RequestMeter:
     __slots__ = ("_others", "_rows", "_tools")
 
     def __init__(self, tools: Iterable[str]) -> None:
-        self._tools = frozenset(tools)
-        # One row for each kind: the classes' counts, then the seconds.
-        self._rows: dict[tuple[str, str | None, Outcome], list[float]] = {}
+        self._tools = dict.fromkeys(tools)
+        # One row for each kind: the classes' counts, then the seconds. Those of the tools are there
+        # from the start, since whoever takes rates of a figure misses its first value.
+        self._rows: dict[tuple[str, str | None, Outcome], list[float]] = {
+            ("tools/call", tool, outcome): _row() for tool in self._tools for outcome in OUTCOMES
+        }
         self._others: dict[tuple[str, str | None, Outcome], list[float]] = {}
 
     def note(self, method: str, tool: str | None, outcome: Outcome, seconds: float) -> None:
@@ -97,7 +100,7 @@ class RequestMeter:
         row[-1] += seconds
 
     def snapshot(self) -> list[Requests]:
-        """Return the figures of this moment; kinds that never came are absent."""
+        """Return the figures of this moment; other methods than the tools' are absent until they come."""
         return [
             Requests(method, tool or "", outcome, tuple(map(int, row[:-1])), row[-1])
             for rows in (self._rows, self._others)
@@ -112,4 +115,8 @@ class RequestMeter:
         known_tool = tool is None or tool in self._tools
         rows = self._rows if method in METHODS and known_tool else self._others
         kind = method if method in METHODS else OTHER, tool if known_tool else OTHER, outcome
-        return rows.setdefault(kind, [0] * (len(BOUNDS) + 1) + [0.0])
+        return rows.setdefault(kind, _row())
+
+
+def _row() -> list[float]:
+    return [0] * (len(BOUNDS) + 1) + [0.0]
