@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -34,8 +34,8 @@ from greenroom.transports.protocol._eras import (
     negotiated,
     opens_modern_era,
 )
-from greenroom.transports.protocol._frames import INVALID_REQUEST, Frame, RequestKey, error_line
-from greenroom.transports.protocol._methods import WEIGHTY, allow_time
+from greenroom.transports.protocol._frames import INVALID_REQUEST, Frame, RequestError, RequestKey, error_line
+from greenroom.transports.protocol._methods import WEIGHTY, seconds_for
 from greenroom.transports.protocol._turns import Turns
 
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ class Client:
         """Take a request, a notification or a response; what comes of a request goes to `outlet`."""
         if frame.key is None:
             self._notified(frame)
-        elif not frame.method:
+        elif frame.is_response:
             if self.sdk is not None:
                 self.sdk.responded(frame)
         elif frame.key in self._calls:
@@ -257,7 +257,12 @@ class Client:
                 self._cancel(call)
         elif self.sdk is not None:
             self.sdk.notified(frame)
-        elif frame.method != "notifications/initialized":
+        elif frame.method == "notifications/initialized":
+            # Without a handshake before it, too, it opens the door for the SDK.
+            if self.era is not Era.MODERN and not self.initialized:
+                self.sdk = self.server.sdk_client(self)
+                self.sdk.notified(frame)
+        else:
             logger.debug("the notification %s was passed over: nothing here hears of it", frame.method)
 
     def _cancel(self, call: Call) -> None:
@@ -269,8 +274,10 @@ class Client:
             call.outlet.unanswered()
 
     def _by_sdk(self, call: Call) -> None:
-        if not allow_time(self, call):
-            return
+        if call.frame.method != "subscriptions/listen":
+            with suppress(RequestError):  # whoever handles it says so, after the SDK has said its own
+                call.seconds = seconds_for(call)
+            self.server.deadlines.watch(call)
         if call.frame.method in IN_ORDER:
             call.payload = trio.Event()
             call.begin = _come

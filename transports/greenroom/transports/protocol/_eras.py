@@ -157,7 +157,7 @@ def client_name(method: str, params: dict[str, Any] | None) -> str | None:
 
 
 def _is_plain_token(meta: dict[str, Any]) -> bool:
-    return type(meta.get("progressToken")) in {int, str, type(None)}
+    return type(meta.get("progressToken", 0)) in {int, str}
 
 
 def _fits(value: Any, shape: type[msgspec.Struct]) -> bool:

@@ -52,6 +52,7 @@ class Frame(NamedTuple):
         name: The tool's name when the method is ``tools/call`` and the name is a string.
         arguments: The tool's arguments, an object's JSON as received.
         size: The length of the line, in bytes.
+        is_response: Whether it answers a request of this side.
     """
 
     method: str
@@ -61,11 +62,12 @@ class Frame(NamedTuple):
     name: str | None
     arguments: bytes
     size: int
+    is_response: bool = False
 
     @property
     def is_request(self) -> bool:
         """Whether it wants an answer."""
-        return self.key is not None and self.method != ""
+        return self.key is not None and not self.is_response
 
 
 class FrameError(Exception):
@@ -284,7 +286,7 @@ def _response(
     outcome: dict[str, Any] = {
         name: _decoded(members[name]) for name in ("result", "error") if name in members
     }
-    return None if key is None else Frame("", outcome, raw_id, key, None, b"{}", size)
+    return None if key is None else Frame("", outcome, raw_id, key, None, b"{}", size, is_response=True)
 
 
 def _envelope(line: bytes) -> dict[str, bytes]:

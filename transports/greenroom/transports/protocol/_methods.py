@@ -238,15 +238,29 @@ def _told(reply: Any) -> tuple[bytes, bool]:
 
 def allow_time(client: Client, call: Call) -> bool:
     """Give a call its time: the server's, or the client's own if shorter. Return whether it has any."""
-    meta = None if call.frame.params is None else call.frame.params.get("_meta")
-    if isinstance(meta, dict) and (wanted := meta.get(DEADLINE_META_KEY)) is not None:
-        if not isinstance(wanted, int | float) or type(wanted) is bool or not wanted > 0:
-            sentence = f'_meta["{DEADLINE_META_KEY}"] must be a number of milliseconds greater than 0'
-            client.fail(call, INVALID_PARAMS, sentence)
-            return False
-        call.seconds = min(call.seconds * 1000, wanted) / 1000  # an integer may be beyond every float
+    try:
+        call.seconds = seconds_for(call)
+    except RequestError as error:
+        client.fail(call, error.code, str(error))
+        return False
     client.server.deadlines.watch(call)
     return True
+
+
+def seconds_for(call: Call) -> float:
+    """Return how long a call may take.
+
+    Raises:
+        RequestError: its client wants a time that is none.
+    """
+    meta = None if call.frame.params is None else call.frame.params.get("_meta")
+    wanted = meta.get(DEADLINE_META_KEY) if isinstance(meta, dict) else None
+    if wanted is None:
+        return call.seconds
+    if not isinstance(wanted, int | float) or type(wanted) is bool or not wanted > 0:
+        sentence = f'_meta["{DEADLINE_META_KEY}"] must be a number of milliseconds greater than 0'
+        raise RequestError(INVALID_PARAMS, sentence)
+    return min(call.seconds * 1000, wanted) / 1000  # an integer may be beyond every float
 
 
 def answer_overdue(client: Client, call: Call, answers: Answers) -> None:

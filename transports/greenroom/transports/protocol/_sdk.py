@@ -64,11 +64,12 @@ from greenroom.transports.protocol._calls import Call
 from greenroom.transports.protocol._client import Client
 from greenroom.transports.protocol._content import Content
 from greenroom.transports.protocol._eras import MODERN_VERSION, SUBSCRIPTION_ID_KEY, Era
-from greenroom.transports.protocol._frames import Frame
+from greenroom.transports.protocol._frames import Frame, RequestError
 from greenroom.transports.protocol._methods import (
     JSON,
     resource_failure,
     resource_list,
+    seconds_for,
     template_list,
     tool_list,
     unknown_tool,
@@ -152,6 +153,7 @@ class SdkServer:
         tool = self._tools.get(params.name)
         if tool is None:
             raise MCPError(INVALID_PARAMS, unknown_tool(params.name, self._tools))
+        _check_time(call)
         try:
             reply = await client.asked(call, lambda: tool.parse(call.frame.arguments))
             if isinstance(reply, Content):
@@ -213,6 +215,7 @@ async def _complete(context: Context, params: CompleteRequestParams) -> Complete
 
 
 async def _asked(context: Context, request: Any) -> Any:
+    _check_time(_call(context))
     try:
         return await context.lifespan_context.asked(_call(context), lambda: request)
     except Exception as error:
@@ -222,8 +225,17 @@ async def _asked(context: Context, request: Any) -> Any:
 async def _come(context: Context) -> Call:
     """Wait for the request's turn; it ends with the request."""
     call = _call(context)
+    if call.frame.method != "subscriptions/listen":
+        _check_time(call)
     await call.payload.wait()
     return call
+
+
+def _check_time(call: Call) -> None:
+    try:
+        seconds_for(call)
+    except RequestError as error:
+        raise MCPError(error.code, str(error)) from None
 
 
 def _call(context: Context) -> Call:
