@@ -70,7 +70,7 @@ class ModernEra:
         except FrameError as error:
             await exchange.reply(_rejected(Rejection(error.code, str(error)), error.id))
             return
-        if frame is None or not frame.method:
+        if frame is None or frame.is_response:
             await exchange.reply(_rejected(_NO_MESSAGE))
         elif frame.id is None:
             # Nothing of this era is said in notifications, and there is no state that one could change.
