@@ -121,19 +121,31 @@ class Channel:
         deadline = time.monotonic() + seconds
         messages: list[bytes] = []
         while not messages:
-            self.flush()
-            poll = select.poll()
-            poll.register(self._ends.incoming, select.POLLIN)
-            if self._unsent:
-                poll.register(self._ends.outgoing, select.POLLOUT | self._also_in())
-            check(poll.poll(max(0, deadline - time.monotonic()) * 1e3), f"no answer within {seconds} s")
-            messages = self.receive()
-            check(not self.ended or self.renew(), "the server ended before it had answered")
+            messages = self._some(deadline)
         return messages
+
+    def settle(self, seconds: float) -> None:
+        """Write everything, and wait until the wire is ready for more; see `wait`."""
+        deadline = time.monotonic() + seconds
+        self.flush()
+        while self._unsent or not self._wire.ready:
+            self._some(deadline)
 
     def close(self) -> None:
         """Hang up."""
         self._ends.hang_up()
+
+    def _some(self, deadline: float) -> list[bytes]:
+        """Write, wait for something to read or for room to write, and return what is read."""
+        self.flush()
+        poll = select.poll()
+        poll.register(self._ends.incoming, select.POLLIN)
+        if self._unsent:
+            poll.register(self._ends.outgoing, select.POLLOUT | self._also_in())
+        check(poll.poll(max(0, deadline - time.monotonic()) * 1e3), "no answer in time")
+        messages = self.receive()
+        check(not self.ended or self.renew(), "the server ended before it had answered")
+        return messages
 
     def _also_in(self) -> int:
         return select.POLLIN if self._ends.incoming == self._ends.outgoing else 0

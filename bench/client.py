@@ -106,7 +106,7 @@ class Client:
         params = {"protocolVersion": VERSIONS["handshake"], "capabilities": {}, "clientInfo": self._about}
         result = self.ask("initialize", params)
         self.channel.post(Kind("notifications/initialized"), _INITIALIZED)
-        self.channel.flush()
+        self.channel.settle(PATIENCE)
         return result
 
     def number(self) -> int:

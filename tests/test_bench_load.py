@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from wsproto import ConnectionType, WSConnection
 from wsproto.events import AcceptConnection, BytesMessage, Ping, Pong, RejectConnection, Request, TextMessage
 
-from bench.channels import Channel, Ends, exchanging
+from bench.channels import Channel, Ends, exchanging, to_http
 from bench.client import Client
 from bench.closed_loop import verify
 from bench.harness import WrongAnswerError
@@ -26,7 +26,7 @@ from bench.load import worker
 from bench.load.outcome import Outcome, Times, merged
 from bench.load.plan import LoadPlan, Share, Task, read_mix, tasks_and_steps
 from bench.load.templates import Template
-from bench.load.worker import Second, Speaker, Worker
+from bench.load.worker import Second, Speaker, Worker, prepare
 from bench.pacing import pace
 from bench.servers import ASGI, ECHO, listening
 from bench.wires import HttpWire, Kind, Lines, WebSocketWire
@@ -154,6 +154,7 @@ class Duel:
         plan = LoadPlan(tasks=[ECHO_TASK], clients=clients, seconds=1, rate=2)
         self.channels = [Channel(Lines(), ends_of(ours)) for ours, _ in pairs]
         speakers = [Speaker(Client(channel), number, plan) for number, channel in enumerate(self.channels)]
+        prepare(speakers, [])
         self.told: list[Second] = []
         self.worker = Worker(Share(plan, 0, 1), speakers, time.monotonic(), self.told.append)
 
@@ -394,6 +395,27 @@ def test_a_server_that_speaks_gibberish_is_not_heard_any_more() -> None:
         assert channel.ended
     theirs.close()
     ours.close()
+
+
+def test_an_http_connection_that_ended_while_idle_is_made_anew_before_the_next_request() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        channel = to_http(f"http://127.0.0.1:{port}/mcp", modern=False, version="2025-11-25")
+        listener.accept()[0].close()
+        with exchanging([channel]) as exchange:
+            exchange.turn(60)
+            exchange.post(0, Kind("ping"), b"{}")
+            exchange.flush()
+            theirs, _ = listener.accept()
+            assert theirs.recv(65536).startswith(b"POST /mcp HTTP/1.1\r\n")
+            theirs.sendall(JSON + b'{"id":1}')
+            assert exchange.turn(60) == [(0, [b'{"id":1}'])]
+            exchange.post(0, Kind("ping"), b"{}")
+            exchange.flush()
+            theirs.close()  # now that a request is lost, that was the end
+            while not channel.ended:
+                exchange.turn(60)
+        channel.close()
 
 
 def test_an_http_request_says_what_its_era_wants_said() -> None:
