@@ -138,7 +138,8 @@ async def test_a_modern_notification_is_taken_note_of_and_a_response_is_not() ->
         assert (await guest.answer())[0] == 202
         await guest.post({"method": "notifications/cancelled"}, mcp_protocol_version="2027-01-01")
         assert (await guest.answer()).json()["error"]["code"] == -32022
-        for message in ({"id": 1, "result": {}}, {"result": {}}, {"method": "x", "params": []}):
+        wrong: list[dict[str, Any]] = [{"id": 1, "result": {}}, {"result": {}}, {"method": "x", "params": []}]
+        for message in wrong:
             await guest.post(message, **version)
             answer = await guest.answer()
             assert (answer.status, answer.json()["error"]["code"]) == (400, -32600)
@@ -328,7 +329,7 @@ async def test_the_client_can_be_asked_while_it_waits() -> None:
 @pytest.mark.promise("http.sessions")
 async def test_ids_of_sessions_are_long_and_different() -> None:
     async with place(Desk()) as here:
-        ids = {(await here.client()).session["mcp-session-id"] for _ in range(20)}
+        ids = {str((await here.client()).session["mcp-session-id"]) for _ in range(20)}
         assert len(ids) == 20
         assert all(len(each) >= 32 and each.isascii() for each in ids)
 
@@ -729,10 +730,10 @@ async def test_further_paths_are_answered_by_their_applications() -> None:
 async def test_a_page_that_may_ask_can_read_the_answers() -> None:
     async with place(Desk(), origins=frozenset({"https://example.org"})) as here:
         guest = await here.guest()
-        asked = {"origin": "https://example.org", "access_control_request_method": "POST"}
-        answer = await guest.ask("OPTIONS", **asked)
+        asked = {"access_control_request_method": "POST"}
+        answer = await guest.ask("OPTIONS", origin="https://example.org", **asked)
         assert (answer.status, answer.headers["access-control-allow-origin"]) == (204, "https://example.org")
         await guest.initialize(origin="https://example.org")
-        assert (await guest.ask("OPTIONS", **{**asked, "origin": "https://evil.example"})).status == 403
+        assert (await guest.ask("OPTIONS", origin="https://evil.example", **asked)).status == 403
         assert (await guest.ask("POST", origin="https://evil.example")).status == 403
         assert (await guest.ask("POST", host="evil.example")).status == 421

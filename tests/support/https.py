@@ -116,11 +116,21 @@ class Guest:
         await self.send("DELETE", "/mcp", self.session)
         return await self.answer()
 
-    async def ask(self, method: str, path: str = "/mcp", body: bytes = b"", **headers: str | None) -> Answer:
-        """Send one request; return its answer."""
+    async def ask(self, method: str, path: str = "/mcp", **headers: str | None) -> Answer:
+        """Send one request without a body; return its answer."""
         named = {name.replace("_", "-"): value for name, value in headers.items()}
-        await self.send(method, path, named, body)
+        await self.send(method, path, named)
         return await self.answer()
+
+    async def answer_to_raw(self) -> bytes:
+        """Return the head of the answer to a request that was sent byte by byte."""
+        said = b""
+        with trio.fail_after(PATIENCE):
+            while b"\r\n\r\n" not in said:
+                data = await self.stream.receive_some()
+                assert data, said
+                said += data
+        return said
 
     async def hung_up(self) -> bytes:
         """Read on until the server has hung up; return what else it said."""
@@ -192,7 +202,7 @@ class Guest:
         """Send a request of the later era; return its id."""
         number = self.number()
         full = {**(params or {}), "_meta": {**MODERN_META, **(params or {}).get("_meta", {})}}
-        routed = {"mcp_protocol_version": MODERN_VERSION, "mcp_method": method}
+        routed: dict[str, str | None] = {"mcp_protocol_version": MODERN_VERSION, "mcp_method": method}
         if method in NAMED:
             routed["mcp_name"] = full.get(NAMED[method])
         await self.post({"id": number, "method": method, "params": full}, **{**routed, **headers})

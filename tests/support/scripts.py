@@ -31,6 +31,7 @@ class Stage:
         released: Ends waiting.
         waiting: Set once a script waits.
         cancelled: How many scripts were called off.
+        called_off: Set once one was.
         answers: What clients answered.
         played: How many scripts came to their end.
     """
@@ -38,6 +39,7 @@ class Stage:
     def __init__(self) -> None:
         self.released = trio.Event()
         self.waiting = trio.Event()
+        self.called_off = trio.Event()
         self.cancelled = 0
         self.played = 0
         self.answers: list[Any] = []
@@ -52,6 +54,7 @@ class Stage:
                 await self._step(context, word)
         except trio.Cancelled:
             self.cancelled += 1
+            self.called_off.set()
             raise
         self.played += 1
         return CallToolResult(content=[TextContent(text="played")])
