@@ -97,6 +97,7 @@ async def _serve(resolved: Resolved) -> int:
         )
         watched = Watched(server.meter, runtime)
         await nursery.start(serve_control, settings.data, watched)
+        gc.freeze()  # what the imports made stays: no collection while serving need look at it
         async with server.running(), trio.open_nursery() as serving:
             await sockets.serve(
                 serving, server, watched, lambda caller, name: door_for(name, caller), limits, stop
