@@ -28,7 +28,7 @@ from bench.load.plan import LoadPlan, Share, Task, read_mix, tasks_and_steps
 from bench.load.templates import Template
 from bench.load.worker import Second, Speaker, Worker, prepare
 from bench.pacing import pace
-from bench.servers import ASGI, ECHO, listening
+from bench.servers import ASGI, BARE, ECHO, listening
 from bench.wires import HttpWire, Kind, Lines, WebSocketWire
 
 ROOT = Path(__file__).parents[1]
@@ -440,12 +440,15 @@ STDIO = ("--stdio", " ".join(ECHO))
 
 
 def test_a_load_on_pipes_by_two_processes() -> None:
-    done = load(*STDIO, *BRIEF, "--expect", 'echo={"text":"{n}!"}', "--clients", "3", "--processes", "2")
+    prepared = ("--before", 'set_memory={"key":"k","value":{client}}', "--tool", 'get_memory={"key":"k"}')
+    mix = ("--mix", "get_memory=3,tools/list", "--expect", 'get_memory={"value":{client}}')
+    clients = ("--clients", "3", "--processes", "2", "--rate", "100", "--seconds", "0.5")
+    done = load("--stdio", " ".join(BARE), *prepared, *mix, *clients)
     assert done.returncode == 0, done.stderr
     told = msgspec.json.decode(done.stdout)
     assert (told["sent"], told["right"], told["errors"]) == (50, 50, {})
-    assert told["latency_ms"]["echo"]["count"] + told["latency_ms"]["tools/list"]["count"] == 50
-    assert told["mix"] == {"echo": 3, "tools/list": 1}
+    assert told["latency_ms"]["get_memory"]["count"] + told["latency_ms"]["tools/list"]["count"] == 50
+    assert told["mix"] == {"get_memory": 3, "tools/list": 1}
     assert "/s  open " in done.stderr
 
 
