@@ -11,14 +11,17 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 import trio
 from conformance import lines, node
+from conformance.answers import PROMPTS, RESOURCES, TALKS, TOOLS
 from conformance.bridge import bridged
+from conformance.fixture import HELD, OURS
 from conformance.suite import SUITES, Check, Scenario, read, report, run
-from harness import PATIENCE
+from harness import MODERN_META, PATIENCE
 
 OF_HTTP: Mapping[str, str] = {
     "localhost-host-rebinding-rejected": "the bridge takes any Host; WebSockets are tested for that apart",
@@ -97,6 +100,42 @@ async def test_the_floor_passes_everything(tmp_path: Path, name: str) -> None:
     async with lines.listening("floor") as url:
         found = await scenarios_of(name, url, tmp_path)
     assert failed(found) <= OF_THE_SDK.keys(), report(found)
+
+
+@pytest.mark.promise("conformance.hot")
+@pytest.mark.parametrize("modern", [False, True])
+async def test_what_only_answers_needs_no_sdk(*, modern: bool) -> None:
+    meta = {"_meta": MODERN_META} if modern else {}
+    async with lines.process("fixture", "--stdio") as pipes:
+
+        async def ask(method: str, **params: Any) -> Any:
+            request = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {**params, **meta}}
+            await pipes.send(msgspec.json.encode(request))
+            received = await pipes.receive()
+            assert received is not None
+            return msgspec.json.decode(received)["result"]
+
+        async def imported() -> bool:
+            held: bool = (await ask("tools/call", name=HELD, arguments={}))["structuredContent"]["sdk"]
+            return held
+
+        if not modern:
+            info = {"name": "tester", "version": "1"}
+            await ask("initialize", protocolVersion="2025-11-25", capabilities={}, clientInfo=info)
+            await pipes.send(b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
+        assert len((await ask("tools/list"))["tools"]) == len(TOOLS) + len(TALKS) + len(OURS)
+        for name, tool in TOOLS.items():
+            arguments = {"region": "here"} if name == "test_custom_header" else {}
+            result = await ask("tools/call", name=name, arguments=arguments)
+            assert (result["content"], result["isError"]) == (tool.blocks, tool.is_error)
+        listed = [each["uri"] for each in (await ask("resources/list"))["resources"]]
+        assert listed == [resource.uri for resource in RESOURCES]
+        for resource in RESOURCES:
+            (contents,) = (await ask("resources/read", uri=resource.uri))["contents"]
+            assert contents.get("text", contents.get("blob")) == (resource.text or resource.blob)
+        assert not await imported()
+        assert len((await ask("prompts/list"))["prompts"]) == len(PROMPTS)
+        assert await imported()
 
 
 def test_a_run_with_a_failure_or_a_gap_is_not_taken_for_a_success(tmp_path: Path) -> None:

@@ -99,7 +99,7 @@ class FixtureTool(Tool, frozen=True, kw_only=True):
 HOLD, HELD = "hold", "held"
 OURS: Mapping[str, answers.Talk] = {
     HOLD: answers.Talk("Never answers."),
-    HELD: answers.Talk(f"Tells how many calls of {HOLD} there were and how many of them were called off."),
+    HELD: answers.Talk(f"Tells what became of the calls of {HOLD}, and whether the SDK is imported."),
 }
 """Tools that the suite does not ask for."""
 
@@ -151,10 +151,11 @@ class Silence:
 
 
 class Held(msgspec.Struct):
-    """What happened to calls that are never answered."""
+    """What became of calls that are never answered, and whether the SDK is imported."""
 
     begun: int = 0
     called_off: int = 0
+    sdk: bool = False
 
 
 class _Posted:
@@ -222,7 +223,7 @@ class Counter:
         if isinstance(request, ReadResource):
             return _contents(request.uri)
         if request.tool == HELD:
-            return self._held
+            return msgspec.structs.replace(self._held, sdk="mcp" in sys.modules)
         answer = answers.TOOLS[request.tool]
         return Content(blocks=[dict(block) for block in answer.blocks], is_error=answer.is_error)
 
