@@ -145,7 +145,7 @@ class HandshakeEra:
         exchange.head.check_accept(json=False)
         if session is None:
             raise _no_session()
-        await exchange.discard()
+        await exchange.body(self._service.limits.frame)  # a client that hangs up is heard behind it
         reader = self._reader(exchange, session)
         session.readers.add(reader)
         try:
@@ -170,6 +170,7 @@ class HandshakeEra:
     async def _delete(self, exchange: Exchange, _caller: Caller, session: Session | None) -> None:
         if session is None:
             raise _no_session()
+        await exchange.body(self._service.limits.frame)
         self._sessions.end(session)
         await exchange.reply(Reply(200, (), b""))
 
