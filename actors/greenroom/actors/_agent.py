@@ -7,7 +7,7 @@ import math
 import secrets
 import string
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -62,14 +62,45 @@ _RESOURCES: Mapping[str, type[Message[Any] | Query[Any]]] = {
     "resources/list": ListResources,
     "completion/complete": CompleteResource,
 }
-_NAME_OF = {request_type: name for name, request_type in (*REQUESTS.items(), *_RESOURCES.items())}
+_ASKED = frozenset({*REQUESTS.values(), *_RESOURCES.values()})
 DEBOUNCE_SECONDS = 0.1
 _ID_ALPHABET = string.ascii_letters + string.digits
+
+
+class _Route(NamedTuple):
+    """How a request finds its actor.
+
+    Attributes:
+        tool: The request's name.
+        kind: The kind of actor; None when a URI tells it.
+        is_write: Whether it may carry an idempotency key.
+        makes_name: Whether it may leave the name of its actor to us.
+    """
+
+    tool: str
+    kind: str | None
+    is_write: bool
+    makes_name: bool
 
 
 def is_write(request_type: type[Message[Any] | Query[Any]]) -> bool:
     """Return whether requests of this type change something; those take an ``idempotency_key``."""
     return "idempotency_key" in request_type.__struct_fields__
+
+
+def _routes() -> dict[type[Message[Any]], _Route]:
+    kinds: dict[str, str | None] = {
+        **dict.fromkeys(_TO_SESSION, "session"),
+        **dict.fromkeys(_TO_MEMORY, "memory"),
+    }
+    messages: dict[str, type[Message[Any]]] = {**_TO_SESSION, **_TO_MEMORY, "resources/read": ReadResource}
+    return {
+        message: _Route(name, kinds.get(name), is_write(message), message is sessions.CreateSession)
+        for name, message in messages.items()
+    }
+
+
+_ROUTES = _routes()
 
 
 class Agent:
@@ -83,6 +114,7 @@ class Agent:
     def __init__(self, runtime: Runtime, principal: Principal) -> None:
         self._runtime = runtime
         self.principal = principal
+        self._memory = Address("memory", _policy.memory_owner(principal))
         # All of the identity: who may see less than before must not get an answer from then.
         identity = msgspec.json.encode(principal, order="deterministic")
         self._scope = blake2b(identity, digest_size=16).hexdigest()
@@ -106,8 +138,7 @@ class Agent:
             TypeError: the request is none of these.
             GreenroomError: as `Runtime.ask`.
         """
-        tool = _NAME_OF.get(type(request))
-        if tool is None:
+        if type(request) not in _ASKED:
             raise TypeError(f"{type(request).__name__} is not a request that agents ask")
         if not checked:
             request = check_request(request)
@@ -115,11 +146,9 @@ class Agent:
             if on_accepted is not None:
                 on_accepted()
             return await self._runtime.query(request, principal=self.principal)
-        # The caller's arguments count, not the id that is made up for a nameless session.
-        idempotency = self._idempotency(tool, request)
-        named: Message[R] = _named(request)
+        address, named, idempotency = self._addressed(request, _ROUTES[type(request)])
         return await self._runtime.ask(
-            self._address(tool, named),
+            address,
             named,
             principal=self.principal,
             idempotency=idempotency,
@@ -147,13 +176,12 @@ class Agent:
             TypeError: the request is none of these.
             GreenroomError: it was not accepted, as `Runtime.post` says.
         """
-        tool = _NAME_OF.get(type(request))
-        if tool is None or not isinstance(request, Message):
+        route = _ROUTES.get(type(request))
+        if route is None:
             raise TypeError(f"{type(request).__name__} is not a request that agents post")
-        idempotency = self._idempotency(tool, request)
-        named: Message[R] = _named(request)
+        address, named, idempotency = self._addressed(request, route)
         return self._runtime.post(
-            self._address(tool, named),
+            address,
             named,
             done,
             principal=self.principal,
@@ -173,30 +201,25 @@ class Agent:
         """
         return ResourceSubscriber(self._runtime.subscriber(window), self.principal)
 
-    def _address(self, tool: str, request: Any) -> Address:
-        if isinstance(request, ReadResource):
-            address = parse_uri(request.uri)
-            if address is None:
-                raise _refusals.resource_not_found(request.uri)
-            return address
-        if tool in _TO_SESSION:
-            return Address("session", request.session_id)
-        return Address("memory", _policy.memory_owner(self.principal))
-
-    def _idempotency(self, tool: str, request: Any) -> Idempotency | None:
-        key = request.idempotency_key if is_write(type(request)) else None
-        if key is None:
-            return None
-        arguments = msgspec.structs.replace(request, idempotency_key=None)
-        return Idempotency(f"{self._scope} {tool}", key, _fingerprint(arguments))
-
-
-def _named(request: Any) -> Any:
-    """Return the request, with an id made up for a session that has none."""
-    if isinstance(request, sessions.CreateSession) and request.session_id is None:
-        session_id = "session_" + "".join(secrets.choice(_ID_ALPHABET) for _ in range(16))
-        return msgspec.structs.replace(request, session_id=session_id)
-    return request
+    def _addressed(self, request: Any, route: _Route) -> tuple[Address, Any, Idempotency | None]:
+        """Return the request's actor, the request with an id if it had none, and what marks a repeat."""
+        idempotency = None
+        if route.is_write and request.idempotency_key is not None:
+            # The caller's arguments count, not the id that is made up for a nameless session.
+            arguments = msgspec.structs.replace(request, idempotency_key=None)
+            scope = f"{self._scope} {route.tool}"
+            idempotency = Idempotency(scope, request.idempotency_key, _fingerprint(arguments))
+        if route.makes_name and request.session_id is None:
+            session_id = "session_" + "".join(secrets.choice(_ID_ALPHABET) for _ in range(16))
+            request = msgspec.structs.replace(request, session_id=session_id)
+        if route.kind == "session":
+            return Address("session", request.session_id), request, idempotency
+        if route.kind == "memory":
+            return self._memory, request, idempotency
+        address = parse_uri(request.uri)
+        if address is None:
+            raise _refusals.resource_not_found(request.uri)
+        return address, request, idempotency
 
 
 def _fingerprint(arguments: msgspec.Struct) -> bytes:

@@ -29,6 +29,9 @@ MAX_DEPTH = 100
 DOUBLE_DIGITS = 308
 """How many digits an integer may have and be sure to lie within the range of a double."""
 
+SHORT_BYTES = min(2 * MAX_DEPTH, DOUBLE_DIGITS)
+"""In so few bytes nothing nests too deep, and no number is too long."""
+
 _DIGITS_ALIKE = bytes.maketrans(b"123456789", b"0" * 9)
 _LONG = b"0" * (DOUBLE_DIGITS + 1)
 _MAYBE_LONE = re.compile(r"\\u[dD][89a-fA-F]")
@@ -45,18 +48,22 @@ def check_json(raw: bytes) -> Any:
         written = msgspec.json.encode(value)
     except (ValueError, OverflowError, RecursionError):  # of integers beyond 64 bits, which are fine, too
         return _read_closely(raw)
-    if _quotes(written) != _quotes(raw) or _LONG in raw.translate(_DIGITS_ALIKE):
+    if b"\\" in raw:
+        if _quotes(written) != _quotes(raw):
+            return _read_closely(raw)
+    elif written.count(b'"') != raw.count(b'"'):
         return _read_closely(raw)
-    if raw.count(b"[") + raw.count(b"{") > MAX_DEPTH:
-        _check_depth(value)
+    if len(raw) > SHORT_BYTES:
+        if _LONG in raw.translate(_DIGITS_ALIKE):
+            return _read_closely(raw)
+        if raw.count(b"[") + raw.count(b"{") > MAX_DEPTH:
+            _check_depth(value)
     return value
 
 
 def _quotes(raw: bytes) -> int:
     """Return how many quotes begin or end a string; a key that came twice is written once."""
-    if b"\\" in raw:
-        raw = raw.replace(b"\\\\", b"").replace(b'\\"', b"")
-    return raw.count(b'"')
+    return raw.replace(b"\\\\", b"").replace(b'\\"', b"").count(b'"')
 
 
 def _read_closely(raw: bytes) -> Any:

@@ -35,6 +35,9 @@ class Shelf(NamedTuple):
     visibility: Visibility
 
 
+_COMMON = Shelf(PUBLIC, "public")
+
+
 class Heard(NamedTuple):
     """Who may hear of a change: an audience, among those who may see a session of this project."""
 
@@ -64,7 +67,7 @@ def may_see_message(principal: Principal, audience: str) -> bool:
 
 def shelf_of(principal: Principal, visibility: Visibility) -> Shelf:
     """Return the shelf on which a message of ``principal`` goes."""
-    return Shelf(audience_of(principal, visibility), visibility)
+    return _COMMON if visibility == "public" else Shelf(audience_of(principal, visibility), visibility)
 
 
 def shelves(principal: Principal, wanted: VisibilityFilter = "all") -> tuple[Shelf, ...]:

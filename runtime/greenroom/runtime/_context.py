@@ -119,7 +119,12 @@ class Context:
 
     def get(self, key: bytes, of: type[T]) -> T | None:
         """Return the own record at ``key`` (at most 200 bytes), or None."""
-        payload = self._read(self._own_key(key))
+        full = self._home.own + _rows.check_key("a record's key", key)
+        if self.effects is not None and full in self.effects.own:
+            payload = self.effects.own[full]
+        else:
+            pending = self._home.overlay.get(full)
+            payload = self._domain.glance.get(full) if pending is None else pending[1]
         return None if payload is None else _rows.decode(payload, of)
 
     def scan(
@@ -155,21 +160,25 @@ class Context:
 
     def put(self, key: bytes, value: Any) -> None:
         """Stage ``value`` (anything msgspec encodes) as the own record at ``key`` (at most 200 bytes)."""
-        self._stage(self._own_key(key), _rows.encode(value))
+        staged = self.effects or self._staged()
+        staged.own[self._home.own + _rows.check_key("a record's key", key)] = _rows.encode(value)
 
     def delete(self, key: bytes) -> None:
         """Stage the removal of the own record at ``key``; a missing one is no error."""
-        self._stage(self._own_key(key), None)
+        staged = self.effects or self._staged()
+        staged.own[self._home.own + _rows.check_key("a record's key", key)] = None
 
     def put_row(self, index: str, sort_key: bytes, value: Any) -> None:
         """Stage a row of a shared index under (``sort_key``, this actor); a sort key takes 200 bytes."""
         head, tail = self._home.row()
-        self._staged().rows[self._row_key(index, sort_key, tail)] = head + _rows.encode(value)
+        staged = self.effects or self._staged()
+        staged.rows[self._row_key(index, sort_key, tail)] = head + _rows.encode(value)
 
     def delete_row(self, index: str, sort_key: bytes) -> None:
         """Stage the removal of this actor's row at ``sort_key`` of a shared index."""
         _, tail = self._home.row()
-        self._staged().rows[self._row_key(index, sort_key, tail)] = None
+        staged = self.effects or self._staged()
+        staged.rows[self._row_key(index, sort_key, tail)] = None
 
     def tell(self, address: Address, message: Message[Any]) -> None:
         """Stage a message that another actor gets after the commit, also when the process dies between."""
@@ -197,7 +206,7 @@ class Context:
         row = self.timer_row(name)
         if row is not None:
             self.stage_rows({row: None})
-            self._stage(_rows.timer_name_key(self.address, name), None)
+            self._staged().own[_rows.timer_name_key(self.address, name)] = None
 
     def stage_rows(self, rows: Changes) -> None:
         """Stage rows of the runtime itself; for the kernel."""
@@ -210,7 +219,11 @@ class Context:
 
     def timer_row(self, name: str) -> bytes | None:
         """Return the stored row of the timer ``name``, or None; the kernel tells by it what was set anew."""
-        return self._read(_rows.timer_name_key(self.address, name))
+        key = _rows.timer_name_key(self.address, name)
+        if self.effects is not None and key in self.effects.own:
+            return self.effects.own[key]
+        pending = self._home.overlay.get(key)
+        return self._domain.glance.get(key) if pending is None else pending[1]
 
     def publish(self, topic: str, label: Hashable = None) -> None:
         """Stage word to the subscribers of ``topic`` that it changed, handed over after the commit.
@@ -221,7 +234,8 @@ class Context:
             topic: What changed.
             label: What subscribers decide by whether they may hear of it. Equal ones become one.
         """
-        self._staged().publications[topic, label] = None
+        staged = self.effects or self._staged()
+        staged.publications[topic, label] = None
 
     def use_reserve(self, *, dispensable: bool = False) -> None:
         """Let this message's effects use the space kept back for deletes, expiry and audit.
@@ -234,28 +248,16 @@ class Context:
         staged.reserve = True
         staged.dispensable = dispensable
 
-    def _own_key(self, key: bytes) -> bytes:
-        return self._home.own + _rows.check_key("a record's key", key)
-
-    def _read(self, key: bytes) -> bytes | None:
-        if self.effects is not None and key in self.effects.own:
-            return self.effects.own[key]
-        pending = self._home.overlay.get(key)
-        return pending[1] if pending is not None else self._domain.glance.get(key)
-
     def _staged(self) -> Staged:
         if self.effects is None:
             self.effects = Staged()
         return self.effects
 
-    def _stage(self, key: bytes, payload: bytes | None) -> None:
-        self._staged().own[key] = payload
-
     def _row_key(self, index: str, sort_key: bytes, tail: bytes) -> bytes:
         prefix = self._domain.prefixes.get(index)
         if prefix is None:
             raise UnknownKindError(f"no index {index!r} was given to open_runtime")
-        return prefix + _rows.sortable(_rows.check_key("a row's sort key", sort_key)) + tail
+        return prefix + _rows.check_key("a row's sort key", sort_key).replace(b"\0", b"\0\xff") + tail
 
 
 def _merged(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import math
 from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -30,6 +31,9 @@ class Dispatcher:
         slice_seconds: How long a pass may hold the event loop.
         turn: Gives one cell its turn.
         after_pass: Called after each pass, before other tasks run.
+
+    Attributes:
+        last_pass: When the newest pass began, on trio's clock.
     """
 
     def __init__(
@@ -45,6 +49,7 @@ class Dispatcher:
         self._parked: trio.lowlevel.Task | None = None
         self._slice_end = 0.0
         self.longest_slice = 0.0
+        self.last_pass = -math.inf
 
     def __len__(self) -> int:
         return len(self._ready)
@@ -92,6 +97,7 @@ class Dispatcher:
 
     def run_ready(self) -> None:
         """Give ready cells their turns, for one slice."""
+        self.last_pass = trio.current_time()
         started = self.start_slice()
         while self._ready:
             cell = self._ready.popleft()

@@ -78,6 +78,7 @@ class Kernel:
         options: RuntimeOptions,
     ) -> None:
         self._kinds = kinds
+        self._handlers = {kind: actor.handlers for kind, actor in kinds.items()}
         self._groups = groups
         self._domain = domain
         self._clock = clock
@@ -92,7 +93,6 @@ class Kernel:
         self.failures = Failures(groups, domain.random)
         self.counts: Counter[str] = Counter()
         self.waiting = 0
-        self._delivered_at = -inf
         self._suspended = 0
 
     # -- doors -------------------------------------------------------------
@@ -105,12 +105,14 @@ class Kernel:
         """
         if self._closed:
             raise RuntimeClosedError("the runtime is closing and takes no more messages")
-        actor = self._kinds.get(address.kind)
-        if actor is None or type(envelope.message) not in actor.handlers:
+        cell = self.residents.get(address)
+        handlers = self._handlers.get(address.kind, {}) if cell is None else cell.handlers
+        if type(envelope.message) not in handlers:
             raise UnknownKindError(f"no {address.kind!r} actor handles {type(envelope.message).__name__}")
         if address in self.failures.set_aside:
             raise self.failures.refusal(address)
-        cell = self.residents.get(address) or self.residents.admit(address)
+        if cell is None:
+            cell = self.residents.admit(address, handlers)
         if cell.mailbox is None:
             cell.mailbox = deque()
         elif len(cell.mailbox) >= self._options.mailbox_limit:
@@ -119,12 +121,12 @@ class Kernel:
         envelope.cell = cell
         cell.mailbox.append(envelope)
         self.waiting += 1
-        self._delivered_at = trio.current_time()
-        self.dispatcher.make_ready(cell)
+        if not cell.ready:
+            self.dispatcher.make_ready(cell)
 
     def is_busy(self) -> bool:
         """Return whether messages wait, or came so lately that their answers may lead to more."""
-        return self.waiting > 0 or trio.current_time() - self._delivered_at < BUSY_SECONDS
+        return self.waiting > 0 or trio.current_time() - self.dispatcher.last_pass < BUSY_SECONDS
 
     def waiting_for(self, address: Address) -> int:
         """Return how many messages wait in an actor's mailbox."""
@@ -177,20 +179,19 @@ class Kernel:
             self._advance(cell, cell.running)
         mailbox = cell.mailbox
         quantum = self._options.quantum
-        while mailbox and quantum and cell.running is None and not cell.paused_until and self._may_begin():
+        slice_over = self.dispatcher.slice_over
+        while mailbox and quantum and cell.running is None and not cell.paused_until:
+            if self._suspended >= SUSPENDED_LIMIT:  # handlers between two slices keep what they read
+                break
             quantum -= 1
             self._begin(cell, mailbox.popleft())
-            if self.dispatcher.slice_over():
+            if slice_over():
                 break
         if not mailbox:
             cell.mailbox = None
         self.residents.touch(cell, trio.current_time())
         if cell.mailbox or cell.running is not None:
             self.dispatcher.make_ready(cell)
-
-    def _may_begin(self) -> bool:
-        """Return whether another handler may begin: those between two slices keep what they read."""
-        return self._suspended < SUSPENDED_LIMIT
 
     def _begin(self, cell: Cell, envelope: Envelope) -> None:
         envelope.begun = True
@@ -221,7 +222,7 @@ class Kernel:
                 self._over(envelope, outcome.Value(None))
                 return
             message = envelope.message
-            reply = getattr(actor, actor.handlers[type(message)])(message, context)
+            reply = getattr(actor, cell.handlers[type(message)])(message, context)
         except Refusal as refusal:
             self._refused(cell, envelope, context, refusal)
         except Exception as error:  # noqa: BLE001  a handler may raise anything; that is the actor's failure
@@ -283,7 +284,7 @@ class Kernel:
                 return
         self.counts["handled"] += 1
         staged = context.effects
-        if staged:
+        if staged is not None and staged.has_effects:
             number = self.pipeline.next_number()
             work = Effects(number, cell, staged)
             work.settlements.append((envelope, result))
@@ -299,7 +300,8 @@ class Kernel:
     def _refused(self, cell: Cell, envelope: Envelope, context: Context | None, refusal: Refusal) -> None:
         self.counts["refused"] += 1
         staged = None if context is None else context.effects
-        if context is None or (staged and (staged.own or len(staged.rows) > (envelope.row is not None))):
+        brought_rows = 0 if envelope.row is None else 1
+        if context is None or (staged and (staged.own or len(staged.rows) > brought_rows)):
             cell.actor = None  # it had begun to change: what it holds in memory is not to be trusted
         if envelope.stored:
             self.deliveries.bury(envelope, refusal, f"{refusal.code}: {refusal}")

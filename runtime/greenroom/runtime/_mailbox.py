@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import outcome
@@ -69,11 +69,11 @@ class Envelope:
     def __init__(
         self,
         message: Message[Any],
-        *,
         principal: Any = None,
         answer: Any = None,
         deadline: float = float("inf"),
         idempotency: Idempotency | None = None,
+        *,
         row: bytes | None = None,
         timer: str | None = None,
         told: bool = False,
@@ -101,7 +101,7 @@ class Envelope:
         asker, self.asker = self.asker, None
         if asker is None:
             return False
-        if isinstance(asker, trio.lowlevel.Task):
+        if type(asker) is trio.lowlevel.Task:  # its isinstance is an ABC's, which is slow
             trio.lowlevel.reschedule(asker, result)
         else:
             asker.settle(result)
@@ -120,6 +120,7 @@ class Cell(Home):
     """One resident actor.
 
     Attributes:
+        handlers: The names of its methods, by the type of the message.
         actor: The instance, or None until the next message activates it.
         mailbox: Messages that wait, oldest first.
         restart: A pending system message "restart", which goes before every message of the mailbox.
@@ -130,6 +131,7 @@ class Cell(Home):
 
     __slots__ = (
         "actor",
+        "handlers",
         "last_used",
         "last_work",
         "mailbox",
@@ -140,8 +142,9 @@ class Cell(Home):
         "running",
     )
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: Address, handlers: Mapping[type[Message[Any]], str]) -> None:
         super().__init__(address)
+        self.handlers = handlers
         self.actor: Actor | None = None
         self.mailbox: deque[Envelope] | None = None
         self.running: Running | None = None

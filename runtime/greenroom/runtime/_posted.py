@@ -84,7 +84,10 @@ class Posts:
     ) -> Posted:
         """Deliver a message, after its question if it has one; see `Runtime.post`."""
         posted = Posted(self)
-        self._send(posted, address, envelope, done, on_accepted)
+        if envelope.message.question() is None:
+            self._accept(posted, address, envelope, done, on_accepted)
+        else:
+            self._send(posted, address, envelope, done, on_accepted)
         return posted
 
     def call_back(self) -> None:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 import trio
 
 from greenroom.runtime._mailbox import Cell
 
 if TYPE_CHECKING:
+    from greenroom.runtime._actor import Message
     from greenroom.runtime._address import Address
     from greenroom.runtime._options import RuntimeOptions
 
@@ -25,11 +26,15 @@ class Residents:
     """The cells in memory, least recently used first.
 
     Passivation only forgets: an idle actor's state is in the store already.
+
+    Attributes:
+        get: Returns the resident cell of an address, or None.
     """
 
     def __init__(self, options: RuntimeOptions) -> None:
         self._options = options
         self._cells: OrderedDict[Address, Cell] = OrderedDict()
+        self.get = self._cells.get
         self.bytes = 0
         self.activations = 0
         self.passivations = 0
@@ -41,14 +46,10 @@ class Residents:
     def __iter__(self) -> Iterator[Cell]:
         return iter(self._cells.values())
 
-    def get(self, address: Address) -> Cell | None:
-        """Return the resident cell of ``address``, or None."""
-        return self._cells.get(address)
-
-    def admit(self, address: Address) -> Cell:
+    def admit(self, address: Address, handlers: Mapping[type[Message[Any]], str]) -> Cell:
         """Return a new cell for ``address``, making room for it first."""
         self.make_room()
-        cell = self._cells[address] = Cell(address)
+        cell = self._cells[address] = Cell(address, handlers)
         return cell
 
     def touch(self, cell: Cell, now: float) -> None:

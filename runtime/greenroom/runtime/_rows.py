@@ -13,10 +13,9 @@ Index names that begin with "!" are the runtime's own.
 
 from __future__ import annotations
 
-import functools
 import hashlib
-from collections.abc import Hashable, Iterable
-from typing import Any, Generic, NamedTuple, TypeVar, cast
+from collections.abc import Callable, Iterable
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
@@ -172,9 +171,15 @@ encode = msgspec.msgpack.Encoder().encode
 encode_json = msgspec.json.Encoder().encode
 
 
-@functools.lru_cache(maxsize=1_024)
-def _decoder(of: Hashable) -> msgspec.msgpack.Decoder[Any]:
-    return msgspec.msgpack.Decoder(cast("Any", of))
+class _Decoders(dict[Any, Callable[[bytes], Any]]):
+    """What decodes each type of record; there are as many as the program has types."""
+
+    def __missing__(self, of: Any) -> Callable[[bytes], Any]:
+        decode = self[of] = msgspec.msgpack.Decoder(of).decode
+        return decode
+
+
+_DECODERS = _Decoders()
 
 
 def decode(payload: bytes, of: type[T]) -> T:
@@ -184,7 +189,7 @@ def decode(payload: bytes, of: type[T]) -> T:
         StoreDamagedError: the record does not fit the type.
     """
     try:
-        value: T = _decoder(cast("Hashable", of)).decode(payload)
+        value: T = _DECODERS[of](payload)
     except msgspec.DecodeError as error:
         raise StoreDamagedError(
             f"a stored record does not fit {of}: {error}; run `greenroom verify`, then `greenroom restore`"

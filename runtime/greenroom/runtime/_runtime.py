@@ -109,10 +109,10 @@ class Runtime:
         answer = None if question is None else await self.ask(*question, principal=principal)
         envelope = Envelope(
             message,
-            principal=principal,
-            answer=answer,
-            deadline=trio.current_effective_deadline(),
-            idempotency=idempotency,
+            principal,
+            answer,
+            trio.current_effective_deadline(),
+            idempotency,
         )
         self._check_open()
         self._kernel.deliver(address, envelope)
@@ -159,8 +159,9 @@ class Runtime:
             OverloadedError, ActorSetAsideError, UnknownKindError, RuntimeClosedError: it, or its question,
                 was not accepted, and ``done`` is not called.
         """
-        self._check_open()
-        envelope = Envelope(message, principal=principal, deadline=deadline, idempotency=idempotency)
+        if self._ended:
+            self._check_open()
+        envelope = Envelope(message, principal, None, deadline, idempotency)
         return self._kernel.posts.send(address, envelope, done, on_accepted)
 
     def run_ready(self) -> None:

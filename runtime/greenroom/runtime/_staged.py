@@ -35,5 +35,7 @@ class Staged:
         self.reserve = reserve
         self.dispensable = False
 
-    def __bool__(self) -> bool:
+    @property
+    def has_effects(self) -> bool:
+        """Whether there is anything to commit or to tell."""
         return bool(self.own or self.rows or self.publications)

@@ -78,6 +78,10 @@ class StoreStatistics:
     scans: int
 
 
+PLENTY_BYTES: Final = 1 << 30
+LATELY_SECONDS: Final = 0.1
+"""With so much more than needed free on the disk, it is not asked again for so long."""
+
 OLD_COUNT_BYTES: Final = 1 << 20
 """By how many bytes the store may have grown since the pages in use were counted last."""
 
@@ -127,6 +131,7 @@ class Store:
         self._pid = os.getpid()
         self._open_readings = 0
         self._last_used = 0
+        self._free_lately = (0, 0.0)
         self._grown = OLD_COUNT_BYTES + 1  # nothing is counted yet
         self._commits = self._works = self._failures = 0
         self._last_seconds = self._max_seconds = 0.0
@@ -322,7 +327,8 @@ class Store:
         """Return whether puts that grow the store by ``size`` bytes surely have room, by an older count."""
         if self._grown > OLD_COUNT_BYTES:
             return False
-        space = Space(self._map_bytes, self._last_used + self._grown, self._disk_free(), self.min_free)
+        free = self._disk_free(roughly=True)
+        space = Space(self._map_bytes, self._last_used + self._grown, free, self.min_free)
         return space.refusal(size, from_reserve=False) is None
 
     def _space(self) -> Space:
@@ -331,9 +337,16 @@ class Store:
             self._grown = 0
         return Space(self._map_bytes, self._last_used, self._disk_free(), self.min_free)
 
-    def _disk_free(self) -> int:
+    def _disk_free(self, *, roughly: bool = False) -> int:
+        """Return the free space of the disk; roughly: as it was lately, if there was plenty."""
+        now = time.monotonic()
+        free, until = self._free_lately
+        if roughly and now < until:
+            return free
         disk = os.statvfs(self.folder)
-        return disk.f_bavail * disk.f_frsize
+        free = disk.f_bavail * disk.f_frsize
+        self._free_lately = (free, now + LATELY_SECONDS if free > self.min_free + PLENTY_BYTES else now)
+        return free
 
     def _used(self) -> tuple[int, int]:
         """Return the bytes of the pages in use and the number of rows."""

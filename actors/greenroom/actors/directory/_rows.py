@@ -10,6 +10,7 @@ per audience that has something to see in it:
 The public audience's rows are there from the start and also move when the session itself changes.
 """
 
+import functools
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
@@ -73,11 +74,13 @@ def move(context: "Context", audience: str, old: ActivityRow | None, new: Activi
     context.put_row(INDEX, point_key(audience), new)
 
 
+@functools.lru_cache(maxsize=1_024)
 def sort_prefix(audience: str) -> bytes:
     """Return the bytes before the positions of one audience's order."""
     return b"s" + audience.encode() + b"\0"
 
 
+@functools.lru_cache(maxsize=1_024)
 def point_key(audience: str) -> bytes:
     """Return the sort key of a session's activity for one audience."""
     return b"p" + audience.encode()
@@ -85,7 +88,12 @@ def point_key(audience: str) -> bytes:
 
 def position(session_id: str, at: int) -> bytes:
     """Return where a session with its newest activity ``at`` stands: 8 bytes of time, 8 that break ties."""
-    return (_INVERTED - at).to_bytes(8) + blake2b(session_id.encode(), digest_size=8).digest()
+    return (_INVERTED - at).to_bytes(8) + _tie(session_id)
+
+
+@functools.lru_cache(maxsize=1_024)
+def _tie(session_id: str) -> bytes:
+    return blake2b(session_id.encode(), digest_size=8).digest()
 
 
 def time_of(place: bytes) -> int:

@@ -13,6 +13,7 @@ take 200, so an entry lies under a digest of its key.
 
 from __future__ import annotations
 
+import functools
 from hashlib import blake2b
 
 import msgspec
@@ -66,6 +67,7 @@ def scope_name(session_id: str | None) -> replies.Scope:
     return "global" if session_id is None else "session"
 
 
+@functools.lru_cache(maxsize=1_024)
 def entry_key(session_id: str | None, key: str) -> bytes:
     """Return where an entry lies."""
     return b"e" + scope_bytes(session_id) + blake2b(key.encode(), digest_size=32).digest()

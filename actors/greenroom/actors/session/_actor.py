@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from greenroom.actors._principal import Principal
 
 AHEAD_AT_LEAST = 1 << 16  # about a second: what the header's bound starts from when ids run ahead
+MOST_UTF8_BYTES = 4  # of one character
 BASE_BYTES = 4_000  # of memory, for an instance without messages
 
 
@@ -335,9 +336,10 @@ class SessionActor(Actor):
     def _check_content(self, content: str) -> None:
         if len(content) > self.content_limit:
             raise _refusals.too_long("content", len(content), self.content_limit)
-        size = len(content.encode())
-        if size > MAX_VALUE_BYTES:
-            raise _refusals.too_large("content", size)
+        if MOST_UTF8_BYTES * len(content) > MAX_VALUE_BYTES:
+            size = len(content.encode())
+            if size > MAX_VALUE_BYTES:
+                raise _refusals.too_large("content", size)
 
     def _append(self, context: Context, shelf: Shelf, message: StoredMessage) -> int:
         """Stage a message at the end of the log; return its id."""

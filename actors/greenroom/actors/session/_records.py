@@ -129,6 +129,7 @@ def message_key(shelf: Shelf, message_id: int) -> bytes:
     return shelf_prefix(shelf) + message_id.to_bytes(8)
 
 
+@functools.lru_cache(maxsize=1_024)
 def tally_key(shelf: Shelf, sender: str) -> bytes:
     """Return where the tally of a sender on a shelf lies."""
     return TALLIES + shelf_prefix(shelf) + blake2b(sender.encode(), digest_size=16).digest()
