@@ -35,14 +35,14 @@ class Message(msgspec.Struct, Generic[R_co], frozen=True, kw_only=True, forbid_u
         return None
 
 
-def reply_type(message_type: type[Message[Any]]) -> Any:
-    """Return the ``R`` of a ``Message[R]`` subclass."""
+def reply_type(message_type: type[Any], generic_type: type[Any] = Message) -> Any:
+    """Return the ``R`` of a subclass of ``Message[R]``, or of another generic type."""
     for base in message_type.__mro__:
         for generic in getattr(base, "__orig_bases__", ()):
-            if get_origin(generic) is Message:
+            if get_origin(generic) is generic_type:
                 return get_args(generic)[0]
     name = message_type.__name__
-    raise TypeError(f"{name} does not say what it is answered with: derive it from Message[...]")
+    raise TypeError(f"{name} does not say what it is answered with: derive it from {generic_type.__name__}[...]")
 
 
 S = TypeVar("S")

@@ -3,6 +3,10 @@
 The answer is stored in the commit of the effects it answers for, so a crash
 leaves both or neither. A repeat that arrives while the first is still under way
 waits for it.
+
+The same holds, without any key of the client's, for what another process relays: it sends again what
+was not answered when its connection or the owner ended. Of that only what has effects is stored, until
+the relay has confirmed the answer.
 """
 
 from __future__ import annotations
@@ -15,7 +19,14 @@ import outcome
 
 from greenroom.runtime import _rows
 from greenroom.runtime._actor import reply_type
-from greenroom.runtime._errors import ActorFailedError, IdempotencyConflictError, Refusal, StoreError
+from greenroom.runtime._errors import (
+    ActorFailedError,
+    GreenroomError,
+    IdempotencyConflictError,
+    Refusal,
+    StoreError,
+)
+from greenroom.runtime._reply import EncodedReply, decode_reply, encode_reply
 from greenroom.runtime._store import INDEXES
 
 if TYPE_CHECKING:
@@ -36,7 +47,8 @@ class Answers:
     def admit(self, envelope: Envelope) -> Result | Waiting | None:
         """Return a repeat's answer, `WAITING` when it must wait for the first request, None for a first."""
         request = envelope.idempotency
-        assert request is not None
+        if request is None:
+            return self._admit_relayed(envelope)
         tag = _tag(request)
         under_way = self._under_way.get(tag)
         if under_way is not None:
@@ -57,10 +69,34 @@ class Answers:
             return outcome.Error(_conflict(request))
         return _outcome(answer, envelope)
 
+    def _admit_relayed(self, envelope: Envelope) -> Result | Waiting | None:
+        row = envelope.relay
+        assert row is not None
+        under_way = self._under_way.get(row)
+        if under_way is not None:
+            under_way[1].append(envelope)
+            return WAITING
+        try:
+            payload = self._store.get(INDEXES, row) if envelope.again else None
+            if payload is None:
+                self._under_way[row] = (envelope, [])
+                return None
+            answer = _rows.decode(payload, _rows.RelayedAnswer)
+            envelope.encoded = EncodedReply(answer.body, answer.variant)
+            return outcome.Value(decode_reply(type(envelope.message), envelope.encoded))
+        except GreenroomError as error:
+            return outcome.Error(error)
+
     def rows(self, envelope: Envelope, result: Result, now: int) -> Changes:
         """Return what stores ``result`` as the first answer, at ``now`` microseconds since 1970."""
         request = envelope.idempotency
-        assert request is not None
+        if request is None:
+            assert envelope.relay is not None
+            if isinstance(result, outcome.Error):
+                return {}  # it has no effects, so that a repeat does no harm
+            envelope.encoded = encode_reply(type(envelope.message), result.value)
+            answered = _rows.RelayedAnswer(now, *envelope.encoded)
+            return {envelope.relay: _rows.encode(answered)}
         tag = _tag(request)
         if isinstance(result, outcome.Error):
             refusal = result.error
@@ -74,13 +110,19 @@ class Answers:
 
     def settled(self, envelope: Envelope) -> list[Envelope]:
         """Return the repeats that wait for ``envelope``, which is over now, whichever way."""
-        assert envelope.idempotency is not None
-        tag = _tag(envelope.idempotency)
+        tag = envelope.relay if envelope.idempotency is None else _tag(envelope.idempotency)
+        assert tag is not None
         first, repeats = self._under_way.get(tag, (None, []))
         if first is not envelope:
             return []
         del self._under_way[tag]
         return repeats
+
+    def renounce(self, envelope: Envelope) -> None:
+        """Store no answer for a relayed message that is not over, because nobody will ask for it again."""
+        row, envelope.relay = envelope.relay, None
+        if row is not None and self._under_way.get(row, (None,))[0] is envelope:
+            del self._under_way[row]
 
     def repeats(self) -> list[Envelope]:
         """Return all repeats that wait."""

@@ -16,7 +16,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import trio
 
@@ -33,6 +33,13 @@ logger = logging.getLogger(__name__)
 Accepts = Callable[[Any], bool]
 
 WINDOW_SECONDS = 0.1
+
+
+class _Anybody:
+    """The label of a change that every subscriber of the topic hears of."""
+
+
+ANYBODY: Final = _Anybody()
 SLICE_WOKEN = 10
 """Subscribers that one slice may wake; each has work to do then."""
 SLICE_ASKED = 512
@@ -168,6 +175,13 @@ class Subscriber:
         self.close()
 
 
+class Listener(Protocol):
+    """Hears of publications when the topic's turn comes: a `Subscriber`, or another process."""
+
+    def hear(self, topic: str, labels: Iterable[Hashable], now: float) -> bool:
+        """Take note of publications of ``topic`` at ``now``; return whether that woke a task."""
+
+
 class Pass:
     """One round through the subscribers that a topic has when its turn comes.
 
@@ -182,7 +196,7 @@ class Pass:
     def __init__(self, topic: str, labels: dict[Hashable, None]) -> None:
         self.topic = topic
         self.labels = labels
-        self.left: list[Subscriber] | None = None
+        self.left: list[Listener] | None = None
         self.later: dict[Hashable, None] = {}
 
 
@@ -192,12 +206,17 @@ class Bus:
     Invariant: a topic has one pass at most, and that has one turn in the queue.
 
     Args:
+        is_busy: As the attribute.
+
+    Attributes:
         is_busy: Says whether requests are under way.
+        wanted: Called with each topic that gets its first listener (true) or loses its last one (false).
     """
 
     def __init__(self, is_busy: Callable[[], bool]) -> None:
-        self._is_busy = is_busy
-        self._topics: dict[str, dict[Subscriber, None]] = {}
+        self.is_busy = is_busy
+        self.wanted: Callable[[str, bool], None] | None = None
+        self._topics: dict[str, dict[Listener, None]] = {}
         self._subscribers: dict[Subscriber, None] = {}
         self._passes: dict[str, Pass] = {}
         self._turns: deque[Pass] = deque()
@@ -211,16 +230,28 @@ class Bus:
         self._subscribers[subscriber] = None
         return subscriber
 
-    def join(self, topic: str, subscriber: Subscriber) -> None:
-        """Let a subscriber hear of a topic."""
-        self._topics.setdefault(topic, {})[subscriber] = None
+    @property
+    def topics(self) -> list[str]:
+        """The topics that somebody wants to hear of."""
+        return list(self._topics)
 
-    def leave(self, topic: str, subscriber: Subscriber) -> None:
-        """Let a subscriber hear of a topic no more."""
+    def join(self, topic: str, listener: Listener) -> None:
+        """Let a listener hear of a topic."""
+        listeners = self._topics.get(topic)
+        if listeners is None:
+            listeners = self._topics[topic] = {}
+            if self.wanted is not None:
+                self.wanted(topic, True)  # noqa: FBT003  a callback's one argument
+        listeners[listener] = None
+
+    def leave(self, topic: str, listener: Listener) -> None:
+        """Let a listener hear of a topic no more."""
         listeners = self._topics[topic]
-        del listeners[subscriber]
+        del listeners[listener]
         if not listeners:
             del self._topics[topic]
+            if self.wanted is not None:
+                self.wanted(topic, False)  # noqa: FBT003
             unwanted = self._passes.pop(topic, None)
             if unwanted is not None:
                 self._turns.remove(unwanted)
@@ -261,7 +292,7 @@ class Bus:
                 continue
             for _ in range(SLICE_PASSES):
                 await trio.lowlevel.checkpoint()
-            if self._is_busy():
+            if self.is_busy():
                 await trio.sleep(pause_after(trio.current_time() - began))
 
     def statistics(self) -> BusStatistics:
@@ -305,6 +336,8 @@ def pause_after(seconds: float) -> float:
 
 
 def _accepted(accepts: Accepts, label: Hashable) -> bool:
+    if label is ANYBODY:
+        return True
     try:
         return accepts(label)
     except Exception:

@@ -6,7 +6,10 @@ the work was begun, and whether a repeat can help.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 class GreenroomError(Exception):
@@ -48,7 +51,7 @@ class ActorSetAsideError(GreenroomError):
 
 
 class OverloadedError(GreenroomError):
-    """The actor's mailbox is full; nothing was begun.
+    """The actor's mailbox is full, or the process that owns the folder does not answer; nothing was begun.
 
     Args:
         address: The actor whose mailbox is full.
@@ -58,6 +61,13 @@ class OverloadedError(GreenroomError):
     def __init__(self, address: object, retry_after_ms: int) -> None:
         super().__init__(f"the mailbox of {address} is full; repeat in {retry_after_ms} ms")
         self.retry_after_ms = retry_after_ms
+
+    @classmethod
+    def of(cls, sentence: str, retry_after_ms: int) -> Self:
+        """Return one with a sentence of its own."""
+        error = cls("", retry_after_ms)
+        error.args = (sentence,)
+        return error
 
 
 class DeadlineExceededError(GreenroomError):
@@ -98,13 +108,16 @@ class StoreOwnedError(StoreError):
     Args:
         folder: The folder of the store.
         pid: The owner's process id, 0 when it could not be read.
+        sentence: What the owner says to that, if it said anything.
     """
 
-    def __init__(self, folder: object, pid: int) -> None:
+    def __init__(self, folder: Path, pid: int, sentence: str = "") -> None:
         owner = f"process {pid}" if pid else "another process"
         super().__init__(
-            f"{folder} is in use by {owner}; stop that process, or choose another folder with --data"
+            sentence
+            or f"{folder} is in use by {owner}; stop that process, or choose another folder with --data"
         )
+        self.folder = folder
         self.pid = pid
 
 

@@ -142,6 +142,11 @@ class Kernel:
             self.waiting -= 1
             self._notice_idle()
 
+    def renounce(self, envelope: Envelope) -> None:
+        """Abandon a relayed message, the answer to which nobody will ask for again."""
+        self._answers.renounce(envelope)
+        self.abandon(envelope)
+
     def readmit(self, address: Address) -> bool:
         """Let an actor that was set aside in again; return whether it was."""
         was_set_aside = self.failures.readmit(address)
@@ -203,7 +208,7 @@ class Kernel:
             )
             self._over(envelope, outcome.Error(DeadlineExceededError(sentence)))
             return
-        if envelope.idempotency is not None:
+        if envelope.idempotency is not None or envelope.relay is not None:
             earlier = self._answers.admit(envelope)
             if isinstance(earlier, Waiting):
                 return
@@ -238,7 +243,12 @@ class Kernel:
     def _advance(self, cell: Cell, running: Running) -> None:
         """Run a generator handler until its slice is over or it is done, unless its asker gave up."""
         envelope, context, slices = running
-        if envelope.asker is None and not envelope.told and envelope.idempotency is None:
+        if (
+            envelope.asker is None
+            and not envelope.told
+            and envelope.idempotency is None
+            and envelope.relay is None  # where a repeat may come that must not find it half done
+        ):
             self._close_running(cell, running)
             cell.actor = None  # it had begun to change
             self._over(envelope, outcome.Value(None))
@@ -276,7 +286,10 @@ class Kernel:
 
     def _finish(self, cell: Cell, envelope: Envelope, context: Context, result: Result) -> None:
         """Let ``result`` go when everything that it may have seen is on disk."""
-        if envelope.idempotency is not None:
+        staged = context.effects
+        if envelope.idempotency is not None or (
+            envelope.relay is not None and staged is not None and staged.has_effects and not staged.dispensable
+        ):
             try:
                 context.stage_rows(self._answers.rows(envelope, result, context.now))
             except Exception as error:  # noqa: BLE001  what a handler returns may fail to encode in any way
@@ -348,7 +361,7 @@ class Kernel:
             self.deliveries.finished(envelope.row)
         elif envelope.told and type(result) is outcome.Error:  # the class has an ABC's slow isinstance
             self.deliveries.dead_letters += 1
-        if envelope.idempotency is not None:
+        if envelope.idempotency is not None or envelope.relay is not None:
             for repeat in self._answers.settled(envelope):
                 self.waiting -= 1
                 repeat.settle(_copy(result))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Generator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import outcome
 import trio
@@ -17,10 +17,17 @@ if TYPE_CHECKING:
     from greenroom.runtime._context import Context
     from greenroom.runtime._errors import ActorFailedError
     from greenroom.runtime._pipeline import Effects
-    from greenroom.runtime._posted import Posted
+    from greenroom.runtime._reply import EncodedReply
 
 
 Result = outcome.Value[Any] | outcome.Error
+
+
+class Asker(Protocol):
+    """Who waits for a reply without a task."""
+
+    def settle(self, result: Result) -> None:
+        """Take the result; the kernel is about its books and must not be asked anything meanwhile."""
 
 
 class Idempotency(NamedTuple):
@@ -49,18 +56,25 @@ class Envelope:
         told: Whether nobody ever waited for a reply.
         attempts: How often handling it has failed.
         begun: Whether a handler has seen it.
+        relay: The row for the answer to a message of another process, which is stored with the message's
+            effects; None for others, and once nobody will ask for that answer again.
+        again: Whether an owner before may have handled it already, so that there may be such a row.
+        encoded: That answer as stored, once it is.
     """
 
     __slots__ = (
+        "again",
         "answer",
         "asker",
         "attempts",
         "begun",
         "cell",
         "deadline",
+        "encoded",
         "idempotency",
         "message",
         "principal",
+        "relay",
         "row",
         "timer",
         "told",
@@ -86,9 +100,12 @@ class Envelope:
         self.row = row
         self.timer = timer
         self.told = told or row is not None
-        self.asker: trio.lowlevel.Task | Posted | None = None
+        self.asker: trio.lowlevel.Task | Asker | None = None
         self.attempts = 0
         self.begun = False
+        self.relay: bytes | None = None
+        self.again = False
+        self.encoded: EncodedReply | None = None
         self.cell: Cell | None = None
 
     @property

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
+from greenroom.runtime._staged import Staged
 from greenroom.runtime._statistics import CommitStatistics
 from greenroom.runtime._store import Work
 
@@ -14,8 +15,8 @@ if TYPE_CHECKING:
     from greenroom.runtime._commit import Committer
     from greenroom.runtime._errors import StoreFailedError
     from greenroom.runtime._mailbox import Cell, Envelope, Result
-    from greenroom.runtime._staged import Staged
     from greenroom.runtime._store import Store
+    from greenroom.runtime._work import Changes
 
 Settlement = tuple["Envelope", "Result"]
 
@@ -69,6 +70,7 @@ class Pipeline:
         self._in_flight: Sequence[Effects] = ()
         self._landed: trio.Event | None = None
         self._numbers = 0
+        self._riders: Changes = {}
         committer.start(store, self._done)
 
     @property
@@ -88,8 +90,20 @@ class Pipeline:
     def flush(self) -> None:
         """Hand the collected group to the committer unless it is busy."""
         if self._collected and not self._in_flight:
+            self.board()
             self._in_flight, self._collected = self._collected, []
             self._committer.submit(self._in_flight)
+
+    def add_rider(self, row: bytes) -> None:
+        """Delete a row with the next group; none is made for it."""
+        self._riders[row] = None
+
+    def board(self) -> None:
+        """Put the rows to delete into the group that is being collected."""
+        if self._riders:
+            staged = Staged(reserve=True)
+            staged.rows, self._riders = self._riders, {}
+            self.add(Effects(self.next_number(), None, staged))
 
     def take_back(self, cell: Cell) -> list[Effects]:
         """Remove and return the collected works of ``cell``, in order; those at the committer stay there."""

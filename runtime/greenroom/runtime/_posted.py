@@ -17,6 +17,7 @@ from greenroom.runtime._mailbox import Envelope, Result
 
 if TYPE_CHECKING:
     from greenroom.runtime._address import Address
+    from greenroom.runtime._doors import Acceptor
 
 logger = logging.getLogger(__name__)
 
@@ -70,6 +71,9 @@ class Posts:
     Args:
         deliver: Puts a message into its actor's mailbox.
         abandon: Forgets who asked; a message that is not begun leaves its mailbox.
+
+    Attributes:
+        then: Called after each round of callbacks.
     """
 
     def __init__(
@@ -78,6 +82,12 @@ class Posts:
         self._deliver = deliver
         self.abandon = abandon
         self.settled: deque[tuple[Posted, Result]] = deque()
+        self.then: Callable[[], None] = _nothing
+
+    def go_through(self, acceptor: Acceptor) -> None:
+        """Send what is posted from now on another way; what was posted before is that way's affair, too."""
+        self._deliver = acceptor.deliver
+        self.abandon = acceptor.abandon
 
     def send(
         self, address: Address, envelope: Envelope, done: Done, on_accepted: Callable[[], None] | None
@@ -96,6 +106,7 @@ class Posts:
         while settled:
             posted, result = settled.popleft()
             posted.hear(result)
+        self.then()
 
     def _send(
         self,
@@ -133,3 +144,7 @@ class Posts:
         if on_accepted is not None:
             on_accepted()
         posted.wait_for(envelope, done)
+
+
+def _nothing() -> None:
+    pass

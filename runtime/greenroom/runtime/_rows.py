@@ -7,6 +7,7 @@
              "!outbox" NUL number                  a message to deliver after its sender's commit
              "!dead" NUL number                    a message that could not be delivered
              "!answer" NUL request tag             the answer to an idempotent request
+             "!relay" NUL relay id, number         the answer to a message that another process relayed
 
 Index names that begin with "!" are the runtime's own.
 """
@@ -30,6 +31,7 @@ TIMERS = b"!timer\0"
 OUTBOX = b"!outbox\0"
 DEAD = b"!dead\0"
 ANSWERS = b"!answer\0"
+RELAYED = b"!relay\0"
 ANSWER_TIMES = "!answer-time"
 
 TAG_BYTES = 16
@@ -85,6 +87,14 @@ class Answer(msgspec.Struct, frozen=True, array_like=True):
     body: bytes
     refusal: str = ""
     sentence: str = ""
+
+
+class RelayedAnswer(msgspec.Struct, frozen=True, array_like=True):
+    """The stored answer to a relayed message: when it was given (microseconds since 1970), and its JSON."""
+
+    time: int
+    body: bytes
+    variant: str = ""
 
 
 def row_head(address: Address) -> bytes:

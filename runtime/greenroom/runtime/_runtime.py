@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import AsyncIterator, Callable, Generator, Iterable, Mapping
+from collections.abc import AsyncIterator, Generator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import trio
 
 from greenroom.runtime import _backup, _rows
-from greenroom.runtime._actor import Actor, Message, kinds_by_name
+from greenroom.runtime._actor import Actor, kinds_by_name
 from greenroom.runtime._bus import WINDOW_SECONDS, Bus, Subscriber
 from greenroom.runtime._check import check_structure
 from greenroom.runtime._clock import Clock, SystemClock
@@ -20,14 +19,13 @@ from greenroom.runtime._codec import RecordCodec
 from greenroom.runtime._commit import Committer, ThreadCommitter
 from greenroom.runtime._context import Domain
 from greenroom.runtime._deliveries import Deliveries
+from greenroom.runtime._doors import Doors
 from greenroom.runtime._errors import GreenroomError, RuntimeClosedError, StoreFailedError
 from greenroom.runtime._janitor import Janitor
 from greenroom.runtime._kernel import Kernel
-from greenroom.runtime._mailbox import Envelope, Idempotency, Result
 from greenroom.runtime._options import RuntimeOptions
 from greenroom.runtime._owner import Owner
 from greenroom.runtime._pipeline import Pipeline
-from greenroom.runtime._posted import Posted
 from greenroom.runtime._query import IndexReader, Query
 from greenroom.runtime._randomness import BlockRandom
 from greenroom.runtime._rows import Index, index_table
@@ -42,13 +40,14 @@ from greenroom.runtime._supervision import Group, groups_by_kind
 
 if TYPE_CHECKING:
     from greenroom.runtime._address import Address
+    from greenroom.runtime._posted import Posts
 
 R = TypeVar("R")
 
 OWNERSHIP_CHECK_SECONDS = 2.0
 
 
-class Runtime:
+class Runtime(Doors):
     """A running set of actors on one folder. `open_runtime` makes it."""
 
     def __init__(
@@ -60,6 +59,8 @@ class Runtime:
         committer: Committer,
         clock: Clock,
         options: RuntimeOptions,
+        bus: Bus | None = None,
+        posts: Posts | None = None,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -73,96 +74,33 @@ class Runtime:
         self._deliveries = Deliveries(store, kinds, self._kernel, self._pipeline, clock)
         self._kernel.pipeline = self._pipeline
         self._kernel.deliveries = self._deliveries
-        self._bus = self._kernel.bus = Bus(self._kernel.is_busy)
+        self._bus = self._kernel.bus = Bus(self._kernel.is_busy) if bus is None else bus
+        if bus is not None:
+            bus.is_busy = self._kernel.is_busy
+        if posts is not None:
+            posts.go_through(self._kernel)
+            self._kernel.posts = posts
         answers_ttl = options.idempotency_seconds * 1_000_000
         self._janitor = Janitor(
             store, indexes.values(), answers_ttl, self._pipeline, self._kernel.residents, clock
         )
 
-    async def ask(
-        self,
-        address: Address,
-        message: Message[R],
-        *,
-        principal: Any = None,
-        idempotency: Idempotency | None = None,
-        on_accepted: Callable[[], None] | None = None,
-    ) -> R:
-        """Send a message and return its reply, once all that the reply could have seen is on disk.
+    def parts(self) -> tuple[Kernel, Pipeline, Bus, Store]:
+        """Return the parts that a companion works with."""
+        return self._kernel, self._pipeline, self._bus, self._store
 
-        The deadline is that of the caller's cancel scope. A cancelled ask that is not yet begun
-        leaves the mailbox; one that is begun commits whole or not at all.
-
-        Args:
-            address: The actor.
-            message: What to ask. If it has a `Message.question`, that is asked first.
-            principal: Who asks; the handler finds it in `Context.principal`.
-            idempotency: Given, a repeat within 24 hours gets the first answer.
-            on_accepted: Called once the message is in the mailbox, in the order of acceptance.
+    def check_open(self) -> None:
+        """Raise what the doors raise when nothing is taken any more.
 
         Raises:
-            Refusal: the handler's own "no".
-            ActorFailedError, ActorSetAsideError, OverloadedError, DeadlineExceededError, StorageFullError,
-            IdempotencyConflictError, UnknownKindError, RuntimeClosedError: see each.
+            RuntimeClosedError, StoreFailedError: that is so.
         """
-        question = message.question()
-        answer = None if question is None else await self.ask(*question, principal=principal)
-        envelope = Envelope(
-            message,
-            principal,
-            answer,
-            trio.current_effective_deadline(),
-            idempotency,
-        )
         self._check_open()
-        self._kernel.deliver(address, envelope)
-        if on_accepted is not None:
-            on_accepted()
-        envelope.asker = trio.lowlevel.current_task()
 
-        def give_up(_: object) -> trio.lowlevel.Abort:
-            self._kernel.abandon(envelope)
-            return trio.lowlevel.Abort.SUCCEEDED
-
-        reply: R = await trio.lowlevel.wait_task_rescheduled(give_up)
-        return reply
-
-    def post(
-        self,
-        address: Address,
-        message: Message[R],
-        done: Callable[[Result], None],
-        *,
-        principal: Any = None,
-        idempotency: Idempotency | None = None,
-        deadline: float = math.inf,
-        on_accepted: Callable[[], None] | None = None,
-    ) -> Posted:
-        """Send a message as `ask` does, without a task: ``done`` is called with what `ask` would end with.
-
-        It is called once, in trio's thread, after this method returned, when all that the reply could
-        have seen is on disk; or never, when what is returned is abandoned before. An exception of it is
-        logged and hurts nobody else.
-
-        Args:
-            address: The actor.
-            message: What to ask. If it has a `Message.question`, that is asked first.
-            done: Called with an `outcome.Value` of the reply or an `outcome.Error` of what `ask` raises.
-            principal: As in `ask`.
-            idempotency: As in `ask`.
-            deadline: On trio's clock. A message not begun by then is answered with
-                `DeadlineExceededError` at its turn; who does not want to wait for that abandons it.
-            on_accepted: Called once the message is in the mailbox, which is after this method returned
-                when there was a question to ask.
-
-        Raises:
-            OverloadedError, ActorSetAsideError, UnknownKindError, RuntimeClosedError: it, or its question,
-                was not accepted, and ``done`` is not called.
-        """
-        if self._ended:
-            self._check_open()
-        envelope = Envelope(message, principal, None, deadline, idempotency)
-        return self._kernel.posts.send(address, envelope, done, on_accepted)
+    @property
+    def has_ended(self) -> bool:
+        """Whether nobody gets a turn any more."""
+        return self._ended
 
     def run_ready(self) -> None:
         """Give actors that have something to do their turns now, not when the event loop comes round to it.
@@ -172,17 +110,6 @@ class Runtime:
         """
         if not self._ended:
             self._kernel.dispatcher.run_ready()
-
-    def tell(self, address: Address, message: Message[Any], *, principal: Any = None) -> None:
-        """Put a message into an actor's mailbox and wait for nothing.
-
-        Unlike `Context.tell` it is gone if the process dies before it is handled.
-
-        Raises:
-            OverloadedError, ActorSetAsideError, UnknownKindError, RuntimeClosedError: it was not accepted.
-        """
-        self._check_open()
-        self._kernel.deliver(address, Envelope(message, principal=principal, told=True))
 
     async def query(self, query: Query[R], *, principal: Any = None) -> R:
         """Run a query over the shared indexes and return its answer, once what it saw is on disk."""
@@ -322,16 +249,22 @@ class Runtime:
         self._fail(StoreFailedError(f"another process took {owner.folder} over; this one must not write"))
 
     @asynccontextmanager
-    async def _running(self, owner: Owner, drain_seconds: float) -> AsyncIterator[None]:
+    async def _running(
+        self, owner: Owner, drain_seconds: float, companion: Companion | None
+    ) -> AsyncIterator[None]:
         """Run the parts while the block runs, then drain; an error of the block leaves in no group."""
         error: BaseException | None = None
         self._deliveries.recover()
+        if companion is not None:
+            companion.begin(self)
         try:
             with self._stop:
                 async with trio.open_nursery() as nursery:
                     for part in (self._kernel.dispatcher, self._deliveries, self._janitor, self._bus):
                         nursery.start_soon(part.run)
                     nursery.start_soon(self._watch_ownership, owner)
+                    if companion is not None:
+                        nursery.start_soon(companion.run)
                     try:
                         yield
                     except BaseException as raised:  # noqa: BLE001  re-raised below, outside the nursery
@@ -339,7 +272,11 @@ class Runtime:
                     if not isinstance(error, trio.Cancelled):
                         try:
                             with trio.move_on_after(drain_seconds):
+                                if companion is not None:
+                                    companion.leave()
                                 await self._kernel.drain()
+                                if companion is not None:
+                                    await companion.wound_up()
                         except trio.Cancelled as cancelled:  # the block's own error, if any, goes first
                             error = error or cancelled
                     # Otherwise an outer cancellation would end the nursery with `Cancelled` for an error.
@@ -357,6 +294,86 @@ def _last_outbox_number(store: Store) -> int:
     """Return the highest number of a tell in the store: the wall clock may have gone back."""
     last = next(store.scan(INDEXES, _rows.OUTBOX, reverse=True), None)
     return 0 if last is None else int.from_bytes(last[0][len(_rows.OUTBOX) :])
+
+
+class Companion(Protocol):
+    """What goes with a runtime from its opening until it is drained."""
+
+    def begin(self, runtime: Runtime) -> None:
+        """Take note of the runtime, which nobody has asked anything yet."""
+
+    async def run(self) -> None:
+        """Do its work, until it is cancelled."""
+
+    def leave(self) -> None:
+        """Bring nothing new: the runtime is about to drain."""
+
+    async def wound_up(self) -> None:
+        """Return when what the drained runtime answered is on its way."""
+
+
+class Recipe:
+    """All that a runtime is made of except the folder. As `open_runtime` says."""
+
+    def __init__(
+        self,
+        actors: Iterable[type[Actor]],
+        indexes: Iterable[Index],
+        groups: Iterable[Group],
+        options: RuntimeOptions | None,
+        clock: Clock | None,
+        committer: Committer | None,
+        codec: RecordCodec | None,
+    ) -> None:
+        self.kinds = kinds_by_name(tuple(actors))
+        self.groups = groups_by_kind(self.kinds, groups)
+        self.indexes = index_table(indexes)
+        self.options = options if options is not None else RuntimeOptions()
+        self.clock = clock if clock is not None else SystemClock()
+        self.committer = committer if committer is not None else ThreadCommitter()
+        self.codec = codec
+
+    @asynccontextmanager
+    async def run(
+        self,
+        owner: Owner,
+        companion: Companion | None = None,
+        bus: Bus | None = None,
+        posts: Posts | None = None,
+    ) -> AsyncIterator[Runtime]:
+        """Run the actors on a folder that is locked, until the block ends.
+
+        Args:
+            owner: Holds the lock.
+            companion: What goes with the runtime.
+            bus: Whose subscribers are to hear of changes, instead of one of its own.
+            posts: What was posted before, with those who wait for it.
+        """
+        if owner.unclean or owner.lost:
+            await trio.to_thread.run_sync(check_structure, owner)
+        options = self.options
+        store = Store(
+            owner.folder,
+            codec=self.codec,
+            max_size=options.max_size,
+            min_free=options.min_free,
+            sync=options.durability == "power",
+        )
+        try:
+            runtime = Runtime(
+                self.kinds, self.groups, self.indexes, store, self.committer, self.clock, options, bus, posts
+            )
+        except BaseException:
+            store.close()
+            raise
+        try:
+            async with runtime._running(owner, options.drain_seconds, companion):  # noqa: SLF001  the two halves of one door
+                yield runtime
+        finally:
+            self.committer.close()
+            store.close()
+            if runtime.is_sound:
+                owner.mark_clean()
 
 
 @asynccontextmanager
@@ -394,32 +411,7 @@ async def open_runtime(
         StoreFailedError: a commit failed for good while the block ran.
         StoreError: the folder cannot hold a store.
     """
-    options = options if options is not None else RuntimeOptions()
-    clock = clock if clock is not None else SystemClock()
-    kinds = kinds_by_name(tuple(actors))
-    by_kind = groups_by_kind(kinds, groups)
-    declared = index_table(indexes)
+    recipe = Recipe(actors, indexes, groups, options, clock, committer, codec)
     with Owner(Path(path)) as owner:
-        if owner.unclean or owner.lost:
-            await trio.to_thread.run_sync(check_structure, owner)
-        store = Store(
-            owner.folder,
-            codec=codec,
-            max_size=options.max_size,
-            min_free=options.min_free,
-            sync=options.durability == "power",
-        )
-        committer = committer if committer is not None else ThreadCommitter()
-        try:
-            runtime = Runtime(kinds, by_kind, declared, store, committer, clock, options)
-        except BaseException:
-            store.close()
-            raise
-        try:
-            async with runtime._running(owner, options.drain_seconds):  # noqa: SLF001  the two halves of one door
-                yield runtime
-        finally:
-            committer.close()
-            store.close()
-            if runtime.is_sound:
-                owner.mark_clean()
+        async with recipe.run(owner) as runtime:
+            yield runtime

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
 from greenroom.runtime._histogram import Distribution
@@ -116,8 +118,30 @@ class BusStatistics(msgspec.Struct, frozen=True, kw_only=True):
     told: int
 
 
+class RelayStatistics(msgspec.Struct, frozen=True, kw_only=True):
+    """Several processes on one folder, as this one sees it.
+
+    Attributes:
+        role: Whether this process owns the folder, or is attached to the one that does.
+        owner_pid: The process id of the owner; 0 while there is none.
+        attached_pids: The process ids of those that are attached; the owner alone knows them.
+        takeovers: How often the owner changed since this process was attached first.
+        unanswered: Messages that an attached process has relayed and that are not answered, now.
+        oldest_seconds: How long the oldest of them waits.
+        silent_seconds: For how long the owner has given no sign of life, in whole seconds.
+    """
+
+    role: Literal["owner", "attached"]
+    owner_pid: int
+    attached_pids: list[int]
+    takeovers: int
+    unanswered: int = 0
+    oldest_seconds: float = 0.0
+    silent_seconds: int = 0
+
+
 class RuntimeStatistics(msgspec.Struct, frozen=True, kw_only=True):
-    """All parts of one runtime."""
+    """All parts of one runtime; those of an attached process are the owner's, a second old at most."""
 
     actors: ActorStatistics
     messages: MessageStatistics
@@ -127,3 +151,5 @@ class RuntimeStatistics(msgspec.Struct, frozen=True, kw_only=True):
     store: StoreStatistics
     rows_expired: int
     """Rows that the janitor removed since the runtime was opened."""
+    relay: RelayStatistics | None = None
+    """What a runtime that shares its folder says of that."""

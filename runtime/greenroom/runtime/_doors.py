@@ -1,0 +1,139 @@
+"""What programs ask through, wherever the actors are: in this process, or in the one that owns the folder."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+import trio
+
+from greenroom.runtime._mailbox import Envelope, Idempotency, Result
+
+if TYPE_CHECKING:
+    from greenroom.runtime._actor import Message
+    from greenroom.runtime._address import Address
+    from greenroom.runtime._posted import Posted, Posts
+
+R = TypeVar("R")
+
+
+class Acceptor(Protocol):
+    """Takes messages to their actors: the kernel, or what relays them to another process's kernel."""
+
+    @property
+    def posts(self) -> Posts:
+        """Sends what is posted."""
+
+    def deliver(self, address: Address, envelope: Envelope) -> None:
+        """Take a message on; raises what the doors say when it is not accepted."""
+
+    def abandon(self, envelope: Envelope) -> None:
+        """Forget who asked; a message that is not begun is not begun any more."""
+
+
+class Doors:
+    """The ways in for messages; see `Runtime`."""
+
+    _kernel: Acceptor
+    _ended: bool
+
+    async def ask(
+        self,
+        address: Address,
+        message: Message[R],
+        *,
+        principal: Any = None,
+        idempotency: Idempotency | None = None,
+        on_accepted: Callable[[], None] | None = None,
+    ) -> R:
+        """Send a message and return its reply, once all that the reply could have seen is on disk.
+
+        The deadline is that of the caller's cancel scope. A cancelled ask that is not yet begun
+        leaves the mailbox; one that is begun commits whole or not at all.
+
+        Args:
+            address: The actor.
+            message: What to ask. If it has a `Message.question`, that is asked first.
+            principal: Who asks; the handler finds it in `Context.principal`.
+            idempotency: Given, a repeat within 24 hours gets the first answer.
+            on_accepted: Called once the message is in the mailbox, in the order of acceptance.
+
+        Raises:
+            Refusal: the handler's own "no".
+            ActorFailedError, ActorSetAsideError, OverloadedError, DeadlineExceededError, StorageFullError,
+            IdempotencyConflictError, UnknownKindError, RuntimeClosedError: see each.
+        """
+        question = message.question()
+        answer = None if question is None else await self.ask(*question, principal=principal)
+        envelope = Envelope(
+            message,
+            principal,
+            answer,
+            trio.current_effective_deadline(),
+            idempotency,
+        )
+        self._check_open()
+        self._kernel.deliver(address, envelope)
+        if on_accepted is not None:
+            on_accepted()
+        envelope.asker = trio.lowlevel.current_task()
+
+        def give_up(_: object) -> trio.lowlevel.Abort:
+            self._kernel.abandon(envelope)
+            return trio.lowlevel.Abort.SUCCEEDED
+
+        reply: R = await trio.lowlevel.wait_task_rescheduled(give_up)
+        return reply
+
+    def post(
+        self,
+        address: Address,
+        message: Message[R],
+        done: Callable[[Result], None],
+        *,
+        principal: Any = None,
+        idempotency: Idempotency | None = None,
+        deadline: float = math.inf,
+        on_accepted: Callable[[], None] | None = None,
+    ) -> Posted:
+        """Send a message as `ask` does, without a task: ``done`` is called with what `ask` would end with.
+
+        It is called once, in trio's thread, after this method returned, when all that the reply could
+        have seen is on disk; or never, when what is returned is abandoned before. An exception of it is
+        logged and hurts nobody else.
+
+        Args:
+            address: The actor.
+            message: What to ask. If it has a `Message.question`, that is asked first.
+            done: Called with an `outcome.Value` of the reply or an `outcome.Error` of what `ask` raises.
+            principal: As in `ask`.
+            idempotency: As in `ask`.
+            deadline: On trio's clock. A message not begun by then is answered with
+                `DeadlineExceededError` at its turn; who does not want to wait for that abandons it.
+            on_accepted: Called once the message is in the mailbox, which is after this method returned
+                when there was a question to ask.
+
+        Raises:
+            OverloadedError, ActorSetAsideError, UnknownKindError, RuntimeClosedError: it, or its question,
+                was not accepted, and ``done`` is not called.
+        """
+        if self._ended:
+            self._check_open()
+        envelope = Envelope(message, principal, None, deadline, idempotency)
+        return self._kernel.posts.send(address, envelope, done, on_accepted)
+
+    def tell(self, address: Address, message: Message[Any], *, principal: Any = None) -> None:
+        """Put a message into an actor's mailbox and wait for nothing.
+
+        Unlike `Context.tell` it is gone if the process dies before it is handled.
+
+        Raises:
+            OverloadedError, ActorSetAsideError, UnknownKindError, RuntimeClosedError: it was not accepted.
+        """
+        self._check_open()
+        self._kernel.deliver(address, Envelope(message, principal=principal, told=True))
+
+    def _check_open(self) -> None:
+        """Raise `RuntimeClosedError` or `StoreFailedError` when nothing is taken any more."""
+        raise NotImplementedError

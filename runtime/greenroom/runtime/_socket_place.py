@@ -1,0 +1,118 @@
+"""Where a folder's sockets lie, who may bind them, and who may talk there.
+
+Only the holder of the folder's lock binds, so whatever lies at a socket's place when it comes is a dead
+process's and is removed. A folder whose path is too long for a socket gets a link to a short place.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import socket
+import stat
+import struct
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PATH_LIMIT: Final = 103  # bytes of a socket's path: macOS ends at 104 with the NUL, Linux at 108
+
+
+def socket_path(folder: Path, name: str) -> Path:
+    """Return where the socket of this name answers.
+
+    The entry in the folder is the socket itself, or a link to it where the folder's path is too long.
+    """
+    entry = folder / name
+    with contextlib.suppress(OSError):
+        return folder / entry.readlink()
+    return entry
+
+
+@contextlib.contextmanager
+def listening(folder: Path, name: str, backlog: int) -> Iterator[socket.socket]:
+    """Bind a socket that only this user can reach; at the end leave no trace of it.
+
+    The caller holds the folder's lock. What has taken the socket's place by then is left alone.
+
+    Raises:
+        OSError: it cannot be bound.
+    """
+    entry = folder / name
+    place = entry if len(os.fsencode(entry)) <= PATH_LIMIT else _short_place(folder, name)
+    with contextlib.ExitStack() as stack:
+        listener = stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
+        place.unlink(missing_ok=True)
+        listener.bind(str(place))
+        stack.callback(_remove_own, place, _identity(place))
+        # Before `listen` nobody can connect, so there is no moment with wider permissions.
+        place.chmod(0o600)
+        if place != entry:
+            entry.unlink(missing_ok=True)
+            entry.symlink_to(place)
+            stack.callback(_remove_own, entry, _identity(entry))
+        listener.listen(backlog)
+        listener.setblocking(False)
+        yield listener
+
+
+def peer_is_ours(connection: socket.socket) -> bool:
+    """Return whether the other end belongs to this user, or to the superuser.
+
+    The folder's permissions say so already; this holds as well where somebody has
+    changed them, or where the socket lies outside the folder.
+    """
+    if sys.platform == "linux":
+        credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+        _pid, user, _group = struct.unpack("3i", credentials)
+    else:
+        # macOS and the BSDs: struct xucred begins with its version and the effective user.
+        sol_local, local_peercred = 0, 1
+        credentials = connection.getsockopt(sol_local, local_peercred, 128)
+        _version, user = struct.unpack_from("=II", credentials)
+    return user in {0, os.geteuid()}
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    status = path.lstat()
+    return status.st_dev, status.st_ino
+
+
+def _remove_own(path: Path, identity: tuple[int, int]) -> None:
+    with contextlib.suppress(OSError):
+        if _identity(path) == identity:
+            path.unlink()
+
+
+def _short_place(folder: Path, name: str) -> Path:
+    """Return a name for the socket that fits, in a folder that only this user can enter.
+
+    Raises:
+        OSError: there is no such folder and none can be made.
+    """
+    short = hashlib.sha256(os.fsencode(folder.resolve())).hexdigest()[:16] + "-" + name
+    refused = "no place is short enough"
+    for base in (os.environ.get("XDG_RUNTIME_DIR", ""), tempfile.gettempdir(), "/tmp"):  # noqa: S108 - see _make_private
+        home = Path(base) / f"greenroom-{os.geteuid()}"
+        if home.is_absolute() and len(os.fsencode(home / short)) <= PATH_LIMIT:
+            try:
+                _make_private(home)
+            except OSError as error:
+                refused = str(error)
+            else:
+                return home / short
+    raise OSError(f"the path of {folder} is too long for a socket, and {refused}")
+
+
+def _make_private(home: Path) -> None:
+    """Make the folder, or make sure that the one there is nobody else's: anyone may write to /tmp."""
+    with contextlib.suppress(FileExistsError):
+        home.mkdir(mode=0o700)
+    status = home.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o077:
+        raise OSError(f"{home} is not a folder that only this user can enter")
