@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import trio
 
 from greenroom.runtime import _backup, _rows
-from greenroom.runtime._actor import Actor, Message, kinds_by_name
+from greenroom.runtime._actor import Actor, Message, check_told, kinds_by_name
 from greenroom.runtime._bus import WINDOW_SECONDS, Bus, Subscriber
 from greenroom.runtime._check import check_structure
 from greenroom.runtime._clock import Clock, SystemClock
@@ -180,8 +180,10 @@ class Runtime:
 
         Raises:
             OverloadedError, ActorSetAsideError, UnknownKindError, RuntimeClosedError: it was not accepted.
+            TypeError: the message has a question.
         """
         self._check_open()
+        check_told(message)
         self._kernel.deliver(address, Envelope(message, principal=principal, told=True))
 
     async def query(self, query: Query[R], *, principal: Any = None) -> R:
