@@ -186,6 +186,15 @@ async def test_line_ends_in_a_body_are_blanks() -> None:
         assert told((await guest.answer()).json()) == {"text": "a"}
 
 
+async def test_an_answer_leaves_in_one_piece() -> None:
+    async with place(Desk()) as here:
+        guest = await here.guest()
+        await guest.modern_call("echo", "whole")
+        piece = bytes(await guest.stream.receive_some())
+        assert piece.startswith(b"HTTP/1.1 200 ")
+        assert piece.endswith(b"}}}")
+
+
 # -- JSON or a stream ----------------------------------------------------------------------------
 
 

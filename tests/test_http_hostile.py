@@ -16,7 +16,10 @@ from support.scripts import Stage
 from test_http import script, stage
 from trio.testing import MockClock, lockstep_stream_pair, wait_all_tasks_blocked
 
+from greenroom.transports.http._exchange import Exchange, PlainConnection
+from greenroom.transports.http._head import Head
 from greenroom.transports.http._hypercorn import HEAD_LIMIT
+from greenroom.transports.http._replies import CLOSE, Reply
 from greenroom.transports.http._wire import Pace
 from greenroom.transports.protocol._limits import Limits
 
@@ -286,6 +289,31 @@ async def test_a_body_that_a_route_does_not_read_keeps_nobody(autojump_clock: Mo
         endless = await here.guest()
         assert (await said(endless, head + chunks)).startswith(b"HTTP/1.1 413 ")
         assert autojump_clock.current_time() < 10
+
+
+async def test_a_server_that_waits_for_its_application_to_read_is_not_kept_waiting() -> None:
+    """As hypercorn, whose last write waits until there is room to say that the client has gone."""
+    parts, receive = trio.open_memory_channel[Any](1)
+    sent: list[Any] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+        if message["type"] == "http.response.body":
+            for _ in range(10):  # for more of the body to come
+                await trio.lowlevel.checkpoint()
+            await parts.send({"type": "http.disconnect"})
+
+    async def flood() -> None:
+        with suppress(trio.BrokenResourceError):
+            while True:
+                await parts.send({"type": "http.request", "body": b"x" * 1_000_000, "more_body": True})
+
+    scope = {"method": "POST", "path": "/mcp", "query_string": b"", "headers": []}
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(flood)
+        await Exchange(Head(scope), PlainConnection(), receive.receive, send).reply(Reply(413, [], b""))
+        receive.close()
+    assert (sent[0]["status"], CLOSE in sent[0]["headers"]) == (413, True)
 
 
 # -- wrong ---------------------------------------------------------------------------------------
