@@ -234,13 +234,14 @@ async def _door_for(stack: AsyncExitStack, folder: Path) -> Callable[[str], Any]
     return lambda name: Holding(Agent(house.runtime, principal(name)))
 
 
-def compare(lines: list[Line | Wait], folder: Path) -> None:
+def compare(lines: list[Line | Wait], folder: Path, *, the_sdk_fails: bool = False) -> None:
+    """Compare what both tell after each line; where the SDK fails, we must make one span all the same."""
     clock = MockClock()
     our, their = trio.run(both, folder, clock, lines, clock=clock)
     different = [
         f"{json.dumps(line)[:300]}\n  ours  {one}\n  sdk's {other}"
         for line, one, other in zip(lines, our, their, strict=True)
-        if one != other
+        if one != other and not (the_sdk_fails and other == [] and len(one) == 1)
     ]
     assert not different, "\n".join(different)
 
@@ -288,7 +289,7 @@ METAS = st.fixed_dictionaries(
     optional={
         "traceparent": PARENTS | ODD,
         "tracestate": STATES | ODD,
-        "baggage": BAGGAGE,
+        "baggage": BAGGAGE | ODD,
         "Traceparent": PARENTS,
     },
 )
@@ -302,7 +303,8 @@ def test_whatever_a_client_says_of_its_trace_is_taken_as_the_sdk_takes_it(
 ) -> None:
     lines = [request("ping", {"_meta": meta}) for meta in metas]
     with tempfile.TemporaryDirectory() as folder:
-        compare([initialize(), notify("initialized"), *lines], Path(folder))
+        # Its propagators stumble over lists of what is no text, and its server over that.
+        compare([initialize(), notify("initialized"), *lines], Path(folder), the_sdk_fails=True)
 
 
 # -- what the SDK cannot show --------------------------------------------------
@@ -325,14 +327,6 @@ def test_a_span_without_a_client_s_is_a_child_of_the_current_one() -> None:
         span.end("ok")
     parents = [span.parent and span.parent.span_id for span in collector.take()]
     assert parents == [current.get_span_context().span_id] * 4 + [0xB7AD6B7169203331]
-
-
-@given(ODD)
-@settings(deadline=None)
-def test_baggage_at_which_the_sdk_fails_costs_the_parent_only(odd: Any) -> None:
-    params = {"_meta": {**PARENT, "baggage": [odd]}}
-    (span,) = spans(lambda tracer: tracer.begin("ping", "2025-11-25", params).end("ok"))
-    assert span.parent is None or span.parent.span_id == 0xB7AD6B7169203331
 
 
 def test_a_propagator_that_fails_in_its_own_way_costs_the_parent_only(
