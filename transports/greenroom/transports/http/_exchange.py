@@ -126,11 +126,13 @@ class Exchange:
             RefusedError: it has more, or does not come.
             ClientGoneError: the client hung up.
         """
-        if (self.head.length() or 0) > limit:
+        length = self.head.length()
+        if length is not None and length > limit:
             raise _too_large(limit)
         with trio.move_on_after(BODY_TIME):
             data = await self._part()
-            if self.whole:
+            if self.whole or len(data) == length:
+                self.whole = True
                 return data
             parts, size = [data], len(data)
             while size <= limit:
