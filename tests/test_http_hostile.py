@@ -16,6 +16,7 @@ from support.scripts import Stage
 from test_http import script, stage
 from trio.testing import MockClock, lockstep_stream_pair, wait_all_tasks_blocked
 
+from greenroom.runtime import StoreFailedError
 from greenroom.transports.http._exchange import Exchange, PlainConnection
 from greenroom.transports.http._head import Head
 from greenroom.transports.http._hypercorn import HEAD_LIMIT
@@ -185,10 +186,49 @@ async def test_what_was_begun_is_answered_before_the_end(autojump_clock: MockClo
         await modern.head()
         assert "result" in (await modern.events())[-1].json()
         assert await late.hung_up() == b""
-        assert await endless.hung_up() == b""
+        assert (await endless.answer()).json()["error"]["message"] == "Connection closed"
         await here.ended.wait()
         assert autojump_clock.current_time() - began <= 0.6
         assert acts.cancelled == 1
+
+
+@pytest.mark.promise("http.drain", "http.health")
+async def test_who_asks_while_the_server_stops_is_told() -> None:
+    async with stage() as (acts, here):
+        busy = await here.guest()
+        await script(busy, "wait", modern=True)
+        await acts.waiting.wait()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(here.app.wind_up)
+            await wait_all_tasks_blocked()
+            guest = await here.guest()
+            answer = await guest.ask("GET", "/healthz")
+            assert (answer.status, answer.json()) == (503, {"status": "stopping"})
+            await guest.modern_call("echo")
+            answer = await guest.answer()
+            assert (answer.status, answer.headers["connection"]) == (503, "close")
+            acts.released.set()
+        assert (await busy.answer()).status == 200
+
+
+async def test_nothing_is_answered_once_the_store_has_failed() -> None:
+    desk = Desk()
+    desk.error = StoreFailedError("the disk is gone")
+    deaf, silent = [], []
+    with pytest.RaisesGroup(StoreFailedError, flatten_subgroups=True):
+        async with place(desk) as here:
+            for modern in (True, False):
+                guest = await here.guest(lockstep_stream_pair)
+                deaf.append(guest)
+                await guest.modern("server/discover")
+                guest = await here.guest(session=None if modern else await here.client())
+                silent.append(guest)
+                await (guest.modern_call if modern else guest.call)("hold")
+            await wait_all_tasks_blocked()
+            await (await here.guest()).modern_call("fail")
+            await trio.sleep_forever()
+    for guest in silent:
+        assert await guest.hung_up() == b""
 
 
 @pytest.mark.promise("http.drain")
@@ -261,11 +301,12 @@ async def test_there_is_a_limit_on_connections() -> None:
         await here.client()
         third = await here.guest()
         assert (await third.hung_up()).startswith(b"HTTP/1.1 503 ")
+        await (await here.guest()).stream.aclose()  # before it is told
         await first.stream.aclose()
         await wait_all_tasks_blocked()
         await here.client()
         found = here.server.statistics()
-        assert (found.connections, found.refused) == (2, 1)
+        assert (found.connections, found.refused) == (2, 2)
 
 
 async def test_a_head_that_is_too_long_is_refused() -> None:

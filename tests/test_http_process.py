@@ -90,6 +90,22 @@ async def test_three_transports_serve_one_store(tmp_path: Path) -> None:
         assert await here.process.wait() == 0
 
 
+@pytest.mark.promise("http.sessions")
+async def test_a_handshake_that_takes_long_opens_a_session_too(tmp_path: Path) -> None:
+    async with server(tmp_path) as (_, port), guests_at(port) as (guest,):
+        params = {
+            "protocolVersion": "2025-03-26",
+            "capabilities": {},
+            "clientInfo": {"name": "x", "version": "1"},
+        }
+        await guest.request("initialize", {**params, "odd": "so the SDK is asked, which must be imported"})
+        answer = await guest.answer()
+        assert answer.headers["content-type"] == "application/json"
+        assert answer.json()["result"]["protocolVersion"] == "2025-03-26"
+        await guest.request("ping", mcp_session_id=answer.headers["mcp-session-id"])
+        assert (await guest.answer()).json()["result"] == {}
+
+
 @pytest.mark.promise("http.health")
 async def test_health_and_metrics_are_told_beside_mcp(tmp_path: Path) -> None:
     async with server(tmp_path) as (_, port), guests_at(port) as (guest,):
