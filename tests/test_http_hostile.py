@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 import trio
-from harness import PATIENCE
+from harness import MODERN_META, PATIENCE
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from support.desk import Desk
 from support.https import PATIENT, Guest, place
 from support.scripts import TOOLS as SCRIPTED
@@ -461,3 +463,61 @@ async def test_requests_without_an_end_of_the_session_cost_only_themselves() -> 
         other = await here.client()
         await other.request("ping")
         assert (await other.answer()).status == 200
+
+
+BODY = json.dumps(
+    {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "tools/call",
+        "params": {"name": "echo", "arguments": {"text": "a"}, "_meta": MODERN_META},
+    }
+).encode()
+ROUTED = b"mcp-protocol-version: 2026-07-28\r\nmcp-method: tools/call\r\nmcp-name: echo\r\n"
+GOOD = HEAD + ROUTED + b"content-length: %d\r\n\r\n" % len(BODY) + BODY
+CHUNKED = HEAD + ROUTED + b"transfer-encoding: chunked\r\n\r\n%x\r\n%b\r\n0\r\n\r\n" % (len(BODY), BODY)
+PIECES = [
+    b"\r\n",
+    b"\n",
+    b"\0",
+    b" ",
+    b"\xff",
+    b": ",
+    b"HTTP/1.1",
+    b"GET",
+    b"mcp-session-id: x\r\n",
+    b"0",
+    b"a" * 9_999,
+]
+
+
+@st.composite
+def spoilt(draw: st.DrawFn) -> bytes:
+    """Return requests with something cut out of them, put into them, or both."""
+    data = b"".join(draw(st.lists(st.sampled_from([GOOD, CHUNKED]), min_size=1, max_size=3)))
+    for _ in range(draw(st.integers(0, 4))):
+        start = draw(st.integers(0, len(data)))
+        end = draw(st.integers(start, min(len(data), start + 40)))
+        data = data[:start] + draw(st.sampled_from([b"", *PIECES])) + data[end:]
+    return data
+
+
+@pytest.mark.promise("http.slow", "http.smuggling")
+@settings(deadline=None)
+@given(st.lists(spoilt(), min_size=1, max_size=20))
+def test_whatever_comes_is_answered_or_ended_and_nothing_is_left(requests: list[bytes]) -> None:
+    trio.run(_send_all, requests)
+
+
+async def _send_all(requests: list[bytes]) -> None:
+    async with place(Desk()) as here:
+        for data in requests:
+            guest = await here.guest()
+            await guest.stream.send_all(data)
+            await wait_all_tasks_blocked()
+            assert isinstance(guest.stream, trio.StapledStream)
+            await guest.stream.send_stream.aclose()
+            assert b"HTTP/1.1 5" not in (await guest.hung_up()).replace(b"HTTP/1.1 501", b"")
+            await guest.stream.aclose()
+        await wait_all_tasks_blocked()
+        assert here.server.statistics().connections == 0
