@@ -169,6 +169,21 @@ async def test_a_body_that_is_no_message_is_answered_with_an_error(body: bytes, 
         assert len(here.app.sessions) == 1
 
 
+async def test_older_ways_of_http_are_understood() -> None:
+    async with place(Desk()) as here:
+        guest = await here.client()
+        body = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
+        head = f"host: localhost\r\nmcp-session-id: {guest.session['mcp-session-id']}\r\naccept: */*\r\n"
+        head += f"content-type: application/json\r\ncontent-length: {len(body)}\r\n"
+        await guest.stream.send_all(f"POST /mcp HTTP/1.1\r\nexpect: 100-continue\r\n{head}\r\n".encode())
+        assert (await guest.answer_to_raw()).startswith(b"HTTP/1.1 100 ")
+        await guest.stream.send_all(body)
+        assert (await guest.answer_to_raw()).startswith(b"HTTP/1.1 200 ")
+        old = await here.guest()
+        await old.stream.send_all(f"POST /mcp HTTP/1.0\r\n{head}\r\n".encode() + body)
+        assert (await old.hung_up()).endswith(b'"result":{}}')
+
+
 async def test_line_ends_in_a_body_are_blanks() -> None:
     desk = Desk()
     async with place(desk) as here:
@@ -184,6 +199,15 @@ async def test_line_ends_in_a_body_are_blanks() -> None:
         )
         await guest.send("POST", "/mcp", guest.session, pretty.replace("\n", "\r\n").encode() + b"\r\n")
         assert told((await guest.answer()).json()) == {"text": "a"}
+
+
+async def test_an_answer_leaves_in_one_piece() -> None:
+    async with place(Desk()) as here:
+        guest = await here.guest()
+        await guest.modern_call("echo", "whole")
+        piece = bytes(await guest.stream.receive_some())
+        assert piece.startswith(b"HTTP/1.1 200 ")
+        assert piece.endswith(b"}}}")
 
 
 # -- JSON or a stream ----------------------------------------------------------------------------

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 import trio
-from harness import PATIENCE
+from harness import MODERN_META, PATIENCE
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from support.desk import Desk
 from support.https import PATIENT, Guest, place
 from support.scripts import TOOLS as SCRIPTED
@@ -16,7 +18,11 @@ from support.scripts import Stage
 from test_http import script, stage
 from trio.testing import MockClock, lockstep_stream_pair, wait_all_tasks_blocked
 
+from greenroom.runtime import StoreFailedError
+from greenroom.transports.http._exchange import Exchange, PlainConnection
+from greenroom.transports.http._head import Head
 from greenroom.transports.http._hypercorn import HEAD_LIMIT
+from greenroom.transports.http._replies import CLOSE, Reply
 from greenroom.transports.http._wire import Pace
 from greenroom.transports.protocol._limits import Limits
 
@@ -182,10 +188,49 @@ async def test_what_was_begun_is_answered_before_the_end(autojump_clock: MockClo
         await modern.head()
         assert "result" in (await modern.events())[-1].json()
         assert await late.hung_up() == b""
-        assert await endless.hung_up() == b""
+        assert (await endless.answer()).json()["error"]["message"] == "Connection closed"
         await here.ended.wait()
         assert autojump_clock.current_time() - began <= 0.6
         assert acts.cancelled == 1
+
+
+@pytest.mark.promise("http.drain", "http.health")
+async def test_who_asks_while_the_server_stops_is_told() -> None:
+    async with stage() as (acts, here):
+        busy = await here.guest()
+        await script(busy, "wait", modern=True)
+        await acts.waiting.wait()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(here.app.wind_up)
+            await wait_all_tasks_blocked()
+            guest = await here.guest()
+            answer = await guest.ask("GET", "/healthz")
+            assert (answer.status, answer.json()) == (503, {"status": "stopping"})
+            await guest.modern_call("echo")
+            answer = await guest.answer()
+            assert (answer.status, answer.headers["connection"]) == (503, "close")
+            acts.released.set()
+        assert (await busy.answer()).status == 200
+
+
+async def test_nothing_is_answered_once_the_store_has_failed() -> None:
+    desk = Desk()
+    desk.error = StoreFailedError("the disk is gone")
+    deaf, silent = [], []
+    with pytest.RaisesGroup(StoreFailedError, flatten_subgroups=True):
+        async with place(desk) as here:
+            for modern in (True, False):
+                guest = await here.guest(lockstep_stream_pair)
+                deaf.append(guest)
+                await guest.modern("server/discover")
+                guest = await here.guest(session=None if modern else await here.client())
+                silent.append(guest)
+                await (guest.modern_call if modern else guest.call)("hold")
+            await wait_all_tasks_blocked()
+            await (await here.guest()).modern_call("fail")
+            await trio.sleep_forever()
+    for guest in silent:
+        assert await guest.hung_up() == b""
 
 
 @pytest.mark.promise("http.drain")
@@ -258,11 +303,12 @@ async def test_there_is_a_limit_on_connections() -> None:
         await here.client()
         third = await here.guest()
         assert (await third.hung_up()).startswith(b"HTTP/1.1 503 ")
+        await (await here.guest()).stream.aclose()  # before it is told
         await first.stream.aclose()
         await wait_all_tasks_blocked()
         await here.client()
         found = here.server.statistics()
-        assert (found.connections, found.refused) == (2, 1)
+        assert (found.connections, found.refused) == (2, 2)
 
 
 async def test_a_head_that_is_too_long_is_refused() -> None:
@@ -286,6 +332,31 @@ async def test_a_body_that_a_route_does_not_read_keeps_nobody(autojump_clock: Mo
         endless = await here.guest()
         assert (await said(endless, head + chunks)).startswith(b"HTTP/1.1 413 ")
         assert autojump_clock.current_time() < 10
+
+
+async def test_a_server_that_waits_for_its_application_to_read_is_not_kept_waiting() -> None:
+    """As hypercorn, whose last write waits until there is room to say that the client has gone."""
+    parts, receive = trio.open_memory_channel[Any](1)
+    sent: list[Any] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+        if message["type"] == "http.response.body":
+            for _ in range(10):  # for more of the body to come
+                await trio.lowlevel.checkpoint()
+            await parts.send({"type": "http.disconnect"})
+
+    async def flood() -> None:
+        with suppress(trio.BrokenResourceError):
+            while True:
+                await parts.send({"type": "http.request", "body": b"x" * 1_000_000, "more_body": True})
+
+    scope = {"method": "POST", "path": "/mcp", "query_string": b"", "headers": []}
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(flood)
+        await Exchange(Head(scope), PlainConnection(), receive.receive, send).reply(Reply(413, [], b""))
+        receive.close()
+    assert (sent[0]["status"], CLOSE in sent[0]["headers"]) == (413, True)
 
 
 # -- wrong ---------------------------------------------------------------------------------------
@@ -392,3 +463,61 @@ async def test_requests_without_an_end_of_the_session_cost_only_themselves() -> 
         other = await here.client()
         await other.request("ping")
         assert (await other.answer()).status == 200
+
+
+BODY = json.dumps(
+    {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "tools/call",
+        "params": {"name": "echo", "arguments": {"text": "a"}, "_meta": MODERN_META},
+    }
+).encode()
+ROUTED = b"mcp-protocol-version: 2026-07-28\r\nmcp-method: tools/call\r\nmcp-name: echo\r\n"
+GOOD = HEAD + ROUTED + b"content-length: %d\r\n\r\n" % len(BODY) + BODY
+CHUNKED = HEAD + ROUTED + b"transfer-encoding: chunked\r\n\r\n%x\r\n%b\r\n0\r\n\r\n" % (len(BODY), BODY)
+PIECES = [
+    b"\r\n",
+    b"\n",
+    b"\0",
+    b" ",
+    b"\xff",
+    b": ",
+    b"HTTP/1.1",
+    b"GET",
+    b"mcp-session-id: x\r\n",
+    b"0",
+    b"a" * 9_999,
+]
+
+
+@st.composite
+def spoilt(draw: st.DrawFn) -> bytes:
+    """Return requests with something cut out of them, put into them, or both."""
+    data = b"".join(draw(st.lists(st.sampled_from([GOOD, CHUNKED]), min_size=1, max_size=3)))
+    for _ in range(draw(st.integers(0, 4))):
+        start = draw(st.integers(0, len(data)))
+        end = draw(st.integers(start, min(len(data), start + 40)))
+        data = data[:start] + draw(st.sampled_from([b"", *PIECES])) + data[end:]
+    return data
+
+
+@pytest.mark.promise("http.slow", "http.smuggling")
+@settings(deadline=None)
+@given(st.lists(spoilt(), min_size=1, max_size=20))
+def test_whatever_comes_is_answered_or_ended_and_nothing_is_left(requests: list[bytes]) -> None:
+    trio.run(_send_all, requests)
+
+
+async def _send_all(requests: list[bytes]) -> None:
+    async with place(Desk()) as here:
+        for data in requests:
+            guest = await here.guest()
+            await guest.stream.send_all(data)
+            await wait_all_tasks_blocked()
+            assert isinstance(guest.stream, trio.StapledStream)
+            await guest.stream.send_stream.aclose()
+            assert b"HTTP/1.1 5" not in (await guest.hung_up()).replace(b"HTTP/1.1 501", b"")
+            await guest.stream.aclose()
+        await wait_all_tasks_blocked()
+        assert here.server.statistics().connections == 0

@@ -1,10 +1,9 @@
-"""The MCP Inspector, a client written for another SDK in another language, drives the server over stdio."""
+"""The MCP Inspector, a client of another SDK in another language, drives the server over stdio and HTTP."""
 
 from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,6 +11,7 @@ import pytest
 import trio
 from conformance import node
 from harness import PATIENCE, PROGRAM, clean_environment
+from support.sdk_clients import listening
 
 from greenroom.actors import REQUESTS, TEMPLATES
 
@@ -23,11 +23,18 @@ FAILED, TOOL_FAILED = 1, 5  # the inspector's exit codes
 
 
 class Inspector:
-    """The inspector's command line; each use starts a server of its own over the same store."""
+    """The inspector's command line.
 
-    def __init__(self, home: Path, era: Era) -> None:
+    Args:
+        home: Where the store is.
+        era: What it is told to speak.
+        url: Where the server is; without it each use starts a server of its own.
+    """
+
+    def __init__(self, home: Path, era: Era, url: str | None = None) -> None:
         self._command = [*node.command("inspector"), "--cli", "--protocol-era", era, "--format", "json", "-q"]
-        self._target = ["--", sys.executable, *PROGRAM[1:], "serve", "--data", str(home / "store")]
+        server = ["--", *PROGRAM, "serve", "--data", str(home / "store")]
+        self._target = server if url is None else ["--transport", "http", "--server-url", url]
         self._environment = clean_environment(home)
 
     async def use(self, method: str, *options: str) -> tuple[int, Any, str]:
@@ -62,7 +69,17 @@ class Inspector:
 @pytest.mark.promise("mcp.inspector")
 @pytest.mark.parametrize("era", ERAS)
 async def test_the_inspector_lists_calls_and_reads(tmp_path: Path, era: Era) -> None:
-    inspector = Inspector(tmp_path, era)
+    await list_call_and_read(Inspector(tmp_path, era), era)
+
+
+@pytest.mark.promise("mcp.inspector")
+@pytest.mark.parametrize("era", ERAS)
+async def test_so_it_does_over_http(tmp_path: Path, era: Era) -> None:
+    async with listening(tmp_path, "http") as url:
+        await list_call_and_read(Inspector(tmp_path, era, url), era)
+
+
+async def list_call_and_read(inspector: Inspector, era: Era) -> None:
     listed = await inspector.result("tools/list")
     assert {tool["name"] for tool in listed["tools"]} == set(REQUESTS)
     templates = await inspector.result("resources/templates/list")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import trio
-from support.actors import ACTORS, INDEXES, Add, Append, Entries, Place, Read, Rows, Whoami
+from support.actors import ACTORS, INDEXES, Add, Append, Counter, Entries, Place, Read, Rows, Whoami
 
 from greenroom.runtime import (
     Actor,
@@ -169,6 +169,23 @@ async def test_two_classes_of_one_kind_are_refused(reopen: Open) -> None:
         kind = "counter"
 
     with pytest.raises(UnknownKindError, match="both claim the kind 'counter'"):
+        async with reopen(actors=[*ACTORS, Impostor]):
+            pytest.fail("not opened")
+
+
+@pytest.mark.promise("runtime.tells", "runtime.timers")
+async def test_two_messages_of_one_name_in_one_actor_are_refused(reopen: Open) -> None:
+    class Add(Message[None], frozen=True):
+        pass
+
+    class Impostor(Counter):
+        kind = "impostor"
+
+        @handles(Add)
+        def add_nothing(self, message: Add, context: Context) -> None:
+            pass
+
+    with pytest.raises(UnknownKindError, match="rename one of them"):
         async with reopen(actors=[*ACTORS, Impostor]):
             pytest.fail("not opened")
 

@@ -14,6 +14,7 @@ from trio.testing import wait_all_tasks_blocked
 
 from greenroom.runtime import (
     Actor,
+    ActorFailedError,
     Address,
     Context,
     Message,
@@ -289,3 +290,35 @@ async def test_a_question_that_fails_fails_the_request(reopen: Open) -> None:
     async with reopen(actors=[Doubler]) as runtime:
         with pytest.raises(UnknownKindError):
             await runtime.ask(Address("doubler", "d"), Double(of="visits"))
+
+
+class Delegate(Message[None], frozen=True):
+    """Tell oneself, or put on a timer, what has a question."""
+
+    at: int | None = None
+
+
+class Delegator(Doubler):
+    kind = "delegator"
+
+    @handles(Delegate)
+    def delegate(self, message: Delegate, context: Context) -> None:
+        if message.at is None:
+            context.tell(context.address, Double(of="visits"))
+        else:
+            context.set_timer("later", message.at, Double(of="visits"))
+
+
+@pytest.mark.promise("runtime.question")
+async def test_what_has_a_question_is_not_told(reopen: Open) -> None:
+    delegator = Address("delegator", "d")
+    async with reopen(actors=[*ACTORS, Delegator]) as runtime:
+        with pytest.raises(TypeError, match="Double has a question"):
+            runtime.tell(delegator, Double(of="visits"))
+        for message in (Delegate(), Delegate(at=0)):
+            with pytest.raises(ActorFailedError) as failed:
+                await runtime.ask(delegator, message)
+            assert "ask it" in str(failed.value.__cause__)
+        assert await runtime.ask(delegator, Double(of="visits")) == 0
+        messages = runtime.statistics().messages
+        assert (messages.waiting, messages.dead_letters, messages.timers_fired) == (0, 0, 0)

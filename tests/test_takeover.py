@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import signal
-from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any
 
-import pytest
-import trio
-from support.tools import Tool, tool
+from support.tools import tool
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -73,7 +70,7 @@ async def test_subscriptions_go_on_and_hear_once_of_the_takeover(folder: Path) -
         await guest.has_heard("news")
         await owner.kill()
         assert await third.ask("publish", key="other") == 1
-        heard = []
+        heard: list[str] = []
         while len(heard) < 2:
             while not guest.heard:
                 await guest._more()

@@ -236,6 +236,17 @@ class Bridge:
         self._modern: _Connection | None = None
         self._opening = trio.Lock()
         self._numbers = itertools.count(1)
+        self._to_ready, self._ready = trio.open_memory_channel[_Connection](0)
+
+    async def keep_one_ready(self) -> None:
+        """Open the next connection while others are used: a process takes its time to start."""
+        while True:
+            connection: _Connection = await self._nursery.start(self._connected)
+            try:
+                await self._to_ready.send(connection)
+            except trio.Cancelled:
+                connection.done.set()
+                raise
 
     def close(self) -> None:
         """Close all connections behind the bridge, as clients do that have what they wanted."""
@@ -263,7 +274,7 @@ class Bridge:
         session = headers.get("mcp-session-id", "")
         if not session and message.get("method") == "initialize":
             session = f"session-{next(self._numbers)}"
-            self._sessions[session] = await self._nursery.start(self._connected)
+            self._sessions[session] = await self._ready.receive()
         connection = self._sessions.get(session)
         if connection is None:
             await exchange.finish(404, None)
@@ -306,7 +317,7 @@ class Bridge:
     async def _modern_connection(self) -> _Connection:
         async with self._opening:
             if self._modern is None:
-                connection: _Connection = await self._nursery.start(self._connected)
+                connection = await self._ready.receive()
                 async with connection.asked(DISCOVER) as answers:
                     await answers.receive()
                 self._modern = connection
@@ -332,6 +343,7 @@ async def bridged(open: Open) -> AsyncIterator[str]:
     config.errorlog = None
     async with trio.open_nursery() as connections, trio.open_nursery() as front:
         bridge = Bridge(open, connections)
+        front.start_soon(bridge.keep_one_ready)
         (bound,) = await front.start(serve, bridge, config)
         yield f"{bound}/mcp"
         front.cancel_scope.cancel()

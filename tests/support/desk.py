@@ -41,9 +41,7 @@ def tool(name: str, *, weight: int = 0) -> NoteTool:
     return NoteTool(name=name, title="", description="", weight=weight)
 
 
-NOTES = {
-    each.name: each for each in [tool("echo"), tool("hold"), tool("fail"), tool("big", weight=1)]
-}
+NOTES = {each.name: each for each in [tool("echo"), tool("hold"), tool("fail"), tool("big", weight=1)]}
 
 
 class Desk:

@@ -30,19 +30,27 @@ Connect = Callable[..., AbstractAsyncContextManager[Client]]
 
 
 @asynccontextmanager
+async def listening(home: Path, transport: Transport, *flags: str) -> AsyncIterator[str]:
+    """Serve a store to whoever connects; give the URL."""
+    arguments = ("serve", "--data", str(home / "store"), *flags, f"--{transport}", "127.0.0.1:0")
+    async with running(home, *arguments) as program:
+        found = re.search(r"(ws|http)://\S+", await program.line_with("listening on"))
+        assert found is not None, program.printed
+        yield found[0]
+
+
+@asynccontextmanager
 async def served(home: Path, transport: Transport, *flags: str) -> AsyncIterator[Connect]:
     """Serve a store; give what connects clients to it.
 
     Over stdio every client has a server of its own, so there is one at a time.
     """
-    arguments = ("serve", "--data", str(home / "store"), *flags)
     if transport == "stdio":
-        yield partial(_connected, _over_pipes(home, [*PROGRAM, *arguments]))
+        command = [*PROGRAM, "serve", "--data", str(home / "store"), *flags]
+        yield partial(_connected, _over_pipes(home, command))
         return
-    async with running(home, *arguments, f"--{transport}", "127.0.0.1:0") as program:
-        found = re.search(r"(ws|http)://\S+", await program.line_with("listening on"))
-        assert found is not None, program.printed
-        yield partial(_connected, _over_network(found[0]))
+    async with listening(home, transport, *flags) as url:
+        yield partial(_connected, _over_network(url))
 
 
 @asynccontextmanager

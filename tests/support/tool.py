@@ -14,10 +14,18 @@ from typing import TYPE_CHECKING, Any
 
 import outcome
 import trio
-from support.actors import ACTORS, INDEXES, Add, Append, Entries, Place, Read, Rows, Shelf, handles
+from support.actors import ACTORS, INDEXES, Add, Append, Entries, Place, Read, Rows, Shelf
 
-from greenroom.runtime import Address, Context, GreenroomError, Message, RuntimeOptions
-from greenroom.runtime.relay._shared import SharedRuntime, open_shared_runtime
+from greenroom.runtime import (
+    Address,
+    Context,
+    GreenroomError,
+    Message,
+    RuntimeOptions,
+    SharedRuntime,
+    handles,
+    open_shared_runtime,
+)
 
 if TYPE_CHECKING:
     from greenroom.runtime import Result

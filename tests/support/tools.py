@@ -52,7 +52,9 @@ class Tool:
         first = self._asked + 1
         self._asked += len(commands)
         numbers = list(range(first, first + len(commands)))
-        lines = [json.dumps({"id": number, **command}) for number, command in zip(numbers, commands, strict=True)]
+        lines = [
+            json.dumps({"id": number, **command}) for number, command in zip(numbers, commands, strict=True)
+        ]
         await self._input.send_all("".join(line + "\n" for line in lines).encode())
         return numbers
 

@@ -20,7 +20,7 @@ from greenroom.actors.resources._listing import CompleteResource, ListResources
 from greenroom.actors.resources._reading import ReadResource
 from greenroom.actors.resources._subscriber import ResourceSubscriber
 from greenroom.actors.resources._uris import parse_uri
-from greenroom.runtime import Address, Idempotency, Message, Query, Runtime
+from greenroom.runtime import Address, Doors, Idempotency, Message, Query
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -111,7 +111,7 @@ class Agent:
         principal: Who the agent is.
     """
 
-    def __init__(self, runtime: Runtime, principal: Principal) -> None:
+    def __init__(self, runtime: Doors, principal: Principal) -> None:
         self._runtime = runtime
         self.principal = principal
         self._memory = Address("memory", _policy.memory_owner(principal))

@@ -30,6 +30,7 @@ from greenroom.runtime._commit import Committer as Committer
 from greenroom.runtime._commit import InlineCommitter as InlineCommitter
 from greenroom.runtime._commit import ThreadCommitter as ThreadCommitter
 from greenroom.runtime._context import Context as Context
+from greenroom.runtime._doors import Doors as Doors
 from greenroom.runtime._errors import ActorFailedError as ActorFailedError
 from greenroom.runtime._errors import ActorSetAsideError as ActorSetAsideError
 from greenroom.runtime._errors import DeadlineExceededError as DeadlineExceededError
@@ -61,6 +62,7 @@ from greenroom.runtime._statistics import BusStatistics as BusStatistics
 from greenroom.runtime._statistics import CommitStatistics as CommitStatistics
 from greenroom.runtime._statistics import DispatcherStatistics as DispatcherStatistics
 from greenroom.runtime._statistics import MessageStatistics as MessageStatistics
+from greenroom.runtime._statistics import RelayStatistics as RelayStatistics
 from greenroom.runtime._statistics import RuntimeStatistics as RuntimeStatistics
 from greenroom.runtime._stopped import stopped_statistics as stopped_statistics
 from greenroom.runtime._store import Store as Store
@@ -68,3 +70,5 @@ from greenroom.runtime._store import StoreStatistics as StoreStatistics
 from greenroom.runtime._supervision import Group as Group
 from greenroom.runtime._supervision import Strategy as Strategy
 from greenroom.runtime._work import Work as Work
+from greenroom.runtime.relay._shared import SharedRuntime as SharedRuntime
+from greenroom.runtime.relay._shared import open_shared_runtime as open_shared_runtime

@@ -30,9 +30,23 @@ class Message(msgspec.Struct, Generic[R_co], frozen=True, kw_only=True, forbid_u
         """Return whom to ask what before this message is delivered, or None.
 
         The supervisor asks first and puts the answer into `Context.answer`: a
-        check at that moment, not a lock.
+        check at that moment, not a lock. Who waits for no reply waits for no answer
+        either, so a message with a question is asked or posted, and not told.
         """
         return None
+
+
+def check_told(message: Message[Any]) -> None:
+    """Check that a message can be told, now or at its time.
+
+    Raises:
+        TypeError: it has a question.
+    """
+    if message.question() is not None:
+        raise TypeError(
+            f"{type(message).__name__} has a question that another actor answers first, so it can be neither "
+            "told nor put on a timer; ask it"
+        )
 
 
 def reply_type(message_type: type[Any], generic_type: type[Any] = Message) -> Any:
@@ -42,7 +56,9 @@ def reply_type(message_type: type[Any], generic_type: type[Any] = Message) -> An
             if get_origin(generic) is generic_type:
                 return get_args(generic)[0]
     name = message_type.__name__
-    raise TypeError(f"{name} does not say what it is answered with: derive it from {generic_type.__name__}[...]")
+    raise TypeError(
+        f"{name} does not say what it is answered with: derive it from {generic_type.__name__}[...]"
+    )
 
 
 S = TypeVar("S")
@@ -97,10 +113,16 @@ def kinds_by_name(classes: tuple[type[Actor], ...]) -> dict[str, type[Actor]]:
     """Return the classes by kind.
 
     Raises:
-        UnknownKindError: two classes claim one kind.
+        UnknownKindError: two classes claim one kind, or one handles two messages of one name.
     """
     table: dict[str, type[Actor]] = {}
     for cls in classes:
         if table.setdefault(cls.kind, cls) is not cls:
             raise UnknownKindError(f"{cls!r} and {table[cls.kind]!r} both claim the kind {cls.kind!r}")
+        names: dict[str, type[Message[Any]]] = {}  # tells and timers are stored under them
+        for message in cls.handlers:
+            if names.setdefault(message.__name__, message) is not message:
+                raise UnknownKindError(
+                    f"{cls!r} handles {message!r} and {names[message.__name__]!r}; rename one of them"
+                )
     return table

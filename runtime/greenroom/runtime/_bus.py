@@ -241,7 +241,7 @@ class Bus:
         if listeners is None:
             listeners = self._topics[topic] = {}
             if self.wanted is not None:
-                self.wanted(topic, True)  # noqa: FBT003  a callback's one argument
+                self.wanted(topic, True)
         listeners[listener] = None
 
     def leave(self, topic: str, listener: Listener) -> None:
@@ -251,7 +251,7 @@ class Bus:
         if not listeners:
             del self._topics[topic]
             if self.wanted is not None:
-                self.wanted(topic, False)  # noqa: FBT003
+                self.wanted(topic, False)
             unwanted = self._passes.pop(topic, None)
             if unwanted is not None:
                 self._turns.remove(unwanted)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from greenroom.runtime import _rows
+from greenroom.runtime._actor import check_told
 from greenroom.runtime._errors import UnknownKindError
 from greenroom.runtime._staged import Staged
 from greenroom.runtime._store import ACTORS
@@ -181,7 +182,12 @@ class Context:
         staged.rows[self._row_key(index, sort_key, tail)] = None
 
     def tell(self, address: Address, message: Message[Any]) -> None:
-        """Stage a message that another actor gets after the commit, also when the process dies between."""
+        """Stage a message that another actor gets after the commit, also when the process dies between.
+
+        Raises:
+            TypeError: the message has a question.
+        """
+        check_told(message)
         key = _rows.OUTBOX + self._domain.next_number().to_bytes(8)
         parcel = _rows.Parcel(address.kind, address.key, type(message).__name__, _rows.encode_json(message))
         staged = self._staged()
@@ -192,7 +198,11 @@ class Context:
         """Stage a message to this actor itself at ``due`` (microseconds since 1970).
 
         There is one timer a name (at most 200 bytes): a second one replaces the first.
+
+        Raises:
+            TypeError: the message has a question.
         """
+        check_told(message)
         self.cancel_timer(name)
         parcel = _rows.Parcel(*self.address, type(message).__name__, _rows.encode_json(message), name)
         row = _rows.timer_key(due, self.address, name, self._domain.next_number())

@@ -8,12 +8,20 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import trio
 
+from greenroom.runtime._actor import check_told
+from greenroom.runtime._bus import WINDOW_SECONDS
 from greenroom.runtime._mailbox import Envelope, Idempotency, Result
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from greenroom.runtime._actor import Message
     from greenroom.runtime._address import Address
+    from greenroom.runtime._backup import BackupInfo, VerifyReport
+    from greenroom.runtime._bus import Subscriber
     from greenroom.runtime._posted import Posted, Posts
+    from greenroom.runtime._query import Query
+    from greenroom.runtime._statistics import RuntimeStatistics
 
 R = TypeVar("R")
 
@@ -33,7 +41,7 @@ class Acceptor(Protocol):
 
 
 class Doors:
-    """The ways in for messages; see `Runtime`."""
+    """What a program asks through: a `Runtime` of its own, or one that it shares with other processes."""
 
     _kernel: Acceptor
     _ended: bool
@@ -130,9 +138,63 @@ class Doors:
 
         Raises:
             OverloadedError, ActorSetAsideError, UnknownKindError, RuntimeClosedError: it was not accepted.
+            TypeError: the message has a question.
         """
         self._check_open()
+        check_told(message)
         self._kernel.deliver(address, Envelope(message, principal=principal, told=True))
+
+    async def query(self, query: Query[R], *, principal: Any = None) -> R:
+        """Run a query over the shared indexes and return its answer, once what it saw is on disk."""
+        raise NotImplementedError
+
+    def subscriber(self, window: float = WINDOW_SECONDS) -> Subscriber:
+        """Return a subscriber without topics, a context manager.
+
+        The first change of a quiet topic is told at once; those within ``window`` seconds after a
+        telling become one, told at its end.
+
+        Raises:
+            RuntimeClosedError: the runtime is closed.
+        """
+        raise NotImplementedError
+
+    def run_ready(self) -> None:
+        """Give actors that have something to do their turns now, not when the event loop comes round to it.
+
+        For a program that has posted all it has and would only wait: its callbacks come a pass earlier.
+        It takes no longer than one slice, and must not be called from a handler or a callback.
+        """
+        raise NotImplementedError
+
+    def statistics(self) -> RuntimeStatistics:
+        """Return what every part says of itself."""
+        raise NotImplementedError
+
+    def readmit(self, address: Address) -> bool:
+        """Let an actor that was set aside in again; return whether it was."""
+        raise NotImplementedError
+
+    async def backup(self, destination: Path) -> BackupInfo:
+        """Write a copy of the store, as of now, to a new file while the runtime goes on.
+
+        Raises:
+            StoreError: the destination exists or cannot be written.
+        """
+        raise NotImplementedError
+
+    async def verify(self) -> VerifyReport:
+        """Check the structure and every record, on a copy, in a process of its own.
+
+        Raises:
+            StoreDamagedError: naming what is wrong and the remedy.
+        """
+        raise NotImplementedError
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether every commit so far ended as a commit can: on disk, or refused for lack of space."""
+        raise NotImplementedError
 
     def _check_open(self) -> None:
         """Raise `RuntimeClosedError` or `StoreFailedError` when nothing is taken any more."""

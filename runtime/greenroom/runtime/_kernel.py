@@ -288,7 +288,10 @@ class Kernel:
         """Let ``result`` go when everything that it may have seen is on disk."""
         staged = context.effects
         if envelope.idempotency is not None or (
-            envelope.relay is not None and staged is not None and staged.has_effects and not staged.dispensable
+            envelope.relay is not None
+            and staged is not None
+            and staged.has_effects
+            and not staged.dispensable
         ):
             try:
                 context.stage_rows(self._answers.rows(envelope, result, context.now))

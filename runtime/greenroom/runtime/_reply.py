@@ -59,7 +59,9 @@ def decode_reply(asked: type[Any], encoded: EncodedReply) -> Any:
 def _codec(asked: type[Any]) -> _Codec:
     reply = reply_type(asked, Query if issubclass(asked, Query) else Message)
     members = get_args(reply) if get_origin(reply) in (Union, UnionType) else ()
-    structs = [member for member in members if isinstance(member, type) and issubclass(member, msgspec.Struct)]
+    structs = [
+        member for member in members if isinstance(member, type) and issubclass(member, msgspec.Struct)
+    ]
     if len(structs) < 2:  # noqa: PLR2004  two are what JSON does not tell apart
         return _Codec({"": msgspec.json.Decoder(reply).decode}, has_variants=False)
     decoders = {

@@ -50,6 +50,8 @@ OWNERSHIP_CHECK_SECONDS = 2.0
 class Runtime(Doors):
     """A running set of actors on one folder. `open_runtime` makes it."""
 
+    _kernel: Kernel
+
     def __init__(
         self,
         kinds: dict[str, type[Actor]],

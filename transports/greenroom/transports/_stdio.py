@@ -38,5 +38,5 @@ async def serve_stdio(server: McpServer, *, limits: Limits, stop: trio.Event | N
             trio.lowlevel.FdStream(duplicate(wire.input)) as source,
             trio.lowlevel.FdStream(duplicate(wire.output)) as sink,
         ):
-            connection = Connection(LineSource(source, limits.frame), LineSink(sink, sink.fileno()), limits)
+            connection = Connection(LineSource(source, limits.frame), LineSink(sink, sink.fileno), limits)
             await server.serve(connection, stop=stop)

@@ -22,7 +22,7 @@ from greenroom.actors.services._values import from_json, plain, to_json
 from greenroom.runtime import Address, Message, Refusal
 
 if TYPE_CHECKING:
-    from greenroom.runtime import Runtime
+    from greenroom.runtime import Doors
 
 R = TypeVar("R")
 
@@ -99,7 +99,7 @@ class SessionService:
             return. Without one it is the agent ``app``, a member of every project.
     """
 
-    def __init__(self, runtime: Runtime, principal: Principal | None = None) -> None:
+    def __init__(self, runtime: Doors, principal: Principal | None = None) -> None:
         self._runtime = runtime
         self.principal = Principal(agent_id="app") if principal is None else principal
 

@@ -13,7 +13,6 @@ import socket
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
-import msgspec
 import trio
 
 from greenroom.runtime import _rows
@@ -166,7 +165,7 @@ class Host:
             hello, *rest = await wire.hear()
             if not isinstance(hello, frames.Hello) or rest:
                 raise WireError("it did not introduce itself")
-            if hello.protocol < frames.OLDEST or frames.PROTOCOL < hello.oldest:
+            if hello.protocol < frames.OLDEST or hello.oldest > frames.PROTOCOL:
                 wire.say(frames.Sorry(_no_common_protocol(hello)))
                 await wire.all_sent()
                 return None
@@ -192,7 +191,7 @@ class Host:
         """Tell what was settled in this pass, each attached process in one frame."""
         if self.settled:
             settled, self.settled = self.settled, []
-            spoken_to = {}
+            spoken_to: dict[Attached, None] = {}
             for call, result in settled:
                 call.attached.answer(call, result)
                 spoken_to[call.attached] = None

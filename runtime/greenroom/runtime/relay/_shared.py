@@ -51,7 +51,9 @@ RETRY_SECONDS: Final = 0.01
 """Between two attempts to own the folder or to reach its owner."""
 START_SECONDS: Final = 5.0
 """How long the opening waits for an owner that holds the lock and does not answer."""
-_NOBODY_THERE: Final = frozenset({errno.ENOENT, errno.ECONNREFUSED, errno.ENOTSOCK, errno.EAGAIN, errno.ECONNRESET})
+_NOBODY_THERE: Final = frozenset(
+    {errno.ENOENT, errno.ECONNREFUSED, errno.ENOTSOCK, errno.EAGAIN, errno.ECONNRESET}
+)
 
 
 class SharedRuntime(Doors):
@@ -295,7 +297,9 @@ class _Keeper:
                 )
             wire = self._connect()
             if wire is None:
-                patience = RETRY_SECONDS if trio.current_time() - self._lost_at < START_SECONDS else BEAT_SECONDS
+                patience = (
+                    RETRY_SECONDS if trio.current_time() - self._lost_at < START_SECONDS else BEAT_SECONDS
+                )
                 await trio.sleep(patience)
                 continue
             try:

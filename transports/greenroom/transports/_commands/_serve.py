@@ -37,6 +37,7 @@ from greenroom.transports.protocol._server import McpServer
 from greenroom.transports.protocol._tools import TOOLS
 
 if TYPE_CHECKING:
+    from greenroom.runtime import SharedRuntime
     from greenroom.transports._settings import Resolved, Settings
 
 logger = logging.getLogger(__name__)
@@ -96,7 +97,10 @@ async def _serve(resolved: Resolved) -> int:
             run_ready=runtime.run_ready,
         )
         watched = Watched(server.meter, runtime)
-        await nursery.start(serve_control, settings.data, watched)
+        if runtime.role == "owner":
+            await nursery.start(serve_control, settings.data, watched)
+        else:
+            nursery.start_soon(_control_when_owner, runtime, settings.data, watched)
         gc.freeze()  # what the imports made stays: no collection while serving need look at it
         async with server.running(), trio.open_nursery() as serving:
             await sockets.serve(
@@ -112,6 +116,12 @@ async def _serve(resolved: Resolved) -> int:
 
 _NOBODY: Final = Caller()
 _STOP_SECONDS: Final = 0.5  # the close frames and the runtime want their part of the second, too
+
+
+async def _control_when_owner(runtime: SharedRuntime, folder: Path, watched: Watched) -> None:
+    """Answer at the control socket as soon as this process has taken the folder over."""
+    await runtime.owning()
+    await serve_control(folder, watched)
 
 
 def _on_stdio(settings: Settings) -> bool:

@@ -110,8 +110,12 @@ class HttpApp:
         async with trio.open_nursery() as nursery:
             service.start, service.abort = nursery.start_soon, nursery.cancel_scope.cancel
             nursery.start_soon(self._sweep)
-            yield
-            nursery.cancel_scope.cancel()
+            try:
+                yield
+            finally:
+                for session in self.sessions:
+                    self.sessions.end(session)
+                nursery.cancel_scope.cancel()
         if service.failed is not None:
             raise service.failed
 
@@ -129,6 +133,11 @@ class HttpApp:
                 nursery.start_soon(session.client.wound_up)
             for client in self._service.clients:
                 nursery.start_soon(client.wound_up)
+
+    def give_up(self) -> None:
+        """Tell everyone whose request is still open that it will not be answered any more."""
+        for client in [*self._service.clients, *(session.client for session in self.sessions)]:
+            client.give_up()
 
     # -- requests --------------------------------------------------------------------------------
 

@@ -61,10 +61,12 @@ class Answer(Protocol):
     Attributes:
         line: The whole answer, if it is no stream.
         patience: Seconds of silence after which it should become a stream; infinity for never.
+        headers: What the head of a stream says besides.
     """
 
     line: bytes | None
     patience: float
+    headers: Sequence[Header]
 
     @property
     def streams(self) -> bool:
@@ -126,11 +128,13 @@ class Exchange:
             RefusedError: it has more, or does not come.
             ClientGoneError: the client hung up.
         """
-        if (self.head.length() or 0) > limit:
+        length = self.head.length()
+        if length is not None and length > limit:
             raise _too_large(limit)
         with trio.move_on_after(BODY_TIME):
             data = await self._part()
-            if self.whole:
+            if self.whole or len(data) == length:
+                self.whole = True
                 return data
             parts, size = [data], len(data)
             while size <= limit:
@@ -207,7 +211,9 @@ class Exchange:
 
     async def _stream(self, answer: Answer) -> bool:
         self._connection.hold()
-        await self._send({"type": "http.response.start", "status": 200, "headers": [*EVENTS, *self.extra]})
+        await self._send(
+            {"type": "http.response.start", "status": 200, "headers": [*EVENTS, *answer.headers, *self.extra]}
+        )
         data = answer.opening() + answer.take() or PING  # the head goes out with what comes first
         while True:
             if data:

@@ -9,7 +9,7 @@ from greenroom.transports._admission import Caller
 from greenroom.transports.http._exchange import Exchange
 from greenroom.transports.http._head import LAST_EVENT_ID, SESSION_ID, Head
 from greenroom.transports.http._outlets import ResumedStream, SessionAnswer, StreamReader
-from greenroom.transports.http._replies import JSON, Header, RefusedRpcError, Reply, rpc_error
+from greenroom.transports.http._replies import JSON, RefusedRpcError, Reply, rpc_error
 from greenroom.transports.http._rules import STATUS
 from greenroom.transports.http._service import Service, one_line
 from greenroom.transports.http._sessions import Session, Sessions
@@ -92,13 +92,13 @@ class HandshakeEra:
 
     async def _take(self, exchange: Exchange, session: Session, frame: Frame | None) -> None:
         if frame is None or not frame.is_request:
-            await exchange.reply(Reply(202, (), b""))
             if frame is not None:
                 session.client.take(frame, session)
+            await exchange.reply(Reply(202, (), b""))
             return
         if session.client.is_full:
             await session.until(lambda: not session.client.is_full)
-        await self._settle(exchange, session, frame, ())
+        await self._settle(exchange, session, frame, opens=False)
 
     async def _open(self, exchange: Exchange, caller: Caller, frame: Frame) -> None:
         if self._sessions.is_full:
@@ -113,24 +113,22 @@ class HandshakeEra:
         self._sessions.add(session)
         session.enter()
         try:
-            await self._settle(exchange, session, frame, [(SESSION_ID, session.id.encode())])
+            await self._settle(exchange, session, frame, opens=True)
         finally:
             session.leave()
             if session.client.initialize is None:
                 self._sessions.end(session)
 
-    async def _settle(
-        self, exchange: Exchange, session: Session, frame: Frame, headers: list[Header] | tuple[()]
-    ) -> None:
+    async def _settle(self, exchange: Exchange, session: Session, frame: Frame, *, opens: bool) -> None:
         assert frame.id is not None, "it is a request"
 
         def whole(line: bytes) -> Reply:
             if session.client.initialize is None:  # nobody will be told its id
                 self._sessions.end(session)
                 return Reply(200, [JSON], line[:-1])
-            return Reply(200, [JSON, *headers], line[:-1])
+            return Reply(200, [JSON, *answer.headers], line[:-1])
 
-        answer = SessionAnswer(exchange, session, frame.id)
+        answer = SessionAnswer(exchange, session, frame.id, opens=opens)
         session.readers.add(answer)
         try:
             session.client.take(frame, answer)

@@ -10,6 +10,8 @@ from http import HTTPStatus
 from typing import Any, Final
 
 from greenroom.transports._admission import (
+    IDENTITY_HEADERS,
+    NOBODY,
     Caller,
     RefusedError,
     caller_of,
@@ -92,6 +94,8 @@ class Head:
             if self.repeats(name):
                 sentence = f"the header {name.decode()} stands there more than once"
                 raise RefusedError(HTTPStatus.BAD_REQUEST, sentence)
+        if not self._query and IDENTITY_HEADERS.isdisjoint(headers):
+            return NOBODY
         return caller_of(self._query.decode("latin-1"), self.lines)
 
     def check_content_type(self) -> None:

@@ -18,8 +18,10 @@ from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
 import h11
+import trio
 from hypercorn.app_wrappers import ASGIWrapper
 from hypercorn.config import Config
+from hypercorn.events import Closed, Event, RawData
 from hypercorn.protocol.h11 import H11Protocol
 from hypercorn.trio.task_group import TaskGroup
 from hypercorn.trio.tcp_server import TCPServer
@@ -29,6 +31,7 @@ from hypercorn.typing import ConnectionState
 from greenroom.transports.http._app import CONNECTION
 from greenroom.transports.http._wire import Wire
 
+READ_SIZE = 64 * 1024
 HEAD_LIMIT = 32 * 1024  # bytes; a session's id and an identity need few of them
 
 Application = Callable[[dict[str, Any], Callable[[], Awaitable[Any]], Callable[[Any], Awaitable[None]]], Any]
@@ -65,6 +68,7 @@ class _Connection(TCPServer):
     def __init__(self, application: ASGIWrapper, config: Config, context: WorkerContext, wire: Wire) -> None:
         super().__init__(application, config, context, {CONNECTION: wire}, wire)  # type: ignore[arg-type]
         self.idle_task = _Resting(wire)
+        self._wire = wire
 
     async def run(self) -> None:
         """Serve the connection."""
@@ -82,9 +86,24 @@ class _Connection(TCPServer):
                     None,
                     self.protocol_send,
                 )
-                await self._read_data()
+                await self._read()
         finally:
             await self._close()
+
+    async def _read(self) -> None:
+        data = b"more"
+        while data:
+            try:
+                data = await self._wire.receive_some(READ_SIZE)
+            except (trio.BrokenResourceError, trio.ClosedResourceError):
+                break
+            await self.protocol.handle(RawData(data))
+        await self.protocol.handle(Closed())
+
+    async def protocol_send(self, event: Event) -> None:
+        """Do what the protocol wants done with the bytes; what is no write takes no time."""
+        if not (isinstance(event, RawData) and self._wire.keeps(event.data)):
+            await super().protocol_send(event)
 
 
 class _Http11(H11Protocol):

@@ -7,12 +7,16 @@ hung up on.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import inf
 from typing import TYPE_CHECKING, Final
 
 import trio
 
 from greenroom.transports.http._events import Stream, event, priming
 from greenroom.transports.http._exchange import PING_INTERVAL, Exchange
+from greenroom.transports.http._head import SESSION_ID
+from greenroom.transports.http._replies import Header
 from greenroom.transports.protocol._frames import error_line
 
 if TYPE_CHECKING:
@@ -41,6 +45,7 @@ class ModernAnswer:
     """
 
     patience = PING_INTERVAL
+    headers: Sequence[Header] = ()
 
     __slots__ = ("_done", "_events", "_exchange", "_limits", "_room", "_unsent", "line", "streams")
 
@@ -126,6 +131,7 @@ class StreamReader:
 
     line: bytes | None = None
     patience = PING_INTERVAL
+    headers: Sequence[Header] = ()
 
     def __init__(self, exchange: Exchange, session: Session, stream: Stream | None = None) -> None:
         self.unsent = 0
@@ -214,12 +220,17 @@ class SessionAnswer(StreamReader):
         exchange: The request.
         session: Whose request it is.
         id: Its id as it was received.
+        opens: Whether it opens the session, whose id must then be told.
     """
 
-    def __init__(self, exchange: Exchange, session: Session, id: bytes) -> None:
+    def __init__(self, exchange: Exchange, session: Session, id: bytes, *, opens: bool) -> None:
         super().__init__(exchange, session)
         self.line = None
-        self.patience = PRIMED_AFTER if session.is_resumable else PING_INTERVAL
+        if opens:
+            self.patience = inf  # whether there is a session is told in the head of the answer
+            self.headers = [(SESSION_ID, session.id.encode())]
+        else:
+            self.patience = PRIMED_AFTER if session.is_resumable else PING_INTERVAL
         self._id = id
 
     def send(self, line: bytes) -> None:

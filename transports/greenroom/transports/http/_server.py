@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 LOOKS = 4  # times in the shortest of a client's times that somebody looks at the clock
+FLUSH = 0.1  # seconds that the last words have to arrive
+FAREWELL = 1.0  # seconds that somebody has to hear that there is no room
 FULL = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 
 
@@ -106,8 +109,14 @@ class HttpServer:
                 wire.abort()
         with trio.move_on_after(self._stop):
             await self._app.wind_up()
-            while self._wires:
-                await self._gone.park()
+            await self._all_gone()
+        self._app.give_up()
+        with trio.move_on_after(FLUSH):
+            await self._all_gone()
+
+    async def _all_gone(self) -> None:
+        while self._wires:
+            await self._gone.park()
 
     async def _hang_up_at_the_end(self) -> None:
         # Writes are shielded: whoever is cancelled while a client does not read stays where it is.
@@ -131,8 +140,7 @@ class HttpServer:
         """Serve one connection; `trio.serve_listeners` closes the stream behind it."""
         if len(self._wires) >= self._connections:
             self._refused += 1
-            if not isinstance(stream, trio.SSLStream):  # which had to shake hands first
-                await stream.send_all(FULL)
+            await _say_full(stream)
             return
         wire = Wire(stream, partial(hang_up, trio.aclose_forcefully, stream))
         self._wires.add(wire)
@@ -149,3 +157,10 @@ class HttpServer:
         finally:
             self._wires.discard(wire)
             self._gone.unpark_all()
+
+
+async def _say_full(stream: trio.abc.Stream) -> None:
+    if isinstance(stream, trio.SSLStream):
+        return  # which had to shake hands first
+    with trio.move_on_after(FAREWELL), suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+        await stream.send_all(FULL)

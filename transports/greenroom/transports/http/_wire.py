@@ -95,15 +95,17 @@ class Wire(trio.abc.HalfCloseableStream):
             self._head_since = trio.current_time()
         return data
 
-    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
-        """Write."""
+    def keeps(self, data: bytes) -> bool:
+        """Return whether this needs no write now: it is kept for the next one, or nothing."""
         if self._holding:
-            self._holding, self._held = False, self._held + bytes(data)
-            return
+            self._holding, self._held = False, self._held + data
+            return True
+        return not data and not self._held
+
+    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        """Write, after what was kept."""
         if self._held:
             data, self._held = self._held + bytes(data), b""
-        if not data:
-            return
         self._writing_since = trio.current_time()
         try:
             await self._stream.send_all(data)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from greenroom.transports.observability._meter import OUTCOMES
 
 if TYPE_CHECKING:
-    from greenroom.runtime import Runtime
+    from greenroom.runtime import Doors
     from greenroom.runtime import RuntimeStatistics as RuntimeStatistics
     from greenroom.transports.observability._meter import Outcome, RequestMeter, Requests
 
@@ -57,7 +57,7 @@ class Watched:
         runtime: The same.
     """
 
-    def __init__(self, meter: RequestMeter, runtime: Runtime) -> None:
+    def __init__(self, meter: RequestMeter, runtime: Doors) -> None:
         self._meter = meter
         self.runtime = runtime
         self._transports: dict[str, Callable[[], Connections]] = {}

@@ -7,7 +7,7 @@ messages. `Connection` knows only the two protocols here.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 import trio
@@ -76,10 +76,10 @@ class LineSink:
 
     Args:
         stream: The bytes.
-        descriptor: The stream's, where it can be written to without waiting.
+        descriptor: Gives the stream's, where it can be written to without waiting; -1 once it is closed.
     """
 
-    def __init__(self, stream: trio.abc.SendStream, descriptor: int | None = None) -> None:
+    def __init__(self, stream: trio.abc.SendStream, descriptor: Callable[[], int] = lambda: -1) -> None:
         self._stream = stream
         self._descriptor = descriptor
 
@@ -89,9 +89,9 @@ class LineSink:
 
     def send_now(self, frame: bytes) -> bytes:
         """Write as much of a line as the pipe takes."""
-        if self._descriptor is None:
+        if (descriptor := self._descriptor()) < 0:
             return frame
         try:
-            return frame[os.write(self._descriptor, frame) :]
+            return frame[os.write(descriptor, frame) :]
         except OSError:  # it takes nothing now, or never again, which `send` will find
             return frame

@@ -4,7 +4,8 @@ Invariants:
 
 - A message is a frame of `_streams`; line ends within it, which JSON takes for blanks, become
   tabs, so that what is kept of it can be written on a line later.
-- Every byte goes out under `_writing`, whole messages at a time. A write that was cut short
+- Every byte goes out under `_writing`, whole messages at a time, or at once while nobody holds it;
+  what then found no room is `_rest`, which goes before everything else. A write that was cut short
   breaks the socket: nothing is sent after it, not even a close.
 - Pongs and pings have one place each, not a queue: a client that pings and never reads costs
   one waiting task.
@@ -13,6 +14,7 @@ Invariants:
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from math import inf
@@ -59,6 +61,8 @@ class WebSocket:
         self._liveness = Liveness(trio.current_time())
         self._writing = trio.Lock()
         self._broken = False
+        self._socket = stream.socket if isinstance(stream, trio.SocketStream) else None
+        self._rest = b""
         self._reason: tuple[int, str] | None = None
         self._part = bytearray()
         self._messages: list[bytes] = []
@@ -135,14 +139,23 @@ class WebSocket:
         await self._write(b"".join(_text_message(frame.removesuffix(b"\n")) for frame in frames))
 
     def send_now(self, frame: bytes) -> bytes:
-        """Write nothing without waiting: TLS may be beneath, or a control frame under way."""
-        return frame
+        """Write a frame at once where a plain socket is beneath and nothing is being written."""
+        if self._socket is None or self._reason is not None or self._broken or self._writing.locked():
+            return frame
+        data = self._rest + _text_message(frame.removesuffix(b"\n"))
+        try:
+            self._rest = data[os.write(self._socket.fileno(), data) :]
+        except OSError:  # it takes nothing now, or never again, which `send` will find
+            return frame
+        if self._rest:
+            self._control()
+        return b""
 
     async def _write(self, data: bytes) -> None:
         async with self._writing:
             if self._broken:
                 raise trio.BrokenResourceError
-            whole, self._broken = memoryview(data), True
+            whole, self._rest, self._broken = memoryview(self._rest + data), b"", True
             try:
                 for start in range(0, len(whole), WRITE_SIZE):
                     self._liveness.writing = trio.current_time()
@@ -160,15 +173,21 @@ class WebSocket:
 
     async def _send_control(self) -> None:
         try:
-            while (data := self._pong or self._ping) is not None and self._reason is None:
-                if data is self._pong:
-                    self._pong = None
-                else:
-                    self._ping = None
+            while (data := self._next_control()) is not None and self._reason is None and not self._broken:
                 with suppress(trio.BrokenResourceError):  # whoever reads will notice
                     await self._write(data)
         finally:
             self._controlling = False
+
+    def _next_control(self) -> bytes | None:
+        """Return the next control frame, or nothing where only a rest of a message is to be written."""
+        if (data := self._pong) is not None:
+            self._pong = None
+        elif (data := self._ping) is not None:
+            self._ping = None
+        elif self._rest:
+            data = b""
+        return data
 
     def keep_alive(self, now: float, interval: float) -> None:
         """Ping a client that is silent for `interval` seconds; end one that is so after a ping."""
