@@ -32,7 +32,7 @@ from greenroom.actors import (
     UpdateSession,
     open_greenroom,
 )
-from greenroom.runtime import InlineCommitter, Refusal, Runtime, RuntimeOptions, StorageFullError
+from greenroom.runtime import Doors, InlineCommitter, Refusal, RuntimeOptions, StorageFullError
 
 agents = st.sampled_from(sorted(AGENTS))
 sessions = st.sampled_from(SESSIONS)
@@ -79,7 +79,7 @@ class Saboteur:
 class Life:
     """One opening of the store: asks as the agents do, and looks at everything they can see."""
 
-    def __init__(self, runtime: Runtime, clock: VirtualClock) -> None:
+    def __init__(self, runtime: Doors, clock: VirtualClock) -> None:
         self._agents = {name: Agent(runtime, principal) for name, principal in AGENTS.items()}
         self._clock = clock
 

@@ -28,7 +28,7 @@ from greenroom.actors import (
     SessionService,
     open_greenroom,
 )
-from greenroom.runtime import InlineCommitter, Refusal, Runtime, RuntimeOptions, StorageFullError
+from greenroom.runtime import Doors, InlineCommitter, Refusal, RuntimeOptions, StorageFullError
 
 sessions = st.sampled_from(SESSIONS)
 keys = st.sampled_from(["k", "user:k", "temp:k", "temp:"])
@@ -158,7 +158,7 @@ class Model:
 class Life:
     """One opening of the store, by a service and an agent."""
 
-    def __init__(self, runtime: Runtime) -> None:
+    def __init__(self, runtime: Doors) -> None:
         self._service = SessionService(runtime)
         self._agent = Agent(runtime, Principal(agent_id="alice"))
 

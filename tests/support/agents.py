@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from support.clocks import VirtualClock
 
-    from greenroom.runtime import Runtime
+    from greenroom.runtime import Doors
 
 LONG_AGO = dt.datetime(2000, 1, 1, tzinfo=dt.UTC)
 FAR_AHEAD = dt.datetime(2100, 1, 1, tzinfo=dt.UTC)
@@ -52,7 +52,7 @@ class House:
         clock: Its wall clock; move it with `tick`.
     """
 
-    def __init__(self, runtime: Runtime, clock: VirtualClock) -> None:
+    def __init__(self, runtime: Doors, clock: VirtualClock) -> None:
         self.runtime = runtime
         self.clock = clock
 

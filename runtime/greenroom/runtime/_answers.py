@@ -46,9 +46,11 @@ class Answers:
 
     def admit(self, envelope: Envelope) -> Result | Waiting | None:
         """Return a repeat's answer, `WAITING` when it must wait for the first request, None for a first."""
-        request = envelope.idempotency
-        if request is None:
+        if envelope.idempotency is None:
             return self._admit_relayed(envelope)
+        return self._admit_keyed(envelope, envelope.idempotency)
+
+    def _admit_keyed(self, envelope: Envelope, request: Idempotency) -> Result | Waiting | None:
         tag = _tag(request)
         under_way = self._under_way.get(tag)
         if under_way is not None:

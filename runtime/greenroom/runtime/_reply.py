@@ -6,7 +6,6 @@ one it was, so the name of the type goes with it.
 
 from __future__ import annotations
 
-import functools
 from types import UnionType
 from typing import TYPE_CHECKING, Any, NamedTuple, Union, get_args, get_origin
 
@@ -18,7 +17,7 @@ from greenroom.runtime._query import Query
 from greenroom.runtime._rows import encode_json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 
 class EncodedReply(NamedTuple):
@@ -29,8 +28,19 @@ class EncodedReply(NamedTuple):
 
 
 class _Codec(NamedTuple):
-    decoders: dict[str, Callable[[bytes], Any]]
+    decoders: Mapping[str, Callable[[bytes], Any]]
     has_variants: bool
+
+
+class _Codecs(dict[Any, _Codec]):
+    """By the type of what is asked; there are as many as the program has types."""
+
+    def __missing__(self, asked: type[Any]) -> _Codec:
+        codec = self[asked] = _codec(asked)
+        return codec
+
+
+_CODECS = _Codecs()
 
 
 def encode_reply(asked: type[Any], reply: Any) -> EncodedReply:
@@ -39,7 +49,7 @@ def encode_reply(asked: type[Any], reply: Any) -> EncodedReply:
     Raises:
         Exception: what the handler returned cannot be written as JSON.
     """
-    variant = type(reply).__name__ if _codec(asked).has_variants else ""
+    variant = type(reply).__name__ if _CODECS[asked].has_variants else ""
     return EncodedReply(encode_json(reply), variant)
 
 
@@ -50,12 +60,11 @@ def decode_reply(asked: type[Any], encoded: EncodedReply) -> Any:
         ActorFailedError: it does not fit what is asked; another version of the program wrote it.
     """
     try:
-        return _codec(asked).decoders[encoded.variant](encoded.body)
+        return _CODECS[asked].decoders[encoded.variant](encoded.body)
     except (msgspec.DecodeError, KeyError, TypeError) as error:
         raise ActorFailedError(f"the answer does not fit what was asked: {error}") from error
 
 
-@functools.cache
 def _codec(asked: type[Any]) -> _Codec:
     reply = reply_type(asked, Query if issubclass(asked, Query) else Message)
     members = get_args(reply) if get_origin(reply) in (Union, UnionType) else ()

@@ -250,6 +250,13 @@ class Runtime(Doors):
             await trio.sleep(OWNERSHIP_CHECK_SECONDS)
         self._fail(StoreFailedError(f"another process took {owner.folder} over; this one must not write"))
 
+    async def _drain(self, companion: Companion | None) -> None:
+        if companion is not None:
+            companion.leave()
+        await self._kernel.drain()
+        if companion is not None:
+            await companion.wound_up()
+
     @asynccontextmanager
     async def _running(
         self, owner: Owner, drain_seconds: float, companion: Companion | None
@@ -265,8 +272,7 @@ class Runtime(Doors):
                     for part in (self._kernel.dispatcher, self._deliveries, self._janitor, self._bus):
                         nursery.start_soon(part.run)
                     nursery.start_soon(self._watch_ownership, owner)
-                    if companion is not None:
-                        nursery.start_soon(companion.run)
+                    nursery.start_soon(trio.sleep_forever if companion is None else companion.run)
                     try:
                         yield
                     except BaseException as raised:  # noqa: BLE001  re-raised below, outside the nursery
@@ -274,11 +280,7 @@ class Runtime(Doors):
                     if not isinstance(error, trio.Cancelled):
                         try:
                             with trio.move_on_after(drain_seconds):
-                                if companion is not None:
-                                    companion.leave()
-                                await self._kernel.drain()
-                                if companion is not None:
-                                    await companion.wound_up()
+                                await self._drain(companion)
                         except trio.Cancelled as cancelled:  # the block's own error, if any, goes first
                             error = error or cancelled
                     # Otherwise an outer cancellation would end the nursery with `Cancelled` for an error.

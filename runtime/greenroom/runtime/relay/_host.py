@@ -233,6 +233,6 @@ class Host:
 def _no_common_protocol(hello: frames.Hello) -> str:
     return (
         f"process {os.getpid()}, which owns the folder, is greenroom {frames.program_version()} and speaks "
-        f"versions {frames.OLDEST} to {frames.PROTOCOL} of the relay's protocol; greenroom {hello.program} speaks "
-        f"{hello.oldest} to {hello.protocol}. End the older program, or upgrade it"
+        f"versions {frames.OLDEST} to {frames.PROTOCOL} of the relay's protocol; greenroom {hello.program} "
+        f"speaks {hello.oldest} to {hello.protocol}. End the older program, or upgrade it"
     )

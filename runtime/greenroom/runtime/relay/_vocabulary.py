@@ -1,4 +1,4 @@
-"""The types that two processes speak of: messages, queries, principals and labels, and how each is written."""
+"""The types that two processes speak of, and how each is written."""
 
 from __future__ import annotations
 
