@@ -126,9 +126,11 @@ class RelayStatistics(msgspec.Struct, frozen=True, kw_only=True):
         owner_pid: The process id of the owner; 0 while there is none.
         attached_pids: The process ids of those that are attached; the owner alone knows them.
         takeovers: How often the owner changed since this process was attached first.
-        unanswered: Messages that an attached process has relayed and that are not answered, now.
-        oldest_seconds: How long the oldest of them waits.
-        silent_seconds: For how long the owner has given no sign of life, in whole seconds.
+        unanswered: Requests that were relayed and are not answered, now; at the owner those of all who
+            are attached.
+        oldest_seconds: How long the oldest of them waits; 0 at the owner.
+        silent_seconds: For how long the owner, or at the owner the most silent of those who are attached,
+            has given no sign of life, in whole seconds.
     """
 
     role: Literal["owner", "attached"]

@@ -13,12 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
 import logging
-import os
-import socket
-import stat
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -26,10 +21,10 @@ import msgspec
 import trio
 
 from greenroom.runtime import Address, GreenroomError
+from greenroom.runtime._socket_place import listening
 from greenroom.transports import _exits
 from greenroom.transports._door import (
     NAME,
-    PATH_LIMIT,
     REQUEST_LIMIT,
     Backup,
     Done,
@@ -44,8 +39,6 @@ from greenroom.transports._door import (
 from greenroom.transports._verdicts import judge
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from greenroom.transports.observability._looks import Watched
 
 CONNECTIONS: Final = 16  # callers at the same time; further ones wait to be let in
@@ -66,7 +59,9 @@ async def serve_control(
     """
     with contextlib.ExitStack() as stack:
         try:
-            listener = stack.enter_context(_listening(folder))
+            listener = trio.socket.from_stdlib_socket(
+                stack.enter_context(listening(folder, NAME, CONNECTIONS))
+            )
         except OSError as error:
             logger.warning(
                 "no control socket, so backup, verify and stats need this process to stop: %s", error
@@ -193,64 +188,3 @@ async def _accept(listener: trio.socket.SocketType) -> trio.socket.SocketType:
                 raise
         else:
             return connection
-
-
-@contextlib.contextmanager
-def _listening(folder: Path) -> Iterator[trio.socket.SocketType]:
-    """Binds the socket, and leaves no trace of it unless somebody else's has taken its place."""
-    entry = folder / NAME
-    place = entry if len(os.fsencode(entry)) <= PATH_LIMIT else _short_place(folder)
-    with contextlib.ExitStack() as stack:
-        listener = stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
-        place.unlink(missing_ok=True)
-        listener.bind(str(place))
-        stack.callback(_remove_own, place, _identity(place))
-        # Before `listen` nobody can connect, so there is no moment with wider permissions.
-        place.chmod(0o600)
-        if place != entry:
-            entry.unlink(missing_ok=True)
-            entry.symlink_to(place)
-            stack.callback(_remove_own, entry, _identity(entry))
-        listener.listen(CONNECTIONS)
-        listener.setblocking(False)
-        yield trio.socket.from_stdlib_socket(listener)
-
-
-def _identity(path: Path) -> tuple[int, int]:
-    status = path.lstat()
-    return status.st_dev, status.st_ino
-
-
-def _remove_own(path: Path, identity: tuple[int, int]) -> None:
-    with contextlib.suppress(OSError):
-        if _identity(path) == identity:
-            path.unlink()
-
-
-def _short_place(folder: Path) -> Path:
-    """A name for the socket that fits, in a folder that only this user can enter.
-
-    Raises:
-        OSError: There is no such folder and none can be made.
-    """
-    name = hashlib.sha256(os.fsencode(folder.resolve())).hexdigest()[:16] + ".sock"
-    refused = "no place is short enough"
-    for base in (os.environ.get("XDG_RUNTIME_DIR", ""), tempfile.gettempdir(), "/tmp"):  # noqa: S108 - see _make_private
-        home = Path(base) / f"greenroom-{os.geteuid()}"
-        if home.is_absolute() and len(os.fsencode(home / name)) <= PATH_LIMIT:
-            try:
-                _make_private(home)
-            except OSError as error:
-                refused = str(error)
-            else:
-                return home / name
-    raise OSError(f"the path of {folder} is too long for a socket, and {refused}")
-
-
-def _make_private(home: Path) -> None:
-    """Makes the folder, or makes sure that the one there is nobody else's: anyone may write to /tmp."""
-    with contextlib.suppress(FileExistsError):
-        home.mkdir(mode=0o700)
-    status = home.lstat()
-    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o077:
-        raise OSError(f"{home} is not a folder that only this user can enter")

@@ -71,6 +71,7 @@ class Attached:
         self._changes: dict[str, dict[Hashable, None]] = {}
         self._room = trio.Event()
         self._nursery: trio.Nursery | None = None
+        self._heard_at = trio.current_time()
         self._words = {
             frames.Ask: self._ask,
             frames.AskQuery: self._ask_query,
@@ -85,7 +86,9 @@ class Attached:
         async with trio.open_nursery() as self._nursery:
             self._nursery.start_soon(wire.write)
             while True:
-                for word in await wire.hear():
+                words = await wire.hear()
+                self._heard_at = trio.current_time()
+                for word in words:
                     do: Any = self._words.get(type(word))
                     if do is not None:
                         do(word)
@@ -95,8 +98,18 @@ class Attached:
                     self._room = trio.Event()
                     await self._room.wait()
 
+    @property
+    def unanswered(self) -> int:
+        """How much of what it asked is not answered."""
+        return len(self._calls) + len(self._queries)
+
+    @property
+    def silent_seconds(self) -> float:
+        """For how long nothing was read from it."""
+        return trio.current_time() - self._heard_at
+
     def _is_full(self) -> bool:
-        return len(self._calls) + len(self._queries) > IN_FLIGHT_LIMIT or self.wire.unsent > UNSENT_LIMIT
+        return self.unanswered > IN_FLIGHT_LIMIT or self.wire.unsent > UNSENT_LIMIT
 
     def look_after(self) -> None:
         """Tell what could not be told before, let go who reads nothing, read from who has room again."""

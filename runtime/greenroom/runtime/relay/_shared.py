@@ -90,11 +90,14 @@ class SharedRuntime(Doors):
             StoreError: no owner has been reached yet.
         """
         if self._member.runtime is not None:
+            attached = self._member.host.attached.values()
             relay = RelayStatistics(
                 role="owner",
                 owner_pid=os.getpid(),
-                attached_pids=sorted(attached.pid for attached in self._member.host.attached.values()),
+                attached_pids=sorted(each.pid for each in attached),
                 takeovers=self._member.guest.attachments,
+                unanswered=sum(each.unanswered for each in attached),
+                silent_seconds=int(max((each.silent_seconds for each in attached), default=0)),
             )
             return msgspec.structs.replace(self._member.runtime.statistics(), relay=relay)
         statistics = self._member.guest.statistics()

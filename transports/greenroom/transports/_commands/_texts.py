@@ -47,8 +47,12 @@ def _named(name: str) -> str:
 
 
 def _figure(name: str, value: Any) -> str:
+    if value is None:
+        return "-"
     if isinstance(value, list):
         return ", ".join(map(str, value)) or "none"
+    if isinstance(value, str) or name.endswith("_pid"):
+        return str(value)
     if isinstance(value, dict):  # of how values are distributed, the average
         return _figure(name, round(value["sum"] / max(value["count"], 1), 6))
     if name.endswith("_bytes") or name == "disk_free":
