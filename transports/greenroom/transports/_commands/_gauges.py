@@ -30,6 +30,7 @@ COUNTS: Final[Mapping[str, tuple[str, str]]] = {
 
 SLOW_SLICE_MS: Final = 50.0
 SLOW_COMMIT_SECONDS: Final = 1.0
+SILENT_SECONDS: Final = 5  # a process that lives gives a sign each second
 FULL: Final = 0.9  # of the quota; writes stop at 0.95
 
 _WRONG: Final = ("failed", "overloaded", "not_committed", "dead_letters")
@@ -143,6 +144,7 @@ def groups(now: Look, before: Look | None) -> list[Group]:
                 Gauge("scans open", f"{store['scans']:,}"),
             ],
         ),
+        *_processes(figures),
     ]
 
 
@@ -192,6 +194,26 @@ def _troubles(figures: Figures) -> Iterator[Gauge]:
     for name in _WRONG:
         count = figures["messages"][name]
         yield Gauge(name.replace("_", " "), f"{count:,}", count > 0)
+
+
+def _processes(figures: Figures) -> Iterator[Group]:
+    """Yields the group of who shares the folder."""
+    relay = figures.get("relay")
+    if relay is not None:
+        pids = relay["attached_pids"]
+        named = " ".join(map(str, pids[:_NAMED])) + (f" and {len(pids) - _NAMED:,} more" if pids[_NAMED:] else "")
+        silent = relay["silent_seconds"]
+        yield Group(
+            "processes on the folder",
+            [
+                Gauge("owner", str(relay["owner_pid"])),
+                Gauge("attached", f"{len(pids):,}"),
+                Gauge("their ids", named or "-"),
+                Gauge("relayed, waiting", f"{relay['unanswered']:,}"),
+                Gauge("silent attached", f"{silent:,} s", silent >= SILENT_SECONDS),
+                Gauge("takeovers seen", f"{relay['takeovers']:,}"),
+            ],
+        )
 
 
 def _connected(figures: Figures) -> str:

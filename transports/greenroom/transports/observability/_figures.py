@@ -133,6 +133,11 @@ COUNTERS: Final = (
         "Stored rows removed because their time was over.",
         lambda now: now.rows_expired,
     ),
+    Figure(
+        "greenroom_takeovers",
+        "Times that the process which owns the folder changed while this one shared it.",
+        lambda now: 0 if now.relay is None else now.relay.takeovers,
+    ),
 )
 """What only grows, since the server was started."""
 
@@ -228,6 +233,32 @@ GAUGES: Final = (
         "greenroom_store_scans",
         "Readings of the store that are open; each keeps pages from being used again.",
         lambda now: now.store.scans,
+    ),
+    Figure(
+        "greenroom_owner",
+        "1 in the process that owns the folder, 0 in one attached to it, whose figures of messages, actors, "
+        "commits, subscriptions and store are the owner's.",
+        lambda now: int(now.relay is None or now.relay.role == "owner"),
+    ),
+    Figure(
+        "greenroom_attached",
+        "Processes that are attached to this one.",
+        lambda now: 0 if now.relay is None else len(now.relay.attached_pids),
+    ),
+    Figure(
+        "greenroom_relayed_waiting",
+        "Requests relayed by this process, or to it, that are not answered.",
+        lambda now: 0 if now.relay is None else now.relay.unanswered,
+    ),
+    Figure(
+        "greenroom_relayed_oldest_seconds",
+        "Time for which the oldest request that this process relayed waits.",
+        lambda now: 0 if now.relay is None else now.relay.oldest_seconds,
+    ),
+    Figure(
+        "greenroom_relay_silent_seconds",
+        "Time without a sign of life from the owner, or at the owner from the most silent attached process.",
+        lambda now: 0 if now.relay is None else now.relay.silent_seconds,
     ),
 )
 """What is so at this moment."""
