@@ -201,7 +201,8 @@ def _processes(figures: Figures) -> Iterator[Group]:
     relay = figures.get("relay")
     if relay is not None:
         pids = relay["attached_pids"]
-        named = " ".join(map(str, pids[:_NAMED])) + (f" and {len(pids) - _NAMED:,} more" if pids[_NAMED:] else "")
+        more = f" and {len(pids) - _NAMED:,} more" if len(pids) > _NAMED else ""
+        named = " ".join(map(str, pids[:_NAMED])) + more
         silent = relay["silent_seconds"]
         yield Group(
             "processes on the folder",

@@ -29,7 +29,7 @@ def _stats(result: Result) -> str:
         if isinstance(figures, dict):
             lines += ["", part]
             lines += [f"  {_named(name):<24} {_figure(name, value):>16}" for name, value in figures.items()]
-        elif part != "running":
+        elif part != "running" and figures is not None:
             lines += ["", f"{_named(part):<26} {_figure(part, figures):>16}"]
     return "\n".join(lines)
 
@@ -47,12 +47,8 @@ def _named(name: str) -> str:
 
 
 def _figure(name: str, value: Any) -> str:
-    if value is None:
-        return "-"
     if isinstance(value, list):
         return ", ".join(map(str, value)) or "none"
-    if isinstance(value, str) or name.endswith("_pid"):
-        return str(value)
     if isinstance(value, dict):  # of how values are distributed, the average
         return _figure(name, round(value["sum"] / max(value["count"], 1), 6))
     if name.endswith("_bytes") or name == "disk_free":
@@ -61,7 +57,7 @@ def _figure(name: str, value: Any) -> str:
         return f"{value * 1000:,.1f} ms"
     if name.endswith("_ms"):
         return f"{value:,.1f} ms"
-    return f"{value:,}"
+    return str(value) if isinstance(value, str) or name.endswith("_pid") else f"{value:,}"
 
 
 def size(count: float) -> str:

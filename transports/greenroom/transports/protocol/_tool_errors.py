@@ -74,7 +74,10 @@ def tool_failure(error: Exception) -> Failure:
     if isinstance(error, Refusal):
         return Failure(False, error.sentence, error.code, error.details)
     if isinstance(error, OverloadedError):
-        sentence = f"Too many requests are waiting for this; repeat it in {error.retry_after_ms} ms."
+        sentence = (
+            "Too many requests are waiting for this, or the process that owns the folder does not answer; "
+            f"repeat it in {error.retry_after_ms} ms."
+        )
         return Failure(False, sentence, "OVERLOADED", {"retry_after_ms": error.retry_after_ms})
     for kind, (code, sentence) in _PLAIN.items():
         if isinstance(error, kind):
