@@ -34,6 +34,8 @@ NAMES = (
     "crowd",
     "subscriptions",
     "residency",
+    "relay",
+    "chaos",
 )
 RESULTS = Path(__file__).parent / "results"
 
@@ -46,7 +48,13 @@ def main() -> int:
     reports: dict[str, Report] = {}
     wrong = ""
     with tempfile.TemporaryDirectory(prefix="greenroom-bench-", dir=chosen.work) as work:
-        plan = Plan(smoke=chosen.smoke, data=chosen.data, work=Path(work), seconds=chosen.seconds)
+        plan = Plan(
+            smoke=chosen.smoke,
+            data=chosen.data,
+            work=Path(work),
+            seconds=chosen.seconds,
+            kills=chosen.kills,
+        )
         for name in chosen.names or NAMES:
             try:
                 report: Report = importlib.import_module(f"bench.{name}").run(plan)
@@ -68,6 +76,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--data", type=Path, metavar="DIR", help="conversations to load and search as well")
     parser.add_argument("--work", type=Path, metavar="DIR", help="where to make the stores, so which disk")
     parser.add_argument("--seconds", type=float, default=60.0, metavar="S", help="of `crowd` (%(default)g)")
+    parser.add_argument("--kills", type=int, default=100, metavar="N", help="of `chaos` (%(default)d)")
     parser.add_argument("--markdown", action="store_true", help="print the tables as Markdown")
     return parser
 

@@ -259,14 +259,14 @@ def to_process(process: subprocess.Popen[bytes]) -> Channel:
     return Channel(Lines(), lambda: Ends(incoming, outgoing, process.stdin.close))  # type: ignore[union-attr]  # asserted above
 
 
-def spawn(command: Sequence[str]) -> subprocess.Popen[bytes]:
-    """Start a server on pipes."""
+def spawn(command: Sequence[str], *, errors: int = subprocess.DEVNULL) -> subprocess.Popen[bytes]:
+    """Start a server on pipes; ``errors`` is the descriptor for what it says on standard error."""
     return subprocess.Popen(
         command,
         bufsize=0,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
+        stderr=errors,
         env=environment(),
     )
 

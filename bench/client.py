@@ -103,11 +103,21 @@ class Client:
         """Do what the era begins with, and return its result."""
         if self._era == "modern":
             return self.ask("server/discover")
-        params = {"protocolVersion": VERSIONS["handshake"], "capabilities": {}, "clientInfo": self._about}
-        result = self.ask("initialize", params)
+        result = self.ask("initialize", self._hello())
         self.channel.post(Kind("notifications/initialized"), _INITIALIZED)
         self.channel.settle(PATIENCE)
         return result
+
+    def introduce(self) -> int:
+        """Begin without waiting for the answer; return its id, which is 0 where there is no handshake."""
+        if self._era == "modern":
+            return 0
+        number = self.number()
+        self.channel.post(
+            Kind("initialize"), self.body(number, "initialize", msgspec.json.encode(self._hello()))
+        )
+        self.channel.post(Kind("notifications/initialized"), _INITIALIZED)
+        return number
 
     def number(self) -> int:
         """Return the id for another request."""
@@ -162,6 +172,9 @@ class Client:
     def close(self) -> None:
         """Hang up."""
         self.channel.close()
+
+    def _hello(self) -> dict[str, Any]:
+        return {"protocolVersion": VERSIONS["handshake"], "capabilities": {}, "clientInfo": self._about}
 
 
 @contextmanager

@@ -32,12 +32,14 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         data: A folder with conversations (`memories.jsonl`, `queries.jsonl`), or None.
         work: Where benchmarks make their stores: on the disk whose speed is asked about.
         seconds: How long the load of `crowd` lasts.
+        kills: How many processes `chaos` kills.
     """
 
     smoke: bool
     data: Path | None
     work: Path
     seconds: float = 60.0
+    kills: int = 100
 
     def size(self, full: T, smoke: T) -> T:
         """Return ``smoke`` in a smoke run, else ``full``."""

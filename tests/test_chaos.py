@@ -1,0 +1,21 @@
+"""Processes on one folder are killed, stopped and ended under clients; their histories are judged."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from bench import chaos
+from bench.harness import Plan
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.mark.promise("sharing.linearizable")
+def test_nothing_is_lost_doubled_or_stale_whoever_dies(tmp_path: Path) -> None:
+    report = chaos.run(Plan(smoke=True, data=None, work=tmp_path))
+    counts = dict(report.tables[0].rows)
+    assert counts["rounds"] == 1
+    assert counts["SIGKILL"] >= chaos.SMOKE_KILLS
