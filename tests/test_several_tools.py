@@ -231,8 +231,8 @@ async def test_a_hung_owner_makes_the_others_say_so_until_it_goes_on(tmp_path: P
 @pytest.mark.promise("sharing.takeover")
 async def test_a_full_store_is_told_over_the_relay_and_reads_go_on(tmp_path: Path) -> None:
     async with (
-        tool_client(tmp_path, "ann", "--max-size", "1m") as ann,
-        tool_client(tmp_path, "bob", "--max-size", "1m") as bob,
+        tool_client(tmp_path, "ann", "--max-size", "2MiB") as ann,
+        tool_client(tmp_path, "bob", "--max-size", "2MiB") as bob,
     ):
         session = (await bob.call("create_session", purpose="p"))["session_id"]
         count = 0
@@ -345,7 +345,7 @@ async def test_when_the_folder_goes_everybody_ends_with_a_sentence(tmp_path: Pat
             store.mkdir(mode=0o700)
         else:
             shutil.rmtree(store)
-        assert await ann.process.wait() == 74
+        assert await ann.process.wait() in {73, 74}
         assert await bob.process.wait() in {73, 74}
         for each in (ann, bob):
             *_, last = each.server.errors().splitlines()
