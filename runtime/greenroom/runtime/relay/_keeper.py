@@ -105,7 +105,15 @@ class Keeper:
         with trio.move_on_after(START_SECONDS):
             await self._answered.wait()
         if not self._connected and not self._answered.is_set():
-            raise self._refused
+            raise StoreOwnedError(self._folder, self._refused.pid, self._lets_nobody_in()) from self._refused
+
+    def _lets_nobody_in(self) -> str:
+        holder = f"process {self._refused.pid}" if self._refused.pid else "another process"
+        return (
+            f"{self._folder} is in use by {holder}, which lets no other attach: a backup, check or restore "
+            "of a stopped store, or an older greenroom; wait until it has ended, or choose another folder "
+            "with --data"
+        )
 
     async def _leave(self) -> None:
         with trio.move_on_after(self._membership.recipe.options.drain_seconds):
@@ -129,11 +137,17 @@ class Keeper:
 
     async def _attached(self, place: ExitStack) -> Owner:
         """Relay until this process holds the lock."""
+        failure: GreenroomError | None = None
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._membership.bus.run)
             nursery.start_soon(self._beat)
-            owner = await self._until_owner(place)
+            try:
+                owner = await self._until_owner(place)
+            except GreenroomError as error:  # which is to leave in no group
+                failure = error
             nursery.cancel_scope.cancel()
+        if failure is not None:
+            raise failure
         return owner
 
     async def _beat(self) -> None:
