@@ -23,7 +23,7 @@ MEANINGS: Final = {
     INTERNAL: "a fault of this program",
     NO_ACCESS: "a folder or a file cannot be made, opened, read or written, or has no room",
     STORE_FAILED: "a write failed for another reason than space, so the server stopped",
-    OWNED: "another process owns the folder",
+    OWNED: "another process owns the folder, and none can attach or the command needs it for itself",
     TOO_NEW: "the store was written by a newer version of this program",
     INTERRUPTED: "interrupted before it had begun to serve, or a second time (143 after SIGTERM)",
 }
