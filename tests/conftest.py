@@ -10,9 +10,17 @@ import trio
 from support import agents
 from support.actors import ACTORS, INDEXES, forget_troubles
 from support.clocks import VirtualClock
+from support.relays import SHARED
 from trio.testing import MockClock
 
-from greenroom.runtime import InlineCommitter, Runtime, RuntimeOptions, open_runtime
+from greenroom.runtime import (
+    InlineCommitter,
+    Runtime,
+    RuntimeOptions,
+    SharedRuntime,
+    open_runtime,
+    open_shared_runtime,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,8 +29,9 @@ if TYPE_CHECKING:
 
     from support.agents import Enter, House
     from support.asking import Open
+    from support.relays import Join
 
-VIRTUAL = {"reopen", "enter", "virtual_desk"}
+VIRTUAL = {"reopen", "join", "enter", "virtual_desk"}
 """The fixtures whose tests run in virtual time."""
 
 
@@ -48,6 +57,22 @@ def reopen(folder: Path, clock: VirtualClock) -> Open:
             "options": RuntimeOptions(durability="process"),
         } | options
         return open_runtime(folder, **settings)
+
+    forget_troubles()
+    return opened
+
+
+@pytest.fixture
+def join(folder: Path, clock: VirtualClock) -> Join:
+    """`open_shared_runtime` on this test's folder; a test that uses it runs in virtual time."""
+
+    def opened(**options: Any) -> AbstractAsyncContextManager[SharedRuntime]:
+        settings: dict[str, Any] = {"clock": clock, **SHARED}
+        settings |= {
+            "committer": InlineCommitter(),
+            "options": RuntimeOptions(durability="process"),
+        } | options
+        return open_shared_runtime(folder, **settings)
 
     forget_troubles()
     return opened

@@ -14,49 +14,20 @@ from typing import TYPE_CHECKING, Any
 
 import outcome
 import trio
-from support.actors import ACTORS, INDEXES, Add, Append, Entries, Place, Read, Rows, Shelf
+from support.actors import Add, Append, Entries, Place, Read, Rows
+from support.relays import SHARED, Publish
 
 from greenroom.runtime import (
     Address,
-    Context,
     GreenroomError,
     Message,
     RuntimeOptions,
     SharedRuntime,
-    handles,
     open_shared_runtime,
 )
 
 if TYPE_CHECKING:
     from greenroom.runtime import Result
-
-
-class Publish(Message[int], frozen=True):
-    """Put a record and publish it under a label."""
-
-    label: str
-
-
-class Herald(Shelf):
-    """Publishes its own key as the topic."""
-
-    kind = "herald"
-
-    @handles(Publish)
-    def publish(self, message: Publish, context: Context) -> int:
-        count = (context.get(b"count", int) or 0) + 1
-        context.put(b"count", count)
-        context.publish(context.address.key, message.label)
-        return count
-
-
-SHARED: dict[str, Any] = {
-    "actors": (*ACTORS, Herald),
-    "indexes": INDEXES,
-    "queries": [Rows],
-    "principal_type": str,
-    "label_type": str,
-}
 
 
 def say(**words: Any) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from math import inf
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +32,10 @@ UNSENT_LIMIT = 8 << 20
 """Bytes that an attached process has not read; at more than that nothing is read from it."""
 UNSENT_MAX = 256 << 20
 """Bytes that an attached process has not read; at more than that it is let go, and can come back."""
+WORDS_AT_ONCE = 64
+"""Words of one relay that are done before it is looked whether it reads the answers."""
 LABELS_LIMIT = 100_000
+"""Labels that wait for an attached process; at more than that it is let go."""
 
 
 class Call:
@@ -88,15 +91,19 @@ class Attached:
             while True:
                 words = await wire.hear()
                 self._heard_at = trio.current_time()
-                for word in words:
-                    do: Any = self._words.get(type(word))
-                    if do is not None:
-                        do(word)
-                self.host.runtime.run_ready()
-                wire.flush()
-                while self._is_full():
-                    self._room = trio.Event()
-                    await self._room.wait()
+                for first in range(0, len(words), WORDS_AT_ONCE):
+                    self._do(words[first : first + WORDS_AT_ONCE])
+                    while self._is_full():
+                        self._room = trio.Event()
+                        await self._room.wait()
+
+    def _do(self, words: Sequence[frames.FromGuest]) -> None:
+        for word in words:
+            do: Any = self._words.get(type(word))
+            if do is not None:
+                do(word)
+        self.host.runtime.run_ready()
+        self.wire.flush()
 
     @property
     def unanswered(self) -> int:

@@ -1,0 +1,164 @@
+"""Actors of several processes on one folder, and bare ends of the connection between two."""
+
+from __future__ import annotations
+
+import socket
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any, Protocol
+
+import msgspec
+import trio
+from support.actors import ACTORS, INDEXES, Rows, Shelf
+
+from greenroom.runtime import Context, Message, handles
+from greenroom.runtime._rows import RELAYED
+from greenroom.runtime._socket_place import listening, socket_path
+from greenroom.runtime._store import INDEXES as INDEX_TABLE
+from greenroom.runtime.relay import _frames as frames
+from greenroom.runtime.relay._host import SOCKET_NAME
+from greenroom.runtime.relay._wire import Wire
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from contextlib import AbstractAsyncContextManager
+    from pathlib import Path
+
+    from greenroom.runtime import SharedRuntime
+
+RELAY = b"a relay of tests"
+
+
+class Publish(Message[int], frozen=True):
+    """Put a record and publish it under a label."""
+
+    label: str
+
+
+class Ask(Message[str], frozen=True):
+    """Ask a counter first, and answer with what it says."""
+
+    key: str
+
+    def question(self) -> Any:
+        from support.actors import Read  # noqa: PLC0415
+
+        from greenroom.runtime import Address  # noqa: PLC0415
+
+        return Address("counter", self.key), Read()
+
+
+class Herald(Shelf):
+    """Publishes its own key as the topic."""
+
+    kind = "herald"
+
+    @handles(Publish)
+    def publish(self, message: Publish, context: Context) -> int:
+        count = (context.get(b"count", int) or 0) + 1
+        context.put(b"count", count)
+        context.publish(context.address.key, message.label)
+        return count
+
+    @handles(Ask)
+    def ask(self, _message: Ask, context: Context) -> str:
+        return f"it says {context.answer}"
+
+
+SHARED: dict[str, Any] = {
+    "actors": (*ACTORS, Herald),
+    "indexes": INDEXES,
+    "queries": [Rows],
+    "principal_type": str,
+    "label_type": str,
+}
+
+
+class Join(Protocol):
+    """`open_shared_runtime` on the test's folder with these actors, an inline committer, a virtual clock."""
+
+    def __call__(self, **options: Any) -> AbstractAsyncContextManager[SharedRuntime]: ...
+
+
+def kept(runtime: SharedRuntime) -> list[int]:
+    """Return the numbers of the relayed messages whose answers the owner keeps."""
+    own = runtime._member.runtime
+    assert own is not None, "only the owner has a store"
+    store = own.parts()[3]
+    return [int.from_bytes(row[-8:]) for row in store.keys(INDEX_TABLE, RELAYED)]
+
+
+class Bare:
+    """One side of a connection as bytes and words, without any of the manners of a relay."""
+
+    def __init__(self, connection: socket.socket, decode: Any) -> None:
+        self.socket = connection
+        self.wire: Wire[Any] = Wire(connection, decode)
+        self.wire.greeted()
+        self.heard: list[Any] = []
+
+    def say(self, *words: Any) -> None:
+        for word in words:
+            self.wire.say(word)
+        self.wire.flush()
+
+    async def say_all(self, *words: Any) -> None:
+        """Say words that the socket may not take at once."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self.wire.write)
+            self.say(*words)
+            await self.wire.all_sent()
+            nursery.cancel_scope.cancel()
+
+    def send(self, data: bytes) -> None:
+        self.socket.send(data)
+
+    async def hear(self, kind: type[Any]) -> Any:
+        """Return the next word of a kind; others but signs of life are kept in `heard`."""
+        while True:
+            for place, word in enumerate(self.heard):
+                if isinstance(word, kind):
+                    return self.heard.pop(place)
+            self.heard += [word for word in await self.wire.hear() if not isinstance(word, frames.Beat)]
+
+
+def hello(**other: Any) -> frames.Hello:
+    plain = frames.Hello(1, 1, "0.0", frames.FORMAT_VERSION, RELAY, 1, [])
+    return msgspec.structs.replace(plain, **other)
+
+
+def add(number: int, **other: Any) -> frames.Ask:
+    """Return the word that asks a counter to add one."""
+    return msgspec.structs.replace(frames.Ask(number, "counter", "visits", "Add", b"{}", b"null"), **other)
+
+
+@contextmanager
+def bare_guest(folder: Path) -> Iterator[Bare]:
+    """Connect to the owner of the folder."""
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    connection.connect(str(socket_path(folder, SOCKET_NAME)))
+    bare = Bare(connection, frames.decode_from_host)
+    try:
+        yield bare
+    finally:
+        bare.wire.close()
+
+
+class BareHost:
+    """A place where processes attach."""
+
+    def __init__(self, listener: socket.socket, stack: ExitStack) -> None:
+        self._listener = listener
+        self._stack = stack
+
+    async def accept(self) -> Bare:
+        await trio.lowlevel.wait_readable(self._listener)
+        bare = Bare(self._listener.accept()[0], frames.decode_from_guest)
+        self._stack.callback(bare.wire.close)
+        return bare
+
+
+@contextmanager
+def bare_host(folder: Path) -> Iterator[BareHost]:
+    """Listen as the owner of the folder does; the caller holds the lock."""
+    with listening(folder, SOCKET_NAME, 8) as listener, ExitStack() as stack:
+        yield BareHost(listener, stack)
