@@ -45,6 +45,8 @@ REFUSED: Final = frozenset({"OVERLOADED"})
 """What the answer to a call that was not carried out says; it is sent again, or given up."""
 UNSURE: Final = frozenset({"SHUTTING_DOWN", "DEADLINE_EXCEEDED"})
 """What it says when it may have been."""
+HUNG_UP: Final = "Connection closed"
+"""What a process says that got SIGTERM and finds no owner of the folder in the time that it has then."""
 SHOWN: Final = 10
 EVENTS: Final = 50
 SHOWN_BYTES: Final = 4_000
@@ -257,10 +259,12 @@ class Chaos:
             operation.answered(now, 0)
             return
         self.counts[str(code)] += 1
-        check(code in REFUSED | UNSURE, f"{operation} was answered with {words}")
+        refused = code in REFUSED
+        unsure = code in UNSURE or (code == HUNG_UP and member.ending == "SIGTERM")
+        check(refused or unsure, f"{operation} was answered with {words}")
         if operation.idempotency:
             self._again[member.agent].append(operation)
-        elif code in UNSURE:
+        elif unsure:
             operation.known = Known.UNSURE
         elif operation.known is Known.NOTHING:
             operation.known = Known.REFUSED

@@ -151,12 +151,17 @@ class Member:
         return code
 
 
-def owner(folder: Path, members: Sequence[Member]) -> Member | None:
-    """Return whose process owns the folder, as far as the lock's file says."""
+def owner_pid(folder: Path) -> int:
+    """Return which process owns the folder, as far as the lock's file says; 0 if it says nothing."""
     try:
-        pid = int((folder / OWNER_FILE).read_bytes().split()[0])
+        return int((folder / OWNER_FILE).read_bytes().split()[0])
     except (OSError, ValueError, IndexError):
-        return None
+        return 0
+
+
+def owner(folder: Path, members: Sequence[Member]) -> Member | None:
+    """Return whose process owns the folder, if it is one of these."""
+    pid = owner_pid(folder)
     return next((member for member in members if member.runs and member.pid == pid), None)
 
 
