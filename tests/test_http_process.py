@@ -16,11 +16,10 @@ import pytest
 import trio
 import trustme
 from harness import PROGRAM, clean_environment, server_process
-from support.https import HEADERS, Guest
+from support.https import HEADERS, UPDATED, Guest, told
 from support.programs import Program, running
 from support.websocket_programs import answer as ask
 from support.websocket_programs import connected, until
-from test_http import UPDATED, told
 from test_websocket_process import certificate, descriptors, refused, resident, statistics, threads
 
 CLIENTS = 1_000
