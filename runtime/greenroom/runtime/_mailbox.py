@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from greenroom.runtime._context import Context
     from greenroom.runtime._errors import ActorFailedError
     from greenroom.runtime._pipeline import Effects
-    from greenroom.runtime._posted import Posted
+    from greenroom.runtime._posted import Pending
 
 
 Result = outcome.Value[Any] | outcome.Error
@@ -86,7 +86,7 @@ class Envelope:
         self.row = row
         self.timer = timer
         self.told = told or row is not None
-        self.asker: trio.lowlevel.Task | Posted | None = None
+        self.asker: trio.lowlevel.Task | Pending | None = None
         self.attempts = 0
         self.begun = False
         self.cell: Cell | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import AsyncIterator, Callable, Generator, Iterable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -31,13 +31,9 @@ from greenroom.runtime._posted import Posted
 from greenroom.runtime._query import IndexReader, Query
 from greenroom.runtime._randomness import BlockRandom
 from greenroom.runtime._rows import Index, index_table
-from greenroom.runtime._statistics import (
-    ActorStatistics,
-    DispatcherStatistics,
-    MessageStatistics,
-    RuntimeStatistics,
-)
+from greenroom.runtime._statistics import RuntimeStatistics
 from greenroom.runtime._store import INDEXES, Store
+from greenroom.runtime._summary import runtime_statistics
 from greenroom.runtime._supervision import Group, groups_by_kind
 
 if TYPE_CHECKING:
@@ -173,6 +169,15 @@ class Runtime:
         if not self._ended:
             self._kernel.dispatcher.run_ready()
 
+    def held(self) -> AbstractContextManager[None]:
+        """Return a block within which nothing that is posted wakes the task that gives actors their turns.
+
+        For a program that ends the block with `run_ready`: then that task has nothing left to do, and
+        the event loop is free for the writer's thread a pass earlier. Who is ready after the block
+        has its turn as ever. There must be no ``await`` within.
+        """
+        return self._kernel.dispatcher
+
     def tell(self, address: Address, message: Message[Any], *, principal: Any = None) -> None:
         """Put a message into an actor's mailbox and wait for nothing.
 
@@ -248,41 +253,8 @@ class Runtime:
 
     def statistics(self) -> RuntimeStatistics:
         """Return what every part says of itself."""
-        kernel, counts = self._kernel, self._kernel.counts
-        mailboxes = kernel.dispatcher.mailboxes()
-        return RuntimeStatistics(
-            actors=ActorStatistics(
-                resident=len(kernel.residents),
-                resident_bytes=kernel.residents.bytes,
-                activations=kernel.residents.activations,
-                passivations=kernel.residents.passivations,
-                evictions=kernel.residents.evictions,
-                restarts=counts["restarts"],
-                set_aside=[str(address) for address in kernel.failures.set_aside],
-            ),
-            messages=MessageStatistics(
-                waiting=kernel.waiting,
-                queued=sum(mailboxes),
-                deepest=max(mailboxes, default=0),
-                handled=counts["handled"],
-                refused=counts["refused"],
-                failed=counts["failed"],
-                repeated=counts["repeated"],
-                expired=counts["expired"],
-                abandoned=counts["abandoned"],
-                overloaded=counts["overloaded"],
-                not_committed=counts["not_committed"],
-                dispensed_with=counts["dispensed_with"],
-                timers_fired=self._deliveries.fired,
-                dead_letters=self._deliveries.dead_letters,
-            ),
-            dispatcher=DispatcherStatistics(
-                ready=len(kernel.dispatcher), longest_slice_ms=round(kernel.dispatcher.longest_slice * 1e3, 3)
-            ),
-            commits=self._pipeline.statistics(),
-            bus=self._bus.statistics(),
-            store=self._store.statistics(),
-            rows_expired=self._janitor.removed,
+        return runtime_statistics(
+            self._kernel, self._deliveries, self._pipeline, self._bus, self._store, self._janitor
         )
 
     @property
