@@ -22,7 +22,7 @@ from support.differential_conversations import Conversation, Step, conversations
 
 HERE = Path(__file__).parent
 EXAMPLES = int(os.environ.get("GREENROOM_TEST_EXAMPLES", "150"))
-RUNS = {"fuzz_frames.py": 20_000, "fuzz_dispatch.py": 500}
+RUNS = {"fuzz_frames.py": 5_000, "fuzz_dispatch.py": 300}
 
 thorough = settings(
     max_examples=EXAMPLES,
