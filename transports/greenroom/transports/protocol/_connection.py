@@ -55,6 +55,7 @@ class Connection:
         self._mute = False
         self._idle_pump = False
         self._changed = trio.lowlevel.ParkingLot()
+        self._has_read = trio.lowlevel.ParkingLot()
         self._reading = trio.CancelScope()
         self._drain_deadline = inf
         self._draining = trio.CancelScope()
@@ -190,7 +191,9 @@ class Connection:
 
     async def room_for_notice(self) -> None:
         """Wait until the client has read nearly all of the output."""
-        await self._until(lambda: self._unsent_bytes <= self.limits.unsent_notices)
+        # Not with `_until`: there may be a thousand streams, and every request is a change.
+        while self._unsent_bytes > self.limits.unsent_notices:
+            await self._has_read.park()
 
     def _put(self, line: bytes) -> None:
         if not self._mute:
@@ -215,6 +218,8 @@ class Connection:
                 if self._client is not None:
                     self._client.turns.advance()
                 self._changed.unpark_all()
+                if self._unsent_bytes <= self.limits.unsent_notices:
+                    self._has_read.unpark_all()
         except trio.BrokenResourceError:
             serving.cancel()
 
