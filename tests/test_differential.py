@@ -30,13 +30,9 @@ from support.differential_conversations import (
 from support.differential_deviations import DEVIATIONS, Deviation
 from support.differential_requests import PROPER, Message
 
-EXAMPLES = int(os.environ.get("GREENROOM_TEST_EXAMPLES", "400"))
+EXAMPLES = int(os.environ.get("GREENROOM_TEST_EXAMPLES", "300"))
 
-thorough = settings(
-    max_examples=EXAMPLES,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
+thorough = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -77,14 +73,14 @@ def assert_alike(held: Conversation) -> None:
 )
 @example(conversation(DISCOVER, handshake()))
 @example(conversation(handshake(), DISCOVER))
-@thorough
+@settings(thorough, max_examples=EXAMPLES)
 def test_ours_answers_as_the_sdk_does(held: Conversation) -> None:
     assert_alike(held)
 
 
 @pytest.mark.promise("mcp.as-the-sdk", "mcp.pipelining")
 @given(bursts())
-@thorough
+@settings(thorough, max_examples=EXAMPLES // 3)
 def test_what_is_written_at_once_acts_as_if_one_waited_for_each_answer(held: Conversation) -> None:
     assert_alike(held)
 

@@ -163,6 +163,30 @@ async def test_asks_and_posts_are_one_order(reopen: Open) -> None:
         assert (await first.reply(), await second.reply(), await third.reply()) == (1, 2, 3)
 
 
+async def test_who_runs_what_is_ready_hears_at_once(reopen: Open) -> None:
+    async with reopen() as runtime:
+        with runtime.held():
+            add = posting(runtime.post, VISITS, Add())
+            slow = posting(runtime.post, OTHER, AddSlowly(steps=1_000))
+            assert not add.is_over
+            runtime.run_ready()
+            assert add.is_over
+            assert not slow.is_over, "one slice is no longer than others"
+        assert (await add.reply(), await slow.reply()) == (1, 1_000)
+    runtime.run_ready()
+
+
+async def test_what_is_posted_while_held_has_its_turn_afterwards(reopen: Open) -> None:
+    async with reopen() as runtime:
+        await wait_all_tasks_blocked()
+        with runtime.held():
+            add = posting(runtime.post, VISITS, Add())
+            with runtime.held():
+                read = posting(runtime.post, VISITS, Read())
+        assert not add.is_over
+        assert (await add.reply(), await read.reply()) == (1, 1)
+
+
 # -- giving up ---------------------------------------------------------------
 
 

@@ -7,7 +7,7 @@ import trio
 from hypothesis import given
 from hypothesis import strategies as st
 from support.actors import Add, AddSlowly, FailAfter, Read
-from support.asking import Open, post
+from support.asking import Open
 from support.committers import GatedCommitter
 from support.postings import posting
 
@@ -55,7 +55,7 @@ async def test_groups_are_counted_by_their_size_and_their_time_at_the_disk(reope
         assert commits.group_seconds.sum >= commits.sync_seconds.sum > 0
 
 
-async def test_a_full_mailbox_shows(reopen: Open, nursery: trio.Nursery) -> None:
+async def test_a_full_mailbox_shows(reopen: Open) -> None:
     gate = GatedCommitter()
     async with reopen(committer=gate) as runtime:
         for _ in range(2):
@@ -64,13 +64,12 @@ async def test_a_full_mailbox_shows(reopen: Open, nursery: trio.Nursery) -> None
         paused = [posting(runtime.post, VISITS, Add()) for _ in range(3)]
         committing = posting(runtime.post, OTHER, Add())
         await gate.arrived()
-        slow = await post(nursery, runtime, OTHER, AddSlowly(steps=1_000_000_000))
+        slow = posting(runtime.post, OTHER, AddSlowly(steps=1_000_000_000))
         behind = [posting(runtime.post, OTHER, Read()) for _ in range(4)]
         messages = runtime.statistics().messages
         assert (messages.waiting, messages.queued, messages.deepest) == (9, 8, 5)
-        for one in paused:
+        for one in (*paused, slow):
             one.posted.abandon()
-        slow.scope.cancel()
         gate.let_all_through()
         assert await committing.reply() == 1
         assert [await one.reply() for one in behind] == [1] * 4

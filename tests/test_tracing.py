@@ -23,8 +23,9 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import use_span
 from support import agents
 from support.clocks import VirtualClock
-from support.differential import SDK_SERVER, TOOLS_AND_HOLD, Holding
+from support.differential import SDK_SERVER, Holding
 from support.differential_reference import reference
+from support.differential_tools import TOOLS_AND_HOLD
 from trio.testing import (
     MockClock,
     active_thread_count,

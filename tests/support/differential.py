@@ -7,11 +7,10 @@ value gets a name by the order in which it is first seen, so a mix-up is seen, t
 
 from __future__ import annotations
 
-import functools
 import json
 import re
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from math import inf
 from pathlib import Path
@@ -22,7 +21,6 @@ import trio
 from harness import Client, principal, served
 from support import agents
 from support.clocks import VirtualClock
-from support.desk import NoteTool
 from support.differential_conversations import Burst, Conversation, Step, Wait
 from support.differential_deviations import (
     ANY,
@@ -36,29 +34,12 @@ from support.differential_deviations import (
 )
 from support.differential_reference import Reference, reference, reference_server
 from support.differential_requests import CURSOR, FRESH, MESSAGE, SESSION
+from support.differential_tools import TOOLS_AND_HOLD
 from trio.testing import MockClock, active_thread_count, wait_all_tasks_blocked, wait_all_threads_completed
 
 from greenroom.actors import AddMessage, Agent, CreateSession, SetMemory
 from greenroom.transports.protocol._door import Notices, Withdrawable
-from greenroom.transports.protocol._tools import TOOLS, Tool
 
-
-class ListedOnce(Tool, frozen=True, kw_only=True):
-    """A tool whose listing is made once for all conversations: making it takes a millisecond."""
-
-    def listing(self) -> dict[str, Any]:
-        return _listing(self.name)
-
-
-@functools.cache
-def _listing(name: str) -> dict[str, Any]:
-    return TOOLS[name].listing()
-
-
-TOOLS_AND_HOLD: Mapping[str, Tool] = {
-    **{name: ListedOnce(**msgspec.structs.asdict(each)) for name, each in TOOLS.items()},
-    "hold": NoteTool(name="hold", title="", description=""),
-}
 SDK_SERVER = reference_server(TOOLS_AND_HOLD)
 PACE = 0.01  # seconds between steps
 SETTLED = 1.0  # seconds until what is merged with earlier changes has been told
@@ -241,7 +222,10 @@ class Sides:
             await wait_all_threads_completed()
 
     def _compare(self, step: Step | Wait) -> str | None:
-        return self._differ(step, self._our_messages(), self._their_messages())
+        ours, theirs = self._our_messages(), self._their_messages()
+        if isinstance(step, Wait):  # what falls due at one moment is told in any order
+            ours, theirs = sorted(ours, key=json.dumps), sorted(theirs, key=json.dumps)
+        return self._differ(step, ours, theirs)
 
     def _differ(
         self, step: Step | Wait | Burst, ours: list[dict[str, Any]], theirs: list[dict[str, Any]]

@@ -249,7 +249,7 @@ DEVIATIONS = (
     Deviation(
         "a cancellation of another id that looks alike", NONE, False,
         'the SDK takes "7" for 7',
-        lambda line, open_ids: line.method == "notifications/cancelled"
+        lambda line, open_ids: line.id is MISSING and line.method == "notifications/cancelled"
         and _takes_for_another(line.member("params", "requestId"), open_ids),
     ),
 )  # fmt: skip

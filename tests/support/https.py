@@ -9,6 +9,7 @@ from math import inf
 from typing import Any, NamedTuple
 
 import h11
+import msgspec
 import trio
 from harness import MODERN_META, PATIENCE
 from support.desk import NOTES
@@ -27,6 +28,7 @@ HEADERS = {
     "accept": "application/json, text/event-stream",
 }
 MODERN_VERSION = "2026-07-28"
+UPDATED = "notifications/resources/updated"
 NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 
 Pair = Callable[[], tuple[trio.abc.Stream, trio.abc.Stream]]
@@ -327,3 +329,8 @@ async def place(
 
 PATIENT = Pace(head=1e6, rest=1e6, write=1e6)
 """For clients that may take all the time of the world."""
+
+
+def told(answer: Any) -> Any:
+    """Return what a tool's answer says."""
+    return msgspec.json.decode(answer["result"]["content"][0]["text"])

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import trio
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp_types import CallToolRequestParams, CallToolResult, TextContent
-from support.desk import NOTES, NoteTool
+from support.desk import NOTES, Desk, NoteTool
+from support.https import Guest, Place, place
 
 from greenroom.transports.protocol import (
     _sdk as _sdk,
@@ -16,6 +19,7 @@ from greenroom.transports.protocol import (
 
 SCRIPT = NoteTool(name="script", title="", description="", by_sdk=True)
 TOOLS = {**NOTES, "script": SCRIPT}
+META = {"progressToken": "p"}
 
 Context = ServerRequestContext[Any, Any]
 
@@ -78,3 +82,20 @@ class Stage:
             schema: Any = {"type": "object", "properties": {"a": {"type": "string"}}}
             said = await context.session.elicit_form("?", schema, context.request_id)
             self.answers.append(said.content)
+
+
+async def script(guest: Guest, words: str, *, modern: bool = False, **headers: str | None) -> int:
+    """Call the tool that does what these words say."""
+    params = {"name": "script", "arguments": {"text": words}, "_meta": META}
+    if modern:
+        return await guest.modern("tools/call", params, **headers)
+    return await guest.request("tools/call", params, **headers)
+
+
+@asynccontextmanager
+async def stage(**options: Any) -> AsyncIterator[tuple[Stage, Place]]:
+    """Serve the tool that plays scripts."""
+    acts = Stage()
+    async with place(Desk(), tools=TOOLS, extend=acts.extend, **options) as here:
+        yield acts, here
+        acts.released.set()

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from greenroom.runtime import _rows
 from greenroom.runtime._actor import check_told
 from greenroom.runtime._errors import UnknownKindError
+from greenroom.runtime._rows import MAX_KEY_BYTES
 from greenroom.runtime._staged import Staged
 from greenroom.runtime._store import ACTORS
 
@@ -68,23 +69,25 @@ class Home:
         prefix: The bytes before each of its keys.
         own: The bytes before each of its own records' keys.
         overlay: Own records on their way to disk.
+        row_head: What its rows in shared indexes begin with, once it writes.
+        row_tail: What the keys of its rows end with, once it writes.
     """
 
-    __slots__ = ("_row", "address", "overlay", "own", "prefix")
+    __slots__ = ("address", "overlay", "own", "prefix", "row_head", "row_tail")
 
     def __init__(self, address: Address) -> None:
         self.address = address
         self.prefix = address.prefix()
         self.own = self.prefix + _rows.OWN
         self.overlay: Overlay = {}
-        self._row: tuple[bytes, bytes] | None = None
+        self.row_head = self.row_tail = b""
 
-    def row(self) -> tuple[bytes, bytes]:
-        """Return what the actor's rows in shared indexes begin with, and what their keys end with."""
-        if self._row is None:
-            tail = _rows.END_OF_SORT_KEY + _rows.address_tag(self.address)
-            self._row = (_rows.row_head(self.address), tail)
-        return self._row
+    def stage(self) -> Staged:
+        """Return effects of this actor, none yet."""
+        if not self.row_tail:  # not before it writes, since most actors are only read
+            self.row_head = _rows.row_head(self.address)
+            self.row_tail = _rows.END_OF_SORT_KEY + _rows.address_tag(self.address)
+        return Staged()
 
 
 class Context:
@@ -120,7 +123,9 @@ class Context:
 
     def get(self, key: bytes, of: type[T]) -> T | None:
         """Return the own record at ``key`` (at most 200 bytes), or None."""
-        full = self._home.own + _rows.check_key("a record's key", key)
+        if len(key) > MAX_KEY_BYTES:
+            raise _rows.too_long("a record's key", key)
+        full = self._home.own + key
         if self.effects is not None and full in self.effects.own:
             payload = self.effects.own[full]
         else:
@@ -161,25 +166,27 @@ class Context:
 
     def put(self, key: bytes, value: Any) -> None:
         """Stage ``value`` (anything msgspec encodes) as the own record at ``key`` (at most 200 bytes)."""
+        if len(key) > MAX_KEY_BYTES:
+            raise _rows.too_long("a record's key", key)
         staged = self.effects or self._staged()
-        staged.own[self._home.own + _rows.check_key("a record's key", key)] = _rows.encode(value)
+        staged.own[self._home.own + key] = _rows.encode(value)
 
     def delete(self, key: bytes) -> None:
         """Stage the removal of the own record at ``key``; a missing one is no error."""
+        if len(key) > MAX_KEY_BYTES:
+            raise _rows.too_long("a record's key", key)
         staged = self.effects or self._staged()
-        staged.own[self._home.own + _rows.check_key("a record's key", key)] = None
+        staged.own[self._home.own + key] = None
 
     def put_row(self, index: str, sort_key: bytes, value: Any) -> None:
         """Stage a row of a shared index under (``sort_key``, this actor); a sort key takes 200 bytes."""
-        head, tail = self._home.row()
         staged = self.effects or self._staged()
-        staged.rows[self._row_key(index, sort_key, tail)] = head + _rows.encode(value)
+        staged.rows[self._row_key(index, sort_key)] = self._home.row_head + _rows.encode(value)
 
     def delete_row(self, index: str, sort_key: bytes) -> None:
         """Stage the removal of this actor's row at ``sort_key`` of a shared index."""
-        _, tail = self._home.row()
         staged = self.effects or self._staged()
-        staged.rows[self._row_key(index, sort_key, tail)] = None
+        staged.rows[self._row_key(index, sort_key)] = None
 
     def tell(self, address: Address, message: Message[Any]) -> None:
         """Stage a message that another actor gets after the commit, also when the process dies between.
@@ -260,14 +267,17 @@ class Context:
 
     def _staged(self) -> Staged:
         if self.effects is None:
-            self.effects = Staged()
+            self.effects = self._home.stage()
         return self.effects
 
-    def _row_key(self, index: str, sort_key: bytes, tail: bytes) -> bytes:
+    def _row_key(self, index: str, sort_key: bytes) -> bytes:
+        """Return what `_rows.row_key` does."""
         prefix = self._domain.prefixes.get(index)
         if prefix is None:
             raise UnknownKindError(f"no index {index!r} was given to open_runtime")
-        return prefix + _rows.check_key("a row's sort key", sort_key).replace(b"\0", b"\0\xff") + tail
+        if len(sort_key) > MAX_KEY_BYTES:
+            raise _rows.too_long("a row's sort key", sort_key)
+        return prefix + sort_key.replace(b"\0", b"\0\xff") + self._home.row_tail
 
 
 def _merged(

@@ -48,6 +48,7 @@ class Dispatcher:
         self._sequence = itertools.count()
         self._parked: trio.lowlevel.Task | None = None
         self._slice_end = 0.0
+        self._holds = 0
         self.longest_slice = 0.0
         self.last_pass = -math.inf
 
@@ -59,9 +60,8 @@ class Dispatcher:
         if not cell.ready and not cell.paused_until:
             cell.ready = True
             self._ready.append(cell)
-            if self._parked is not None:
-                parked, self._parked = self._parked, None
-                trio.lowlevel.reschedule(parked)
+            if self._parked is not None and not self._holds:
+                self._wake()
 
     def mailboxes(self) -> list[int]:
         """Return how many messages wait in each mailbox that is not empty."""
@@ -72,9 +72,17 @@ class Dispatcher:
         """Give ``cell`` no turn for so many seconds, or as long as it is paused already; then it is ready."""
         cell.paused_until = max(cell.paused_until, trio.current_time() + seconds)
         heapq.heappush(self._paused, (cell.paused_until, next(self._sequence), cell))
-        if self._parked is not None:
-            parked, self._parked = self._parked, None
-            trio.lowlevel.reschedule(parked)
+        self._wake()
+
+    def __enter__(self) -> None:
+        """Wake the task of the turns for nobody until the block ends."""
+        self._holds += 1
+
+    def __exit__(self, *_: object) -> None:
+        """Wake it for those who are still ready."""
+        self._holds -= 1
+        if self._ready and not self._holds:
+            self._wake()
 
     def clear(self) -> None:
         """Forget who is ready or paused, because nobody gets a turn any more."""
@@ -117,6 +125,11 @@ class Dispatcher:
                 await trio.lowlevel.checkpoint()
             else:
                 await self._park()
+
+    def _wake(self) -> None:
+        if self._parked is not None:
+            parked, self._parked = self._parked, None
+            trio.lowlevel.reschedule(parked)
 
     async def _park(self) -> None:
         self._parked = trio.lowlevel.current_task()

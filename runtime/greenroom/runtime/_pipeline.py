@@ -134,12 +134,13 @@ class Pipeline:
 
     def statistics(self) -> CommitStatistics:
         """Return what is on its way, and how the groups before fared."""
+        writer = self._store.writer
         return CommitStatistics(
             collected=len(self._collected),
             in_flight=len(self._in_flight),
-            group_works=self._store.group_works.distribution(),
-            group_seconds=self._store.group_seconds.distribution(),
-            sync_seconds=self._store.sync_seconds.distribution(),
+            group_works=writer.group_works.distribution(),
+            group_seconds=writer.group_seconds.distribution(),
+            sync_seconds=writer.sync_seconds.distribution(),
         )
 
     def _done(self, works: Sequence[Any], failure: StoreFailedError | None) -> None:

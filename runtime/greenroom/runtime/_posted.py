@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import outcome
 
@@ -24,8 +24,19 @@ logger = logging.getLogger(__name__)
 Done = Callable[[Result], None]
 
 
-class Posted:
-    """A message that was posted, and who hears of its end. `Runtime.post` makes it."""
+class Posted(Protocol):
+    """A message that was posted; `Runtime.post` returns it."""
+
+    def abandon(self) -> None:
+        """Let nobody be called any more; a message that is not begun leaves its mailbox.
+
+        One that is begun commits whole or not at all. After the end, or a second time, it does nothing.
+        """
+        ...
+
+
+class Pending:
+    """A `Posted` and who hears of its end."""
 
     __slots__ = ("_done", "_envelope", "_posts")
 
@@ -35,10 +46,7 @@ class Posted:
         self._envelope: Envelope | None = None
 
     def abandon(self) -> None:
-        """Let nobody be called any more; a message that is not begun leaves its mailbox.
-
-        One that is begun commits whole or not at all. After the end, or a second time, it does nothing.
-        """
+        """Do as `Posted` says."""
         self._done = None
         envelope, self._envelope = self._envelope, None
         if envelope is not None and envelope.asker is self:
@@ -81,7 +89,7 @@ class Posts:
     ) -> None:
         self._deliver = deliver
         self.abandon = abandon
-        self.settled: deque[tuple[Posted, Result]] = deque()
+        self.settled: deque[tuple[Pending, Result]] = deque()
         self.then: Callable[[], None] = _nothing
 
     def go_through(self, acceptor: Acceptor) -> None:
@@ -93,7 +101,7 @@ class Posts:
         self, address: Address, envelope: Envelope, done: Done, on_accepted: Callable[[], None] | None
     ) -> Posted:
         """Deliver a message, after its question if it has one; see `Runtime.post`."""
-        posted = Posted(self)
+        posted = Pending(self)
         if envelope.message.question() is None:
             self._accept(posted, address, envelope, done, on_accepted)
         else:
@@ -110,7 +118,7 @@ class Posts:
 
     def _send(
         self,
-        posted: Posted,
+        posted: Pending,
         address: Address,
         envelope: Envelope,
         done: Done,
@@ -134,7 +142,7 @@ class Posts:
 
     def _accept(
         self,
-        posted: Posted,
+        posted: Pending,
         address: Address,
         envelope: Envelope,
         done: Done,

@@ -36,7 +36,7 @@ ANSWER_TIMES = "!answer-time"
 
 TAG_BYTES = 16
 END_OF_SORT_KEY = b"\0\0"
-MAX_OWN_KEY_BYTES = 200
+MAX_KEY_BYTES = 200
 MAX_INDEX_NAME_BYTES = 32
 
 
@@ -147,19 +147,15 @@ def timer_name_key(address: Address, name: str) -> bytes:
     Raises:
         ValueError: the name is longer than 200 bytes.
     """
-    return address.prefix() + TIMER_BY_NAME + check_key("a timer's name", name.encode())
+    key = name.encode()
+    if len(key) > MAX_KEY_BYTES:
+        raise too_long("a timer's name", key)
+    return address.prefix() + TIMER_BY_NAME + key
 
 
-def check_key(what: str, key: bytes) -> bytes:
-    """Return ``key`` when it fits beside an address in one LMDB key.
-
-    Raises:
-        ValueError: it is longer than 200 bytes.
-    """
-    if len(key) > MAX_OWN_KEY_BYTES:
-        limit = MAX_OWN_KEY_BYTES
-        raise ValueError(f"{what} of {len(key)} bytes is over the limit of {limit} bytes; hash its tail")
-    return key
+def too_long(what: str, key: bytes) -> ValueError:
+    """Return the error for a key that does not fit beside an address in one LMDB key."""
+    return ValueError(f"{what} of {len(key)} bytes is over the limit of {MAX_KEY_BYTES} bytes; hash its tail")
 
 
 def index_table(indexes: Iterable[Index]) -> dict[str, Index]:

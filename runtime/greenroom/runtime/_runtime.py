@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Generator, Iterable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -29,13 +29,9 @@ from greenroom.runtime._pipeline import Pipeline
 from greenroom.runtime._query import IndexReader, Query
 from greenroom.runtime._randomness import BlockRandom
 from greenroom.runtime._rows import Index, index_table
-from greenroom.runtime._statistics import (
-    ActorStatistics,
-    DispatcherStatistics,
-    MessageStatistics,
-    RuntimeStatistics,
-)
+from greenroom.runtime._statistics import RuntimeStatistics
 from greenroom.runtime._store import INDEXES, Store
+from greenroom.runtime._summary import runtime_statistics
 from greenroom.runtime._supervision import Group, groups_by_kind
 
 if TYPE_CHECKING:
@@ -113,6 +109,15 @@ class Runtime(Doors):
         if not self._ended:
             self._kernel.dispatcher.run_ready()
 
+    def held(self) -> AbstractContextManager[None]:
+        """Return a block within which nothing that is posted wakes the task that gives actors their turns.
+
+        For a program that ends the block with `run_ready`: then that task has nothing left to do, and
+        the event loop is free for the writer's thread a pass earlier. Who is ready after the block
+        has its turn as ever. There must be no ``await`` within.
+        """
+        return self._kernel.dispatcher
+
     async def query(self, query: Query[R], *, principal: Any = None) -> R:
         """Run a query over the shared indexes and return its answer, once what it saw is on disk."""
         self._check_open()
@@ -175,41 +180,8 @@ class Runtime(Doors):
 
     def statistics(self) -> RuntimeStatistics:
         """Return what every part says of itself."""
-        kernel, counts = self._kernel, self._kernel.counts
-        mailboxes = kernel.dispatcher.mailboxes()
-        return RuntimeStatistics(
-            actors=ActorStatistics(
-                resident=len(kernel.residents),
-                resident_bytes=kernel.residents.bytes,
-                activations=kernel.residents.activations,
-                passivations=kernel.residents.passivations,
-                evictions=kernel.residents.evictions,
-                restarts=counts["restarts"],
-                set_aside=[str(address) for address in kernel.failures.set_aside],
-            ),
-            messages=MessageStatistics(
-                waiting=kernel.waiting,
-                queued=sum(mailboxes),
-                deepest=max(mailboxes, default=0),
-                handled=counts["handled"],
-                refused=counts["refused"],
-                failed=counts["failed"],
-                repeated=counts["repeated"],
-                expired=counts["expired"],
-                abandoned=counts["abandoned"],
-                overloaded=counts["overloaded"],
-                not_committed=counts["not_committed"],
-                dispensed_with=counts["dispensed_with"],
-                timers_fired=self._deliveries.fired,
-                dead_letters=self._deliveries.dead_letters,
-            ),
-            dispatcher=DispatcherStatistics(
-                ready=len(kernel.dispatcher), longest_slice_ms=round(kernel.dispatcher.longest_slice * 1e3, 3)
-            ),
-            commits=self._pipeline.statistics(),
-            bus=self._bus.statistics(),
-            store=self._store.statistics(),
-            rows_expired=self._janitor.removed,
+        return runtime_statistics(
+            self._kernel, self._deliveries, self._pipeline, self._bus, self._store, self._janitor
         )
 
     @property

@@ -9,10 +9,9 @@ The store does *not* know what rows mean, who owns the folder (`Owner`), or whet
 from __future__ import annotations
 
 import os
-import time
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
 import lmdb
 
@@ -29,18 +28,15 @@ from greenroom.runtime._environment import (
 from greenroom.runtime._environment import (
     MIN_SIZE,
     TABLES,
-    is_want_of_room,
     open_environment,
     store_error,
-    write_format,
 )
-from greenroom.runtime._errors import StoreError, StoreFailedError
+from greenroom.runtime._errors import StoreError
 from greenroom.runtime._folder import DATA_FILE, prepare_folder
-from greenroom.runtime._histogram import SECONDS, WORKS, Histogram
 from greenroom.runtime._reading import Glance, Reading
-from greenroom.runtime._work import Changes, Space, admit, growth, map_full, merged
 from greenroom.runtime._work import Op as Op
 from greenroom.runtime._work import Work as Work
+from greenroom.runtime._writing import Writer, disk_free
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -78,18 +74,6 @@ class StoreStatistics:
     scans: int
 
 
-PLENTY_BYTES: Final = 1 << 30
-LATELY_SECONDS: Final = 0.1
-"""With so much more than needed free on the disk, it is not asked again for so long."""
-
-OLD_COUNT_BYTES: Final = 1 << 20
-"""By how many bytes the store may have grown since the pages in use were counted last."""
-
-
-class _NoRoomError(Exception):
-    """A transaction failed for want of space; nothing of it is on disk."""
-
-
 class Store:
     """One open LMDB environment.
 
@@ -102,6 +86,9 @@ class Store:
         min_free: Below this many free bytes on the disk only deletes and reserve works are committed.
         sync: Whether a commit waits for the disk. Without, a crash of the process loses nothing, but a
             power cut may destroy the store.
+
+    Attributes:
+        writer: What commits; its figures are for any thread.
 
     Raises:
         StoreError: the folder cannot hold a store, or the map cannot be reserved.
@@ -130,20 +117,11 @@ class Store:
         self._sync = sync
         self._pid = os.getpid()
         self._open_readings = 0
-        self._last_used = 0
-        self._free_lately = (0, 0.0)
-        self._grown = OLD_COUNT_BYTES + 1  # nothing is counted yet
-        self._commits = self._works = self._failures = 0
-        self._last_seconds = self._max_seconds = 0.0
-        self.group_works = Histogram(WORKS)
-        self.group_seconds = Histogram(SECONDS)
-        self.sync_seconds = Histogram(SECONDS)
-        self._broken: StoreFailedError | None = None
         self._closed = False
         try:
             self._environment = open_environment(self.folder, max_size=max_size, sync=sync)
             self._tables = tuple(self._environment.open_db(name) for name in TABLES)
-            self._map_bytes = self._environment.info()["map_size"]
+            self.writer = Writer(self._environment, self._tables, self._codec, self.folder, min_free=min_free)
         except (lmdb.Error, OSError) as error:
             raise store_error(error, f"{self._path} cannot be opened") from error
 
@@ -248,115 +226,7 @@ class Store:
                 later call raises it again, because LMDB would go on as if nothing had happened.
         """
         self._check_usable()
-        if self._broken is not None:
-            raise self._broken
-        began = time.perf_counter()
-        failed: dict[object, StoreError] = {}
-        try:
-            admitted, changes = works, merged(works)
-            if any(work.error is not None for work in works) or not self._has_plenty(growth(changes)):
-                admitted = admit(works, self._space(), failed)
-                changes = merged(admitted)
-            if admitted and not self._has_room(changes, len(admitted)):
-                self._write_singly(admitted, failed)
-        except Exception as error:
-            self._broken = StoreFailedError(
-                f"{self._path} could not be written ({error}), so nothing more is answered. "
-                "Check the disk and start again: all that was answered is there"
-            )
-            raise self._broken from error
-        self._failures += sum(work.error is not None for work in works)
-        self._last_seconds = time.perf_counter() - began
-        self.group_works.note(len(works))
-        self.group_seconds.note(self._last_seconds)
-        self._max_seconds = max(self._max_seconds, self._last_seconds)
-
-    def _write_singly(self, works: Sequence[Work], failed: dict[object, StoreError]) -> None:
-        for work in works:
-            work.error = failed.get(work.owner)
-            if work.error is None and not self._has_room(work.changes) and not self._after_turnover(work):
-                work.error = failed[work.owner] = map_full(self._map_bytes)
-
-    def _has_room(self, changes: Sequence[Changes], works: int = 1) -> bool:
-        try:
-            self._write(changes)
-        except _NoRoomError:
-            return False
-        self._commits += 1
-        self._works += works
-        return True
-
-    def _after_turnover(self, work: Work) -> bool:
-        """Try a delete or reserve work again: what one commit frees can be used in the next but one."""
-        if work.growth() and not work.reserve:
-            return False
-        return self._has_room([], 0) and self._has_room(work.changes)
-
-    def _write(self, changes: Sequence[Changes]) -> None:
-        """Write and commit ``changes``, by table; of no table, a transaction that changes nothing."""
-        size = growth(changes)
-        try:
-            with self._environment.begin(write=True) as transaction:
-                if not changes:
-                    write_format(transaction)  # LMDB counts a transaction only if it changes something
-                for table, rows in zip(self._tables, changes, strict=False):
-                    if rows:
-                        self._write_table(transaction, table, rows)
-                began = time.perf_counter()
-            self.sync_seconds.note(time.perf_counter() - began)
-        except lmdb.Error as error:
-            if is_want_of_room(error, self.folder, size):
-                raise _NoRoomError from error
-            raise
-        self._grown += size
-
-    def _write_table(self, transaction: lmdb.Transaction[bytes], table: Any, rows: Changes) -> None:
-        seal = self._codec.seal
-        puts = []
-        for key in sorted(rows):  # neighbours share pages, and a cursor finds the next key faster
-            payload = rows[key]
-            if payload is None:
-                transaction.delete(key, db=table)
-            else:
-                puts.append((key, seal(key, payload)))
-        if puts:
-            with transaction.cursor(table) as cursor:
-                cursor.putmulti(puts)
-
-    def _has_plenty(self, size: int) -> bool:
-        """Return whether puts that grow the store by ``size`` bytes surely have room, by an older count."""
-        if self._grown > OLD_COUNT_BYTES:
-            return False
-        free = self._disk_free(roughly=True)
-        space = Space(self._map_bytes, self._last_used + self._grown, free, self.min_free)
-        return space.refusal(size, from_reserve=False) is None
-
-    def _space(self) -> Space:
-        with suppress(lmdb.ReadersFullError):  # no reason to fail a commit: the last figure will do
-            self._last_used = self._used()[0]
-            self._grown = 0
-        return Space(self._map_bytes, self._last_used, self._disk_free(), self.min_free)
-
-    def _disk_free(self, *, roughly: bool = False) -> int:
-        """Return the free space of the disk; roughly: as it was lately, if there was plenty."""
-        now = time.monotonic()
-        free, until = self._free_lately
-        if roughly and now < until:
-            return free
-        disk = os.statvfs(self.folder)
-        free = disk.f_bavail * disk.f_frsize
-        self._free_lately = (free, now + LATELY_SECONDS if free > self.min_free + PLENTY_BYTES else now)
-        return free
-
-    def _used(self) -> tuple[int, int]:
-        """Return the bytes of the pages in use and the number of rows."""
-        used = rows = 0
-        with self._environment.begin() as transaction:
-            for table in self._tables:
-                stat = transaction.stat(table)
-                used += stat["psize"] * (stat["branch_pages"] + stat["leaf_pages"] + stat["overflow_pages"])
-                rows += stat["entries"]
-        return used, rows
+        self.writer.commit(works)
 
     def statistics(self) -> StoreStatistics:
         """Return what the store holds and has done.
@@ -366,18 +236,18 @@ class Store:
         """
         self._check_usable()
         try:
-            space = self._space()
+            in_use, writer = self.writer.in_use(), self.writer
             return StoreStatistics(
-                used_bytes=space.used_bytes,
-                map_bytes=space.map_bytes,
+                used_bytes=in_use.size,
+                map_bytes=self._environment.info()["map_size"],
                 file_bytes=self._path.stat().st_size,
-                disk_free=space.disk_free,
-                rows=self._used()[1],
-                commits=self._commits,
-                works=self._works,
-                failures=self._failures,
-                last_commit_seconds=self._last_seconds,
-                max_commit_seconds=self._max_seconds,
+                disk_free=disk_free(self.folder),
+                rows=in_use.rows,
+                commits=writer.commits,
+                works=writer.works,
+                failures=writer.failures,
+                last_commit_seconds=writer.last_seconds,
+                max_commit_seconds=writer.max_seconds,
                 scans=self._open_readings,
             )
         except (lmdb.Error, OSError) as error:
@@ -404,7 +274,7 @@ class Store:
             return
         self._closed = True
         try:
-            if not self._sync and self._broken is None:
+            if not self._sync and self.writer.broken is None:
                 self._environment.sync(True)
         finally:
             self._environment.close()

@@ -68,9 +68,10 @@ def put_base(context: "Context", header: "Header") -> None:
 def move(context: "Context", audience: str, old: ActivityRow | None, new: ActivityRow) -> None:
     """Stage the session's new place in the order of one audience."""
     if old is None or old.at != new.at:
+        prefix, session_id = sort_prefix(audience), context.address.key
         if old is not None:
-            context.delete_row(INDEX, sort_prefix(audience) + position(context.address.key, old.at))
-        context.put_row(INDEX, sort_prefix(audience) + position(context.address.key, new.at), None)
+            context.delete_row(INDEX, prefix + position(session_id, old.at))
+        context.put_row(INDEX, prefix + position(session_id, new.at), None)
     context.put_row(INDEX, point_key(audience), new)
 
 

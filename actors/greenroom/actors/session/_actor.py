@@ -365,8 +365,10 @@ class SessionActor(Actor):
     def _move(self, context: Context, audience: str, *, messages: int, others: int = 0) -> None:
         """Note and publish an activity that ``audience`` sees; a clock that jumped back makes none older."""
         old = self._activity.get(audience)
-        seen = ActivityRow(0, 0) if old is None else old
-        new = ActivityRow(max(seen.at, context.now), seen.messages + messages, seen.others + others)
+        if old is None:
+            new = ActivityRow(context.now, messages, others)
+        else:
+            new = ActivityRow(max(old.at, context.now), old.messages + messages, old.others + others)
         directory.move(context, audience, old, new)
         self._activity[audience] = new
         assert self._header is not None, "an activity is a session's"

@@ -32,17 +32,21 @@ class Tallies:
     def load(self, context: Context) -> None:
         """Read them from the store."""
         for _, tally in context.scan(Tally, prefix=TALLIES):
-            self._remember(tally)
+            self._shelves.setdefault(Shelf(tally.audience, tally.visibility), {})[tally.sender] = tally
+            self.last_id = max(self.last_id, tally.last_id)
 
     def record(self, context: Context, shelf: Shelf, message_id: int, message: StoredMessage) -> None:
         """Count a message and stage its sender's tally."""
-        old = self._shelves.get(shelf, {}).get(message.sender)
-        count, last_at, others = (0, 0, 0) if old is None else (old.count, old.last_at, old.others)
-        last_at = max(last_at, message.timestamp)
-        others += not message.is_talk
-        tally = Tally(*shelf, message.sender, count + 1, message_id, last_at, others)
-        self._remember(tally)
-        context.put(tally_key(shelf, message.sender), tally)
+        sender, last_at, others = message.sender, message.timestamp, int(not message.is_talk)
+        senders = self._shelves.setdefault(shelf, {})
+        old = senders.get(sender)
+        count = 1
+        if old is not None:
+            count, last_at, others = old.count + 1, max(old.last_at, last_at), old.others + others
+        tally = Tally(shelf.audience, shelf.visibility, sender, count, message_id, last_at, others)
+        senders[sender] = tally
+        self.last_id = max(self.last_id, message_id)
+        context.put(tally_key(shelf, sender), tally)
 
     def count(self, shelves: Iterable[Shelf], sender: str | None = None) -> int:
         """Return how many messages lie on these shelves, of one sender or of all."""
@@ -71,11 +75,6 @@ class Tallies:
     def resident_bytes(self) -> int:
         """Return an estimate of the memory in use."""
         return TALLY_BYTES * sum(len(senders) for senders in self._shelves.values())
-
-    def _remember(self, tally: Tally) -> None:
-        shelf = Shelf(tally.audience, tally.visibility)
-        self._shelves.setdefault(shelf, {})[tally.sender] = tally
-        self.last_id = max(self.last_id, tally.last_id)
 
     def _of(self, shelves: Iterable[Shelf]) -> Iterator[Tally]:
         for shelf in shelves:

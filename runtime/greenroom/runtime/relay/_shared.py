@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -53,6 +53,10 @@ class SharedRuntime(Doors):
     async def owning(self) -> None:
         """Wait until this process owns the folder."""
         await self._member.owning.wait()
+
+    def held(self) -> AbstractContextManager[None]:
+        """Return a block that is to be ended with `run_ready`, as `Runtime.held` does."""
+        return nullcontext() if self._runtime is None else self._runtime.held()
 
     def run_ready(self) -> None:
         """Do now what was posted, as `Runtime.run_ready` says."""

@@ -95,6 +95,7 @@ async def _serve(resolved: Resolved) -> int:
             request_timeout=settings.request_timeout,
             debounce=settings.debounce,
             run_ready=runtime.run_ready,
+            held=runtime.held,
         )
         watched = Watched(server.meter, runtime)
         if runtime.role == "owner":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import itertools
 from collections.abc import Callable
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 import trio
@@ -15,6 +16,8 @@ from greenroom.transports.protocol._outlet import Outlet
 if TYPE_CHECKING:
     from greenroom.transports.observability._tracing import RequestSpan
     from greenroom.transports.protocol._client import Client
+
+SILENCED = 100  # deadlines of calls that are over, beside as many as are open, before they are cleared away
 
 
 class Call:
@@ -33,7 +36,6 @@ class Call:
         weight: How large its answer may be (`Tool.weight`).
         counted: How much of that counts among the client's large answers now.
         settled: Whether it is over.
-        cancelled: Whether the client took it back.
         withdraw: Calls off what is under way for it; None while nothing is.
         is_standing: Whether it is, or was, a stream.
         reply: JSON that its answer is completed with on the way back from the SDK.
@@ -44,7 +46,6 @@ class Call:
         "arrived",
         "begin",
         "begun",
-        "cancelled",
         "client",
         "counted",
         "frame",
@@ -70,7 +71,7 @@ class Call:
         self.begin: Callable[[Client, Call], None] | None = None
         self.weight = self.counted = 0
         self.begun = self.left = False
-        self.settled = self.cancelled = self.is_standing = False
+        self.settled = self.is_standing = False
         self.withdraw: Callable[[], None] | None = None
         self.reply: bytes | None = None
         self.span: RequestSpan | None = None
@@ -101,23 +102,33 @@ class Deadlines:
         self._usual = usual
         self._overdue = overdue
         self._open: dict[Call, None] = {}
-        self._shorter: list[tuple[float, int, Call]] = []
+        self._shorter: dict[Call, _Alarm] = {}
+        self._alarms: list[_Alarm] = []
         self._numbers = itertools.count()
         self._sleeping = trio.CancelScope()
-        self._wakes_at = float("inf")
+        self._wakes_at = inf
 
     def watch(self, call: Call) -> None:
         """End this call in time, unless it is forgotten before."""
+        deadline = call.deadline
         if call.seconds == self._usual:
             self._open[call] = None
         else:
-            heapq.heappush(self._shorter, (call.deadline, next(self._numbers), call))
-        if call.deadline < self._wakes_at:
-            self._sleeping.deadline = self._wakes_at = call.deadline
+            alarm = self._shorter[call] = _Alarm(deadline, next(self._numbers), call)
+            heapq.heappush(self._alarms, alarm)
+        if deadline < self._wakes_at:
+            self._sleeping.deadline = self._wakes_at = deadline
 
     def forget(self, call: Call) -> None:
-        """Let a call go that is over."""
-        self._open.pop(call, None)
+        """Let a call go that is over; nothing of it is kept."""
+        if self._open.pop(call, call) is None or not self._shorter:
+            return
+        alarm = self._shorter.pop(call, None)
+        if alarm is not None:
+            alarm.call = None
+            if len(self._alarms) > SILENCED + 2 * len(self._shorter):
+                self._alarms = [each for each in self._alarms if each.call is not None]
+                heapq.heapify(self._alarms)
 
     async def run(self) -> None:
         """Watch the clock, until cancelled."""
@@ -126,16 +137,28 @@ class Deadlines:
             with trio.CancelScope(deadline=self._wakes_at) as self._sleeping:
                 await trio.sleep_forever()
             now = trio.current_time()
-            while self._shorter and (self._shorter[0][0] <= now or self._shorter[0][2].settled):
-                self._end(heapq.heappop(self._shorter)[2])
+            while self._alarms and self._alarms[0].deadline <= now:
+                if (call := heapq.heappop(self._alarms).call) is not None:
+                    del self._shorter[call]
+                    self._overdue(call)
             while self._open and (first := next(iter(self._open))).deadline <= now:
                 del self._open[first]
-                self._end(first)
+                self._overdue(first)
 
     def _next(self) -> float:
-        usual = next(iter(self._open)).deadline if self._open else float("inf")
-        return min(usual, self._shorter[0][0] if self._shorter else float("inf"))
+        usual = next(iter(self._open)).deadline if self._open else inf
+        return min(usual, self._alarms[0].deadline if self._alarms else inf)
 
-    def _end(self, call: Call) -> None:
-        if not call.settled:
-            self._overdue(call)
+
+class _Alarm:
+    """The deadline of a call whose time is not the usual one; without its call once that is over."""
+
+    __slots__ = ("call", "deadline", "number")
+
+    def __init__(self, deadline: float, number: int, call: Call) -> None:
+        self.deadline = deadline
+        self.number = number
+        self.call: Call | None = call
+
+    def __lt__(self, other: _Alarm) -> bool:
+        return (self.deadline, self.number) < (other.deadline, other.number)

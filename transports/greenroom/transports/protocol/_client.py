@@ -13,8 +13,8 @@ Invariants:
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -26,16 +26,23 @@ from greenroom.transports.protocol._door import fit_agent_id
 from greenroom.transports.protocol._eras import (
     HANDSHAKE_VERSIONS,
     MODERN_VERSION,
-    UNSUPPORTED_VERSION,
     Era,
-    claims_modern_era,
     client_name,
     is_plain_initialize,
     negotiated,
     opens_modern_era,
+    refusal_of,
 )
-from greenroom.transports.protocol._frames import INVALID_REQUEST, Frame, RequestError, RequestKey, error_line
+from greenroom.transports.protocol._frames import (
+    INTERNAL_ERROR,
+    INVALID_REQUEST,
+    Frame,
+    RequestError,
+    RequestKey,
+    error_line,
+)
 from greenroom.transports.protocol._methods import WEIGHTY, seconds_for
+from greenroom.transports.protocol._standing import Standing
 from greenroom.transports.protocol._turns import Turns
 
 if TYPE_CHECKING:
@@ -61,8 +68,6 @@ IN_ORDER = frozenset(
     }
 )
 """The requests of the domain: they take effect in the order in which they arrived."""
-
-_WEIGHTS = {"tools/call": WEIGHTY, "resources/read": WEIGHTY}
 
 
 class Spawn(Protocol):
@@ -131,9 +136,8 @@ class Client:
         self._open_bytes = 0
         self._large = 0
         self.turns = Turns(self._may_begin, self._begin)
-        self._standing: dict[Call, trio.CancelScope] = {}
-        self._standing_weight = 0
-        self._winds_up = False
+        self.standing = Standing(limits, self.has_changed)
+        self._over = False
 
     # -- what others ask ------------------------------------------------------------------------
 
@@ -153,11 +157,14 @@ class Client:
     def is_full(self) -> bool:
         """Whether it has as much in flight as it may have; streams are not in flight."""
         return (
-            len(self._calls) - len(self._standing) >= self.limits.in_flight
+            len(self._calls) - len(self.standing) >= self.limits.in_flight
             or self._open_bytes >= self.limits.in_flight_bytes
+            or (self.sdk is not None and self.sdk.is_full)
         )
 
     def _may_begin(self, call: Call) -> bool:
+        if self._over:  # what waits is called off as well, one after the other
+            return False
         return not call.weight or (self._large < self.limits.large_answers and self._has_room())
 
     def _begin(self, call: Call) -> None:
@@ -169,10 +176,14 @@ class Client:
     def take(self, frame: Frame, outlet: Outlet) -> None:
         """Take a request, a notification or a response; what comes of a request goes to `outlet`."""
         if frame.key is None:
-            self._notified(frame)
+            if not self._over:
+                self._notified(frame)
         elif frame.is_response:
             if self.sdk is not None:
                 self.sdk.responded(frame)
+        elif self._over:
+            assert frame.id is not None, "a request has an id"
+            outlet.answer(error_line(frame.id, CONNECTION_CLOSED, "Connection closed"))
         elif frame.key in self._calls:
             # Under that id the client would take this for the answer to its first request.
             assert frame.id is not None, "a request has an id"
@@ -201,25 +212,11 @@ class Client:
 
     def _of_this_era(self, call: Call) -> bool:
         """Return whether a request is of the connection's era; answer it when it is not."""
-        method, params = call.frame.method, call.frame.params
-        if self.era is Era.MODERN:
-            if method == "initialize":
-                requested = (params or {}).get("protocolVersion")
-                data: dict[str, Any] = {"supported": [MODERN_VERSION]}
-                if isinstance(requested, str):
-                    data["requested"] = requested
-                sentence = (
-                    f"connection is serving the {MODERN_VERSION} protocol; "
-                    "the initialize handshake is not accepted"
-                )
-                self.fail(call, UNSUPPORTED_VERSION, sentence, data)
-        elif method != "initialize" and claims_modern_era(params):
-            sentence = (
-                "this connection serves the handshake protocol era; "
-                f"requests carrying the {MODERN_VERSION} envelope are not accepted on it"
-            )
-            self.fail(call, INVALID_REQUEST, sentence)
-        return not call.settled
+        assert self.era is not None, "the first request decides"
+        refusal = refusal_of(self.era, call.frame.method, call.frame.params)
+        if refusal is not None:
+            self.fail(call, *refusal)
+        return refusal is None
 
     def _done_here(self, call: Call) -> bool:
         """Do what is plain and frequent; return whether it was."""
@@ -266,7 +263,6 @@ class Client:
             logger.debug("the notification %s was passed over: nothing here hears of it", frame.method)
 
     def _cancel(self, call: Call) -> None:
-        call.cancelled = True
         if call.withdraw is not None:
             call.withdraw()
         if not call.settled:
@@ -281,11 +277,17 @@ class Client:
         if call.frame.method in IN_ORDER:
             call.payload = trio.Event()
             call.begin = _come
-            call.weight = _WEIGHTS.get(call.frame.method, 0)
+            call.weight = self._weight_of(call.frame)
             self.turns.join(call)
         if self.sdk is None:
             self.sdk = self.server.sdk_client(self)
         self.sdk.requested(call)
+
+    def _weight_of(self, frame: Frame) -> int:
+        tool = self.server.tools.get(frame.name or "")
+        if tool is not None:
+            return tool.weight
+        return WEIGHTY if frame.method == "resources/read" else 0
 
     # -- the domain ------------------------------------------------------------------------------
 
@@ -310,7 +312,7 @@ class Client:
         except StoreFailedError as error:
             self.store_failed(error)
         except Exception as error:  # noqa: BLE001  (whatever it is, it is the answer)
-            done(self, call, error)
+            self._tell(call, done, error)
         else:
             call.withdraw = posted.abandon
 
@@ -321,11 +323,19 @@ class Client:
         except StoreFailedError as error:
             self.store_failed(error)
         except Exception as error:  # noqa: BLE001  (as in `ask`)
-            if not call.settled:
-                done(self, call, error)
+            self._tell(call, done, error)
         else:
-            if not call.settled:
+            self._tell(call, done, reply)
+
+    def _tell(self, call: Call, done: Done, reply: Any) -> None:
+        """Let a request be answered; a reply that cannot be told must not leave it open."""
+        if not call.settled:
+            try:
                 done(self, call, reply)
+            except Exception:
+                logger.exception("what %s was answered with cannot be told", call.frame.method)
+                if not call.settled:
+                    self.fail(call, INTERNAL_ERROR, "Internal server error")
 
     def _query(self, call: Call, request: Any, done: Done) -> None:
         scope = trio.CancelScope(deadline=call.deadline)
@@ -341,8 +351,7 @@ class Client:
                 except Exception as error:  # noqa: BLE001  (as in `ask`)
                     reply = error
                 call.withdraw = None
-                if not call.settled:
-                    done(self, call, reply)
+                self._tell(call, done, reply)
 
         self.spawn(ask)
 
@@ -356,15 +365,22 @@ class Client:
         Raises:
             Exception: whatever making or asking it raised, except that a failed store ends everything.
         """
+        on_accepted = None
         if call.begin is not None:
-            await call.payload.wait()
+            await self.turn_of(call)
+            on_accepted = partial(self.turns.leave, call)
         self.count_large(call)
         request = request_for()
         try:
-            return await self.door.ask(request, checked=True, on_accepted=partial(self.turns.leave, call))
+            return await self.door.ask(request, checked=True, on_accepted=on_accepted)
         except StoreFailedError as error:
             self.store_failed(error)
             await trio.sleep_forever()
+
+    async def turn_of(self, call: Call) -> None:
+        """Wait for the turn of a request that came by way of the SDK."""
+        await call.payload.wait()
+        await trio.lowlevel.checkpoint_if_cancelled()  # its turn and its end may have come at once
 
     def count_large(self, call: Call) -> None:
         """Count a call that is on its way into the domain among those whose answers may be large."""
@@ -376,36 +392,6 @@ class Client:
         if self.failed is None:
             self.failed = error
             self._on_failure()
-
-    # -- streams ---------------------------------------------------------------------------------
-
-    def may_stand(self, call: Call, weight: int) -> bool:
-        """Return whether a request may stay open as a stream that hears of so many resources."""
-        limits = self.limits
-        held = sum(other.frame.size for other in self._standing)
-        return (
-            len(self._standing) < limits.streams
-            and self._standing_weight + weight <= limits.subscriptions
-            and held + call.frame.size <= limits.in_flight_bytes // 4
-        )
-
-    @contextmanager
-    def standing(self, call: Call, *, weight: int) -> Iterator[None]:
-        """Keep a request open as a stream; the block ends early when the client winds up."""
-        call.is_standing = True
-        with trio.CancelScope() as scope:
-            self._standing[call] = scope
-            self._standing_weight += weight
-            call.withdraw = scope.cancel
-            self._changed.unpark_all()
-            if self._winds_up:
-                scope.cancel()
-            try:
-                yield
-            finally:
-                del self._standing[call]
-                self._standing_weight -= weight
-                call.withdraw = None
 
     # -- out -------------------------------------------------------------------------------------
 
@@ -440,6 +426,10 @@ class Client:
                 self.turns.advance()
             else:
                 self.turns.leave(call)
+        self.has_changed()
+
+    def has_changed(self) -> None:
+        """Let those look again who wait for a change."""
         if self._changed:
             self._changed.unpark_all()
 
@@ -452,13 +442,12 @@ class Client:
 
     async def wound_up(self) -> None:
         """End the streams with their results, and wait until nothing is open any more."""
-        self._winds_up = True
-        for scope in list(self._standing.values()):
-            scope.cancel()
+        self.standing.end()
         await self.until(lambda: not self._calls)
 
     def give_up(self) -> None:
         """Tell the client of every request that it will not be answered any more."""
+        self._over = True
         for call in list(self._calls.values()):
             withdraw, call.withdraw = call.withdraw, None
             self.fail(call, CONNECTION_CLOSED, "Connection closed")
@@ -467,7 +456,7 @@ class Client:
 
     def close(self) -> None:
         """The client is gone: call off what is open for it. Its tasks end with whoever spawned them."""
-        self._winds_up = True
+        self._over = True
         for call in list(self._calls.values()):
             self._cancel(call)
 

@@ -55,6 +55,7 @@ class Connection:
         self._mute = False
         self._idle_pump = False
         self._changed = trio.lowlevel.ParkingLot()
+        self._has_read = trio.lowlevel.ParkingLot()
         self._reading = trio.CancelScope()
         self._drain_deadline = inf
         self._draining = trio.CancelScope()
@@ -153,8 +154,15 @@ class Connection:
 
     def _take_some(self, client: Client) -> None:
         """Take frames while the client may have more in flight, for a moment: a chunk may hold thousands."""
+        if len(self._lines) > FEW:
+            self._take(client)
+            return
+        with client.server.held():
+            self._take(client)
+        client.server.run_ready()
+
+    def _take(self, client: Client) -> None:
         until = time.perf_counter() + SLICE
-        few = len(self._lines) <= FEW
         while self._lines and self._may_read(client) and time.perf_counter() < until:
             try:
                 frame = _frame(self._lines.popleft())
@@ -163,8 +171,6 @@ class Connection:
             else:
                 if frame is not None:
                     client.take(frame, self)
-        if few:
-            client.server.run_ready()
 
     # -- out: an outlet for everything -----------------------------------------------------------
 
@@ -190,7 +196,9 @@ class Connection:
 
     async def room_for_notice(self) -> None:
         """Wait until the client has read nearly all of the output."""
-        await self._until(lambda: self._unsent_bytes <= self.limits.unsent_notices)
+        # Not with `_until`: there may be a thousand streams, and every request is a change.
+        while self._unsent_bytes > self.limits.unsent_notices:
+            await self._has_read.park()
 
     def _put(self, line: bytes) -> None:
         if not self._mute:
@@ -215,6 +223,8 @@ class Connection:
                 if self._client is not None:
                     self._client.turns.advance()
                 self._changed.unpark_all()
+                if self._unsent_bytes <= self.limits.unsent_notices:
+                    self._has_read.unpark_all()
         except trio.BrokenResourceError:
             serving.cancel()
 

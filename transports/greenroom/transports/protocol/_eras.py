@@ -4,9 +4,9 @@ The handshake era (up to 2025-11-25) begins with ``initialize``. In the era of 2
 request says in ``params._meta`` which revision it is of; it has no handshake. A connection's
 first request decides, once.
 
-What is judged plain here the SDK would let pass, too, and nothing here words an error: a request
-that is not plain goes to the SDK, which has the last word and the reason (`_sdk`). A test shows
-that both judge alike.
+What is judged plain here the SDK would let pass, too, and but for a request of the other era
+(`refusal_of`) nothing here words an error: a request that is not plain goes to the SDK, which has
+the last word and the reason (`_sdk`). A test shows that both judge alike.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from enum import Enum
 from typing import Any, Final, Literal
 
 import msgspec
+
+from greenroom.transports.protocol._frames import INVALID_REQUEST
 
 HANDSHAKE_VERSIONS: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 MODERN_VERSION: Final = "2026-07-28"
@@ -124,6 +126,28 @@ def claims_modern_era(params: dict[str, Any] | None) -> bool:
     """Return whether a request says that it is of the later era."""
     meta = (params or {}).get("_meta")
     return isinstance(meta, dict) and VERSION_KEY in meta
+
+
+def refusal_of(
+    era: Era, method: str, params: dict[str, Any] | None
+) -> tuple[int, str, dict[str, Any] | None] | None:
+    """Return the code, the sentence and the data for a request of the other era; None for one of this."""
+    if era is Era.MODERN and method == "initialize":
+        sentence = (
+            f"connection is serving the {MODERN_VERSION} protocol; the initialize handshake is not accepted"
+        )
+        data: dict[str, Any] = {"supported": [MODERN_VERSION]}
+        requested = (params or {}).get("protocolVersion")
+        if isinstance(requested, str):
+            data["requested"] = requested
+        return UNSUPPORTED_VERSION, sentence, data
+    if era is Era.HANDSHAKE and method != "initialize" and claims_modern_era(params):
+        sentence = (
+            "this connection serves the handshake protocol era; "
+            f"requests carrying the {MODERN_VERSION} envelope are not accepted on it"
+        )
+        return INVALID_REQUEST, sentence, None
+    return None
 
 
 def is_plain(era: Era, params: dict[str, Any] | None) -> bool:

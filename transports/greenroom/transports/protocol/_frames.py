@@ -154,7 +154,7 @@ class LineSplitter:
             size = len(line)
         if size > self._limit:
             yield Oversized(size, self._limit)
-        elif line.strip():
+        elif line.strip(b" \t\r"):
             yield line
 
 

@@ -215,6 +215,8 @@ class Methods:
         client.spawn(self._stream, client, call)
 
     async def _stream(self, client: Client, call: Call) -> None:
+        if call.settled:  # taken back before its task began
+            return
         try:
             await self._subscriptions.listen(client, call, call.payload)
         except Exception as error:  # noqa: BLE001  (as in `_begin_subscribing`)

@@ -30,16 +30,30 @@ class SdkClient:
         self._client = client
         self._session: SdkSession | None = None
         self._arrived: deque[Call | Frame] = deque()
+        self._notifications = self._notified_bytes = 0
+        self._handshakes = 0
         self._at_work = False
-        self.shaking_hands = False
+
+    @property
+    def shaking_hands(self) -> bool:
+        """Whether a handshake is under way, after which something else may hold."""
+        return self._handshakes > 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether as many notifications wait as there may be requests."""
+        limits = self._client.limits
+        return self._notifications >= limits.in_flight or self._notified_bytes >= limits.in_flight_bytes
 
     def requested(self, call: Call) -> None:
         """Take a request."""
-        self.shaking_hands = self.shaking_hands or call.frame.method == "initialize"
+        self._handshakes += call.frame.method == "initialize"
         self._take(call)
 
     def notified(self, frame: Frame) -> None:
         """Take a notification."""
+        self._notifications += 1
+        self._notified_bytes += frame.size
         self._take(frame)
 
     def responded(self, frame: Frame) -> None:
@@ -60,10 +74,16 @@ class SdkClient:
         while self._arrived:
             item = self._arrived.popleft()
             if isinstance(item, Frame):
-                self._client.spawn(self._session.notified, item)
+                self._notifications -= 1
+                self._notified_bytes -= item.size
+                if item.method == "notifications/initialized":  # whatever follows may need it
+                    await self._session.notified(item)
+                else:
+                    self._client.spawn(self._session.notified, item)
             elif item.frame.method == "initialize":
                 await self._session.serve(item)
-                self.shaking_hands = False
+                self._handshakes -= 1
             elif not item.settled:
                 self._client.spawn(self._session.serve, item)
         self._at_work = False
+        self._client.has_changed()

@@ -11,12 +11,10 @@ runs its handler and shapes the result for the protocol's revision (`ServerRunne
 
 from __future__ import annotations
 
-import itertools
 import logging
-from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
 
-import anyio
 import msgspec
 import trio
 from mcp.server.caching import CacheHint
@@ -24,17 +22,12 @@ from mcp.server.connection import Connection as SdkConnection
 from mcp.server.connection import NotifyOnlyOutbound
 from mcp.server.lowlevel import Server
 from mcp.server.runner import ServerRunner, modern_error_data, serve_one
-from mcp.shared.dispatcher import CallOptions
-from mcp.shared.exceptions import MCPError, NoBackChannelError
+from mcp.shared.exceptions import MCPError
 from mcp.shared.inbound import InboundLadderRejection, classify_inbound_request
-from mcp.shared.jsonrpc_dispatcher import handler_exception_to_error_data, progress_token_from_params
-from mcp.shared.message import ServerMessageMetadata
-from mcp.shared.transport_context import TransportContext
+from mcp.shared.jsonrpc_dispatcher import handler_exception_to_error_data
 from mcp_types import (
-    CONNECTION_CLOSED,
     INTERNAL_ERROR,
     INVALID_PARAMS,
-    REQUEST_TIMEOUT,
     CallToolRequestParams,
     CallToolResult,
     CompleteRequestParams,
@@ -61,6 +54,7 @@ from mcp_types import (
 from greenroom.actors import CompleteResource, ListResources, ReadResource
 from greenroom.transports.protocol._answers import STATIC, encode, result_line
 from greenroom.transports.protocol._calls import Call
+from greenroom.transports.protocol._channel import Channel, Questions
 from greenroom.transports.protocol._client import Client
 from greenroom.transports.protocol._content import Content
 from greenroom.transports.protocol._eras import MODERN_VERSION, SUBSCRIPTION_ID_KEY, Era
@@ -74,7 +68,6 @@ from greenroom.transports.protocol._methods import (
     tool_list,
     unknown_tool,
 )
-from greenroom.transports.protocol._outlet import Outlet
 from greenroom.transports.protocol._tool_errors import tool_error
 
 if TYPE_CHECKING:
@@ -227,7 +220,7 @@ async def _come(context: Context) -> Call:
     call = _call(context)
     if call.frame.method != "subscriptions/listen":
         _check_time(call)
-    await call.payload.wait()
+    await context.lifespan_context.turn_of(call)
     return call
 
 
@@ -279,27 +272,27 @@ class SdkSession:
     def __init__(self, server: Server[Client], client: Client) -> None:
         self._server = server
         self._client = client
-        self.pending: dict[int, _Pending] = {}
-        self.numbers = itertools.count(1)
-        self._outbound = NotifyOnlyOutbound(_Channel(self, client.outlet, None))
-        self._connection = SdkConnection.for_loop(_Channel(self, client.outlet, None))
+        self._questions = Questions()
+        self._channel = Channel(client, self._questions)
+        self._outbound = NotifyOnlyOutbound(self._channel)
+        self._connection = SdkConnection.for_loop(self._channel)
         self._runner = ServerRunner(server, self._connection, client)
 
     async def begin(self) -> None:
         """Tell the SDK of the handshake that was answered without it; its own answer is not needed."""
         if self._client.initialize is not None:
-            channel = _Channel(self, self._client.outlet, None)
-            await self._runner.on_request(channel, "initialize", self._client.initialize)
+            await self._runner.on_request(self._channel, "initialize", self._client.initialize)
             self._connection.initialized.set()
 
     async def serve(self, call: Call) -> None:
         """Have a request answered."""
         client = self._client
+        if call.settled and call.frame.method != "initialize":  # taken back before its task began
+            return
         with trio.CancelScope() as scope:
             call.withdraw = scope.cancel
-            channel = _Channel(self, call.outlet, call)
             try:
-                result = await self._result(channel, call)
+                result = await self._result(Channel(client, self._questions, call), call)
                 line = result_line(call.id, _completed(result, call))
             except Exception as error:  # noqa: BLE001  (whatever it is, it is the answer)
                 failure = self._failure(error)
@@ -310,10 +303,8 @@ class SdkSession:
                     client.greeted(call.frame.params or {}, result["protocolVersion"])
                 if not call.settled:
                     client.answer(call, line, "tool_error" if result.get("isError") else "ok")
-            finally:
-                channel.is_open = False
 
-    async def _result(self, channel: _Channel, call: Call) -> dict[str, Any]:
+    async def _result(self, channel: Channel, call: Call) -> dict[str, Any]:
         method, params = call.frame.method, call.frame.params
         if method == "tools/call" and params is not None:
             params = {**params, "arguments": _arguments(call)}
@@ -341,135 +332,20 @@ class SdkSession:
 
     async def notified(self, frame: Frame) -> None:
         """Tell the SDK of a notification."""
-        if frame.method == "notifications/progress":
-            await self._progressed(frame.params or {})
-        runner, channel = self._runner, _Channel(self, self._client.outlet, None)
+        runner = self._runner
         if self._client.era is Era.MODERN:
             connection = SdkConnection.from_envelope(MODERN_VERSION, None, None, outbound=self._outbound)
             runner = ServerRunner(self._server, connection, self._client)
-        await runner.on_notify(channel, frame.method, frame.params)
-
-    async def _progressed(self, params: dict[str, Any]) -> None:
-        pending = self.pending.get(params.get("progressToken", 0))
-        progress = params.get("progress")
-        if pending is not None and pending.on_progress is not None and isinstance(progress, int | float):
-            await pending.on_progress(progress, params.get("total"), params.get("message"))
+        try:
+            if frame.method == "notifications/progress":
+                await self._questions.progressed(frame.params or {})
+            await runner.on_notify(self._channel, frame.method, frame.params)
+        except Exception:
+            logger.exception("the notification %s was lost on the SDK", frame.method)
 
     def responded(self, frame: Frame) -> None:
         """Take the client's response to a request of the server."""
-        pending = self.pending.pop(frame.key, None) if isinstance(frame.key, int) else None
-        if pending is not None:
-            pending.response.append(frame.params or {})
-            pending.arrived.set()
-
-
-class _Pending(NamedTuple):
-    """A request of the server that the client has not answered."""
-
-    arrived: trio.Event
-    response: list[dict[str, Any]]
-    on_progress: Any
-
-
-class _Channel:
-    """The SDK's ``DispatchContext``: what a handler talks to its client through.
-
-    Args:
-        session: Whose it is.
-        outlet: Where messages go.
-        call: The request that is handled; None for what belongs to no request.
-    """
-
-    def __init__(self, session: SdkSession, outlet: Outlet, call: Call | None) -> None:
-        self._session = session
-        self._outlet = outlet
-        self._call = call
-        self.is_open = True
-        self.cancel_requested = anyio.Event()
-
-    @property
-    def transport(self) -> TransportContext:
-        """What carries the message."""
-        return TransportContext(kind="greenroom", can_send_request=self.can_send_request)
-
-    @property
-    def can_send_request(self) -> bool:
-        """Whether the client may be asked something."""
-        return self.is_open and self._session._client.era is Era.HANDSHAKE  # noqa: SLF001  (two halves)
-
-    @property
-    def request_id(self) -> int | str | None:
-        """The id of the request that is handled."""
-        return None if self._call is None else self._call.frame.key
-
-    @property
-    def message_metadata(self) -> ServerMessageMetadata:
-        """What reaches handlers beside the message: the call, and how to let its stream go."""
-        return ServerMessageMetadata(request_context=self._call, close_sse_stream=self._close_stream)
-
-    async def _close_stream(self) -> None:
-        self._outlet.close_stream()
-
-    async def notify(
-        self, method: str, params: Mapping[str, Any] | None, _options: CallOptions | None = None
-    ) -> None:
-        """Send a notification."""
-        if self.is_open:
-            message: dict[str, Any] = {"jsonrpc": "2.0", "method": method}
-            self._send(message if params is None else {**message, "params": params})
-
-    async def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
-        """Report how far the request is, if its client wants to know."""
-        token = progress_token_from_params(None if self._call is None else self._call.frame.params)
-        if token is not None:
-            said = {"progressToken": token, "progress": progress, "total": total, "message": message}
-            known = {key: value for key, value in said.items() if value is not None}
-            await self.notify("notifications/progress", known)
-
-    async def send_raw_request(
-        self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None
-    ) -> dict[str, Any]:
-        """Ask the client something and return its result.
-
-        Raises:
-            MCPError: it answered with an error, or not in time.
-            NoBackChannelError: it may not be asked.
-        """
-        if not self.can_send_request:
-            raise NoBackChannelError(method)
-        options = opts or {}
-        number = next(self._session.numbers)
-        full = dict(params or {})
-        if (on_progress := options.get("on_progress")) is not None:
-            full["_meta"] = {**(full.get("_meta") or {}), "progressToken": number}
-        pending = _Pending(trio.Event(), [], on_progress)
-        self._session.pending[number] = pending
-        try:
-            message = {"jsonrpc": "2.0", "id": number, "method": method}
-            self._send({**message, "params": full} if full or params is not None else message)
-            with trio.move_on_after(options.get("timeout") or float("inf")):
-                await pending.arrived.wait()
-        finally:
-            self._session.pending.pop(number, None)
-        if not pending.response:
-            await self.notify("notifications/cancelled", {"requestId": number, "reason": "timed out"})
-            raise MCPError(REQUEST_TIMEOUT, f"the client did not answer {method} in time")
-        return _unwrapped(pending.response[0])
-
-    def _send(self, message: Mapping[str, Any]) -> None:
-        self._outlet.send(msgspec.json.encode(message) + b"\n")
-
-
-def _unwrapped(response: Mapping[str, Any]) -> dict[str, Any]:
-    error = response.get("error")
-    if isinstance(error, dict):
-        code, sentence = error.get("code"), error.get("message")
-        known = code if isinstance(code, int) else INTERNAL_ERROR
-        raise MCPError(known, str(sentence), error.get("data"))
-    result = response.get("result")
-    if not isinstance(result, dict):
-        raise MCPError(CONNECTION_CLOSED, "the client's response has no result")
-    return result
+        self._questions.responded(frame)
 
 
 def _arguments(call: Call) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -47,10 +47,12 @@ class McpServer:
         debounce: Seconds within which changes of one resource become one notification.
         extend: Registers what else the SDK's server answers.
         run_ready: Has the domain do at once what was posted to it (`Runtime.run_ready`).
+        held: A block that is ended with that (`Runtime.held`).
 
     Attributes:
         methods: The methods that need no SDK, by era and name.
         run_ready: Has the domain do at once what was posted to it.
+        held: A block within which that is posted.
         meter: Counts the requests that are over.
         tracer: Makes their spans; None where nobody takes them.
     """
@@ -65,6 +67,7 @@ class McpServer:
         debounce: float = DEBOUNCE,
         extend: Callable[[Server[Client]], None] | None = None,
         run_ready: Callable[[], None] = lambda: None,
+        held: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         self.tools = tools
         self.profile = profile
@@ -73,6 +76,7 @@ class McpServer:
         self.deadlines = Deadlines(request_timeout, self._overdue)
         self.extend = extend
         self.run_ready = run_ready
+        self.held = held
         self.meter = RequestMeter(tools)
         self.tracer = find_tracer()
         self._door_for = door_for

@@ -69,12 +69,15 @@ class Subscriptions:
             RuntimeClosedError: the runtime is closed.
         """
         limits = client.limits
-        if not client.may_stand(call, len(uris)):
+        if not client.standing.has_room(call, len(uris)):
             sentence = (
                 f"one connection may have {limits.streams:,} streams of {limits.subscriptions:,} resources"
             )
             raise RequestError(INVALID_REQUEST, sentence)
-        with client.standing(call, weight=len(uris)), client.door.subscriber(self._window) as notices:
+        with (
+            client.standing.stream(call, weight=len(uris)),
+            client.door.subscriber(self._window) as notices,
+        ):
             for uri in uris:
                 notices.add(uri)
             call.outlet.send(acknowledged(call.id, uris))

@@ -37,9 +37,11 @@ class Turns:
             self._queue.append(call)
 
     def leave(self, call: Call) -> None:
-        """Let a call go, whether its turn has come or not; a second time does nothing."""
+        """Let a call that has joined go, whether its turn has come or not; a second time does nothing."""
         if not call.left:
             call.left = True
+            if not call.begun:  # at once: behind a first one that waits long it would hold its memory
+                self._queue.remove(call)
             self.advance()
 
     def advance(self) -> None:
