@@ -56,7 +56,8 @@ class SharedRuntime(Doors):
 
     def held(self) -> AbstractContextManager[None]:
         """Return a block that is to be ended with `run_ready`, as `Runtime.held` does."""
-        return nullcontext() if self._runtime is None else self._runtime.held()
+        runtime = self._member.runtime
+        return nullcontext() if runtime is None else runtime.held()
 
     def run_ready(self) -> None:
         """Do now what was posted, as `Runtime.run_ready` says."""
