@@ -62,19 +62,19 @@ def run(plan: Plan) -> Report:
     )
 
 
-def _contenders(owner: Client, attached: Client) -> dict[tuple[str, str], Contender]:
+def _contenders(owner: Client, attached: Client) -> dict[str, Contender]:
     reads = Reads()
     reads.prepare(owner)
-    contenders = {}
+    contenders: dict[str, Contender] = {}
     for role, client in ((OWNER, owner), (ATTACHED, attached)):
         jobs: dict[str, Job] = {READ: reads, WRITE: Messages(client)}
         for name, job in jobs.items():
             assert client.pid is not None
-            contenders[name, role] = Contender(client.pid, [client], job, verified)
+            contenders[f"{name} {role}"] = Contender(client.pid, [client], job, verified)
     return contenders
 
 
-def _rates(plan: Plan, contenders: dict[tuple[str, str], Contender]) -> tuple[Table, list[Figure]]:
+def _rates(plan: Plan, contenders: dict[str, Contender]) -> tuple[Table, list[Figure]]:
     rows: list[list[Value]] = []
     figures = []
     for in_flight in plan.size((16, MANY), (16,)):
@@ -83,7 +83,7 @@ def _rates(plan: Plan, contenders: dict[tuple[str, str], Contender]) -> tuple[Ta
         rounds = take_turns(turns, plan.size(5, 1))
         found = {place: Cost(*middle(each)) for place, each in rounds.items()}
         for name in (READ, WRITE):
-            own, relayed = found[name, OWNER], found[name, ATTACHED]
+            own, relayed = found[f"{name} {OWNER}"], found[f"{name} {ATTACHED}"]
             share = relayed.rate / own.rate
             rows.append([name, in_flight, own.rate, relayed.rate, share, own.processor, relayed.processor])
             if in_flight == MANY:
@@ -95,7 +95,7 @@ def _rates(plan: Plan, contenders: dict[tuple[str, str], Contender]) -> tuple[Ta
     ), figures
 
 
-def _times(plan: Plan, contenders: dict[tuple[str, str], Contender]) -> tuple[Table, list[Figure]]:
+def _times(plan: Plan, contenders: dict[str, Contender]) -> tuple[Table, list[Figure]]:
     seconds = plan.size(0.5, 0.1)
     turns = {
         place: partial(sequential, contender.clients[0], contender.job, seconds)
@@ -106,7 +106,7 @@ def _times(plan: Plan, contenders: dict[tuple[str, str], Contender]) -> tuple[Ta
     rows: list[list[Value]] = []
     figures = []
     for name in (READ, WRITE):
-        own, relayed = found[name, OWNER], found[name, ATTACHED]
+        own, relayed = found[f"{name} {OWNER}"], found[f"{name} {ATTACHED}"]
         times = relayed.median / own.median
         rows.append([name, own.median, relayed.median, times, own.percentile_99, relayed.percentile_99])
         what = f"{name} through an attached process to the owner's own, one after another, 50 %"
@@ -123,7 +123,7 @@ def _kept(plan: Plan, data: Path, attached: Client) -> tuple[Table, Figure]:
     verified(Contender(attached.pid or 0, [attached], job, verified), driven)
     job.count(attached)
     most = max(counts)
-    row = [driven.answered, driven.rate, percentile(counts, 50), most]
+    row: list[Value] = [driven.answered, driven.rate, percentile(counts, 50), most]
     columns = ["writes", "writes /s", "answers kept, 50 %", "answers kept, most"]
     return (
         Table(title="answers that the owner keeps until they are confirmed", columns=columns, rows=[row]),
@@ -189,7 +189,7 @@ def _takeovers(plan: Plan) -> tuple[Table, Figure]:
             version += len(versions)
             first.append(min(waits) * 1e3)
             last.append(max(waits) * 1e3)
-    rows = [
+    rows: list[list[Value]] = [
         [name, len(waits), percentile(waits, 50), max(waits)]
         for name, waits in (("the first answer", first), ("an answer from every process", last))
     ]

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from greenroom.runtime import StoreDamagedError, StoreError, StoreOwnedError, open_runtime
+from greenroom.runtime._check import check_structure
 from greenroom.runtime._folder import DATA_FILE
 from greenroom.runtime._owner import Owner
 from greenroom.runtime._store import Store
@@ -116,6 +117,56 @@ def test_an_owner_that_was_killed_left_uncleanly(used: Path) -> None:
         assert not owner.unclean
     with Owner(used) as owner:
         assert owner.unclean
+
+
+KEEP = """
+import os, sys
+from pathlib import Path
+from greenroom.runtime._owner import Owner
+from greenroom.runtime._store import Store
+owner = Owner(Path(sys.argv[1])).__enter__()
+store = Store(owner.folder)
+if sys.argv[2] == "open":
+    owner.mark_open()
+os._exit(0)
+"""
+
+
+def die(folder: Path, how: str) -> None:
+    """Have a process die that owns the folder: before it notes that the store is open, or after."""
+    subprocess.run([sys.executable, "-c", KEEP, folder, how], check=True)
+
+
+@pytest.mark.promise("store.damage")
+def test_only_the_death_of_a_process_spares_the_check(
+    tmp_path: Path, used: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    die(used, "early")
+    with Owner(used) as owner:
+        assert (owner.unclean, owner.survived) == (True, False)
+    die(used, "open")
+    with Owner(used) as owner:
+        assert (owner.unclean, owner.survived) == (True, True)
+        check_structure(owner)
+    die(tmp_path / "new", "open")
+    with Owner(tmp_path / "new") as owner:
+        assert (owner.unclean, owner.survived) == (True, True)
+    die(used, "open")
+    monkeypatch.setattr("greenroom.runtime._owner._boot", lambda: "another")
+    with Owner(used) as owner:
+        assert (owner.unclean, owner.survived) == (True, False)
+    monkeypatch.undo()
+
+
+@pytest.mark.promise("store.damage")
+@pytest.mark.parametrize("name", ["owner.lock", "greenroom.mdb"])
+def test_a_copy_of_a_living_store_is_checked(used: Path, name: str) -> None:
+    die(used, "open")
+    content = (used / name).read_bytes()
+    (used / name).rename(used / "before")
+    (used / name).write_bytes(content)
+    with Owner(used) as owner:
+        assert (owner.unclean, owner.survived) == (True, False)
 
 
 @pytest.mark.promise("store.damage")

@@ -11,6 +11,7 @@ import pytest
 import trio
 from support.actors import Add, AddSlowly, Append, Entries, FailAfter, Place, Read, RefuseAdd, Rows, Whoami
 from support.asking import post
+from support.clocks import DAY, HOUR, VirtualClock
 from support.committers import CrashError, GatedCommitter
 from support.postings import Posting, posting
 from support.relays import RELAY, Ask, Publish, add, bare_guest, bare_host, hello, kept
@@ -164,6 +165,33 @@ async def test_the_table_of_kept_answers_stays_small(join: Join, nursery: trio.N
         await trio.sleep(2.5)
         assert kept(owner) == []
         nursery.cancel_scope.cancel()
+
+
+async def test_answers_for_processes_that_never_came_back_expire(
+    join: Join, folder: Path, clock: VirtualClock
+) -> None:
+    async with join() as owner:
+        for relay in range(700):
+            with bare_guest(folder) as guest:
+                guest.say(hello(relay=relay.to_bytes(16)))
+                await guest.hear(frames.Welcome)
+                guest.say(add(1), add(2), frames.Ask(3, "counter", "visits", "Read", b"{}", b"null"))
+                await guest.hear(frames.Answer)
+        await trio.sleep(70)
+        assert len(kept(owner)) == 1_400
+        clock.jump(23 * HOUR)
+        await owner.ask(VISITS, Add())
+        with bare_guest(folder) as late:
+            late.say(hello())
+            await late.hear(frames.Welcome)
+            late.say(add(7))
+            await late.hear(frames.Answer)
+        clock.jump(HOUR)
+        await trio.sleep(70)
+        assert kept(owner) == [7]
+        clock.jump(DAY)
+        await trio.sleep(70)
+        assert kept(owner) == []
 
 
 # -- doors -----------------------------------------------------------------

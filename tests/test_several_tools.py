@@ -228,6 +228,33 @@ async def test_a_hung_owner_makes_the_others_say_so_until_it_goes_on(tmp_path: P
         assert (await relay_statistics(tmp_path))["takeovers"] == 0
 
 
+@pytest.mark.promise("sharing.hung-owner")
+async def test_a_hung_owner_keeps_nobody_from_ending_nor_from_starting(tmp_path: Path) -> None:
+    async with tool_clients(tmp_path, "ann", "bob") as (ann, bob):
+        session = (await ann.call("create_session", purpose="p"))["session_id"]
+        ann.process.send_signal(signal.SIGSTOP)
+        number = await bob.send("add_message", session_id=session, content="x")
+        assert await bob.end("SIGTERM") == 0
+        assert (await bob.answer(number))["error"]["message"] == "Connection closed"
+        async with tool_client(tmp_path, "cy") as cy:
+            assert (await cy.call("list_sessions"))["code"] == "OVERLOADED"
+            await ann.kill()
+            await until_owner(tmp_path, cy)
+            assert (await cy.call("list_sessions"))["success"]
+
+
+@pytest.mark.promise("sharing.takeover")
+async def test_an_owner_that_lost_its_lock_file_ends_and_another_goes_on(tmp_path: Path) -> None:
+    async with tool_clients(tmp_path, "ann", "bob") as (ann, bob):
+        session = (await ann.call("create_session", purpose="p"))["session_id"]
+        (tmp_path / "store" / "owner.lock").unlink()
+        sent = await write(bob, session, 20)
+        assert await ann.process.wait() == 74
+        for number in sent:
+            assert (await bob.result(number))["success"]
+        assert await bob.contents(session) == list(sent.values())
+
+
 @pytest.mark.promise("sharing.takeover")
 async def test_a_full_store_is_told_over_the_relay_and_reads_go_on(tmp_path: Path) -> None:
     async with (

@@ -176,6 +176,29 @@ def test_connections_are_counted_by_transport() -> None:
     assert shown(now, "connected") == "4,096 ws, 12 http"
 
 
+@pytest.mark.promise("sharing.operator")
+def test_who_shares_the_folder_is_shown_and_who_gives_no_sign_is_alarming() -> None:
+    alone = {
+        "role": "owner",
+        "owner_pid": 40123,
+        "attached_pids": [],
+        "takeovers": 0,
+        "unanswered": 0,
+        "oldest_seconds": 0.0,
+        "silent_seconds": 0,
+    }
+    now = look(10)
+    now.figures["relay"] = alone
+    assert [shown(now, name) for name in ("owner", "attached", "their ids")] == ["40123", "0", "-"]
+    now.figures["relay"] = alone | {"attached_pids": [1, 2, 3, 4, 50001], "unanswered": 4096}
+    assert shown(now, "attached") == "5"
+    assert shown(now, "their ids") == "1 2 3 and 2 more"
+    assert shown(now, "relayed, waiting") == "4,096"
+    assert "silent" not in line(now, None)
+    now.figures["relay"] = alone | {"attached_pids": [1], "silent_seconds": 5}
+    assert "silent attached 5 s" in line(now, None)
+
+
 def shown(now: Look, name: str) -> str:
     """Return the value of a gauge."""
     (value,) = (gauge.value for group in groups(now, None) for gauge in group.gauges if gauge.name == name)

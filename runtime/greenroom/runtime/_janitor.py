@@ -44,6 +44,7 @@ class Janitor:
         }
         self._times[_rows.index_prefix(_rows.ANSWER_TIMES)] = answers_ttl
         self._times[_rows.DEAD] = DEAD_LETTER_TTL
+        self._answers_ttl = answers_ttl
         self._pipeline = pipeline
         self._residents = residents
         self._clock = clock
@@ -56,6 +57,9 @@ class Janitor:
                 while self._sweep(prefix, self._clock.now() - ttl) == BATCH:
                     await self._pipeline.landed()  # the group in flight may have left without this batch,
                     await self._pipeline.landed()  # but then the next one has it
+            while self._sweep_relayed(self._clock.now() - self._answers_ttl) == BATCH:
+                await self._pipeline.landed()
+                await self._pipeline.landed()
             await trio.sleep(min(ROUND_SECONDS, self._residents.passivate_idle()))
 
     def _sweep(self, prefix: bytes, oldest: int) -> int:
@@ -64,12 +68,36 @@ class Janitor:
             return 0
         end = prefix + _rows.sortable(oldest.to_bytes(8))
         expired = [key for key in islice(self._store.keys(INDEXES, prefix), BATCH) if key < end]
-        if expired:
+        answers = prefix == _rows.index_prefix(_rows.ANSWER_TIMES)
+        self._remove([*expired, *map(expired_answer, expired)] if answers else expired)
+        self.removed += len(expired)
+        return len(expired)
+
+    def _sweep_relayed(self, oldest: int) -> int:
+        """Remove a batch of the answers kept for relays since before ``oldest``; return how many.
+
+        A relay that lives has confirmed its answers long ago; these were kept for processes that died.
+        """
+        expired: list[bytes] = []
+        with self._store.reading() as reading:
+            start = _rows.RELAYED
+            while len(expired) < BATCH:
+                first = next(reading.scan(INDEXES, _rows.RELAYED, start=start), None)
+                if first is None:
+                    break
+                relay = first[0][: -_rows.NUMBER_BYTES]
+                for row, payload in reading.scan(INDEXES, relay):  # in the order of their times
+                    if len(expired) == BATCH or _rows.decode(payload, _rows.RelayedAnswer).time >= oldest:
+                        break
+                    expired.append(row)
+                start = relay + b"\xff" * (_rows.NUMBER_BYTES + 1)
+        self._remove(expired)
+        self.removed += len(expired)
+        return len(expired)
+
+    def _remove(self, rows: list[bytes]) -> None:
+        if rows:
             staged = Staged(reserve=True)
-            staged.rows.update(dict.fromkeys(expired))
-            if prefix == _rows.index_prefix(_rows.ANSWER_TIMES):
-                staged.rows.update(dict.fromkeys(map(expired_answer, expired)))
+            staged.rows.update(dict.fromkeys(rows))
             self._pipeline.add(Effects(self._pipeline.next_number(), None, staged))
             self._pipeline.flush()
-            self.removed += len(expired)
-        return len(expired)

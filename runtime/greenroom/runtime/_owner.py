@@ -7,9 +7,15 @@ The lock is `lockf` on a file of its own. Rules that keep it:
 3. A forked child has neither the lock nor any business with the file.
 4. It always holds one line of the same length, rewritten in place, so that a full disk can be owned, too:
 
-    while owned       <pid, padded> <nonce>
+    while owned       <pid, padded> <nonce> <nothing yet>
+    with the store    <pid, padded> <nonce> <which system, since which start of it, which files>
     left in order     0             <what the data file looked like>
-    anything else     the last owner died, or the file was changed or brought here since: it needs a check
+    anything else     the file was changed or brought here
+
+5. A process that dies loses nothing that it gave to the kernel, and LMDB gives the kernel whole pages in
+   an order that leaves the store sound at any moment. So a store whose last owner died needs a check only
+   when the system itself may have ended since: when the line does not name this very start of this very
+   system, or other files than those that lie here.
 """
 
 from __future__ import annotations
@@ -19,9 +25,11 @@ import fcntl
 import hashlib
 import os
 import secrets
+import sys
 import threading
 from contextlib import suppress
-from typing import TYPE_CHECKING, ClassVar, Final, Self
+from pathlib import Path
+from typing import ClassVar, Final, Self
 
 from greenroom.runtime._errors import StoreError, StoreOwnedError
 from greenroom.runtime._folder import (
@@ -34,10 +42,9 @@ from greenroom.runtime._folder import (
     sync_folder,
 )
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 _WIDTH: Final = 20
+_NONCE: Final = 16
+_NOTHING_YET: Final = b" " * 16
 
 
 def _line(pid: int, word: str) -> bytes:
@@ -57,6 +64,17 @@ def _look(folder: Path) -> str:
     return hashlib.blake2b(seen.encode(), digest_size=16).hexdigest()
 
 
+def _boot() -> str:
+    """Return what the system says at this start of it and at no other, or nothing."""
+    with suppress(OSError):
+        if sys.platform == "linux":
+            return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        import psutil  # type: ignore[import-untyped]  # noqa: PLC0415 - has no types; loaded already
+
+        return str(psutil.boot_time())
+    return ""
+
+
 class Owner:
     """Holds the owner lock of a folder while the context is open. Enter it before opening a `Store`.
 
@@ -68,6 +86,8 @@ class Owner:
         folder: Its real path, once entered.
         unclean: Whether there is a store that its last owner left without `mark_clean`, or that was changed
             since; then its structure needs a check.
+        survived: Whether that owner was a process that died under a system that has not ended since: then
+            there is nothing to check.
         lost: Whether there was a store when the last owner left, and now its file is missing or empty.
 
     Raises:
@@ -82,6 +102,7 @@ class Owner:
     def __init__(self, folder: Path, *, create: bool = True) -> None:
         self.folder = folder
         self.unclean = False
+        self.survived = False
         self.lost = False
         self._create = create
         self._pid = 0
@@ -121,7 +142,8 @@ class Owner:
         in_order = left.startswith(_line(0, "")[:_WIDTH])
         self.lost = in_order and left != _line(0, _NO_STORE) and not (data.exists() and data.stat().st_size)
         self.unclean = left != _line(0, _look(self.folder)) and data.exists()
-        self._content = _line(self._pid, secrets.token_hex(16))
+        self.survived = self.unclean and left[_WIDTH + 1 + _NONCE : -1] == self._circumstances()
+        self._content = _line(self._pid, secrets.token_hex(_NONCE // 2))
         os.pwrite(self._descriptor, self._content, 0)
         os.ftruncate(self._descriptor, len(self._content))
         sync_descriptor(self._descriptor)
@@ -155,6 +177,24 @@ class Owner:
         except OSError:
             return False
         return os.path.samestat(mine, there) and content == self._content
+
+    def mark_open(self) -> None:
+        """Note that the store is open: from now on the death of this process alone asks for no check."""
+        self._content = self._content[: _WIDTH + 1 + _NONCE] + self._circumstances() + b"\n"
+        with suppress(OSError):  # then the next start checks, which does no harm
+            os.pwrite(self._descriptor, self._content, 0)
+
+    def _circumstances(self) -> bytes:
+        """Return 16 characters that stand for this start of this system and for the files of the folder."""
+        boot = _boot()
+        try:
+            files = [os.fstat(self._descriptor), (self.folder / DATA_FILE).stat()]
+        except OSError:
+            return _NOTHING_YET
+        if not boot:
+            return _NOTHING_YET
+        seen = " ".join([boot, *(f"{status.st_dev} {status.st_ino}" for status in files)])
+        return hashlib.blake2b(seen.encode(), digest_size=len(_NOTHING_YET) // 2).hexdigest().encode()
 
     def mark_clean(self) -> None:
         """Note that the store was closed in order: leaving the context spares the next start the check."""

@@ -32,6 +32,7 @@ OUTBOX = b"!outbox\0"
 DEAD = b"!dead\0"
 ANSWERS = b"!answer\0"
 RELAYED = b"!relay\0"
+NUMBER_BYTES = 8
 ANSWER_TIMES = "!answer-time"
 
 TAG_BYTES = 16

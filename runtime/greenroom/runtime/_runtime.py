@@ -21,6 +21,7 @@ from greenroom.runtime._context import Domain
 from greenroom.runtime._deliveries import Deliveries
 from greenroom.runtime._doors import Doors
 from greenroom.runtime._errors import GreenroomError, RuntimeClosedError, StoreFailedError
+from greenroom.runtime._folder import DATA_FILE, sync_file
 from greenroom.runtime._janitor import Janitor
 from greenroom.runtime._kernel import Kernel
 from greenroom.runtime._options import RuntimeOptions
@@ -272,6 +273,16 @@ def _last_outbox_number(store: Store) -> int:
     return 0 if last is None else int.from_bytes(last[0][len(_rows.OUTBOX) :])
 
 
+def _make_sure(owner: Owner) -> None:
+    """Check what an owner before did not leave in order, and that it is on disk before anybody reads it.
+
+    That one may have died between a commit and its fsync.
+    """
+    check_structure(owner)
+    if owner.unclean:
+        sync_file(owner.folder / DATA_FILE)
+
+
 class Companion(Protocol):
     """What goes with a runtime from its opening until it is drained."""
 
@@ -325,9 +336,9 @@ class Recipe:
             bus: Whose subscribers are to hear of changes, instead of one of its own.
             posts: What was posted before, with those who wait for it.
         """
-        if owner.unclean or owner.lost:
-            await trio.to_thread.run_sync(check_structure, owner)
         options = self.options
+        if owner.unclean or owner.lost:
+            await trio.to_thread.run_sync(_make_sure, owner)
         store = Store(
             owner.folder,
             codec=self.codec,
@@ -335,6 +346,7 @@ class Recipe:
             min_free=options.min_free,
             sync=options.durability == "power",
         )
+        owner.mark_open()
         try:
             runtime = Runtime(
                 self.kinds, self.groups, self.indexes, store, self.committer, self.clock, options, bus, posts
