@@ -256,6 +256,19 @@ async def test_a_request_that_takes_long_becomes_a_stream_that_shows_life(
         assert (await client.events())[-1].json()["result"]["content"][0]["text"] == "played"
 
 
+async def test_an_answer_that_took_long_may_be_as_long_as_one_that_did_not(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    del autojump_clock
+    desk, text = Desk(), "x" * 50_000
+    async with place(desk, limits=Limits(unsent_bytes=10_000)) as here:
+        client = await here.client()
+        await client.call("hold", text)
+        await client.head()  # it became a stream
+        desk.released.set()
+        assert text in (await client.events())[-1].json()["result"]["content"][0]["text"]
+
+
 # -- taking back ---------------------------------------------------------------------------------
 
 

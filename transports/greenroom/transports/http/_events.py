@@ -90,10 +90,10 @@ class Stream:
 
     def end(self, line: bytes | None = None) -> None:
         """Give the stream its last message, if there is one, and nothing after it."""
+        self.over = True
         if line is not None:
             self.add(line)
-        self.over = True
-        if self.reader is not None:
+        elif self.reader is not None:
             self.reader.wake()
 
     # -- out -------------------------------------------------------------------------------------

@@ -154,7 +154,8 @@ class StreamReader:
     def wake(self) -> None:
         """Hear that there is something new."""
         assert self._stream is not None, "it wakes its reader"
-        if self.unsent + self._stream.waiting > self._session.limits.unsent_bytes:
+        waiting = self.unsent + self._stream.waiting
+        if waiting > self._session.limits.unsent_bytes and not self._stream.over:  # an answer may be long
             self._exchange.abort()
         self._exchange.wake()
 

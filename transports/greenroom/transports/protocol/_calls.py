@@ -29,7 +29,7 @@ class Call:
         outlet: Where its answer goes.
         arrived: When it was read, in trio's time.
         seconds: How long it may take from then.
-        payload: What its method has made of its parameters.
+        payload: What its method has made of its parameters; on the way to the SDK the event of its turn.
         begin: Sends it on, when its turn has come; None for requests that have no order.
         begun: Whether its turn has come.
         left: Whether its place in the order is sure.

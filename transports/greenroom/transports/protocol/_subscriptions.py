@@ -16,6 +16,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import msgspec
+import trio
 
 from greenroom.runtime import RuntimeClosedError
 from greenroom.transports.protocol._eras import SUBSCRIPTION_ID_KEY
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
     from greenroom.transports.protocol._client import Client
     from greenroom.transports.protocol._door import Notices
     from greenroom.transports.protocol._outlet import Outlet
+
+
+AT_ONCE = 500  # resources of one listen request that are taken note of before others have their turn
 
 
 class Subscriptions:
@@ -78,8 +82,10 @@ class Subscriptions:
             client.standing.stream(call, weight=len(uris)),
             client.door.subscriber(self._window) as notices,
         ):
-            for uri in uris:
+            for number, uri in enumerate(uris, 1):
                 notices.add(uri)
+                if number % AT_ONCE == 0:
+                    await trio.lowlevel.checkpoint()
             call.outlet.send(acknowledged(call.id, uris))
             client.turns.leave(call)
             await _tell(call.outlet, notices, functools.partial(updated_on, call.id))
