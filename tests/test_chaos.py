@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 @pytest.mark.promise("sharing.linearizable")
 def test_nothing_is_lost_doubled_or_stale_whoever_dies(tmp_path: Path) -> None:
     report = chaos.run(Plan(smoke=True, data=None, work=tmp_path))
-    counts = {what: count for what, count in report.tables[0].rows}
+    counts = {row[0]: row[1] for row in report.tables[0].rows}
     assert counts["rounds"] == 1
     kills = counts["SIGKILL"]
     assert isinstance(kills, int)
