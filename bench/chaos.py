@@ -14,14 +14,17 @@ from __future__ import annotations
 
 import random
 import signal
+import sys
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
+from bench.client import PATIENCE
 from bench.harness import Plan, Report, Table, WrongAnswerError, check, percentile
-from bench.history import Kind, Known, Operation, Stored, faults
+from bench.history import Kind, Known, Operation, faults
+from bench.stored import call, log, register
 from bench.troupe import Member, owner, told, wait_for_any
 
 if TYPE_CHECKING:
@@ -37,10 +40,8 @@ WIDTHS: Final = (1, 4, 16)
 ROUND_KILLS: Final = 20
 SMOKE_KILLS: Final = 12
 FAULT_SECONDS: Final = 0.25
-PATIENCE: Final = 60.0
 LONG_PAUSE: Final = 6.5
 """Seconds; longer than an owner may be silent before requests are answered OVERLOADED."""
-PAGE: Final = 1_000
 REFUSED: Final = frozenset({"OVERLOADED"})
 """What the answer to a call that was not carried out says; it is sent again, or given up."""
 UNSURE: Final = frozenset({"SHUTTING_DOWN", "DEADLINE_EXCEEDED"})
@@ -66,6 +67,8 @@ def run(plan: Plan) -> Report:
             try:
                 while chaos.counts["SIGKILL"] < wanted:
                     chaos.round(min(wanted, chaos.counts["SIGKILL"] + ROUND_KILLS))
+                    if not plan.smoke:
+                        print(f"chaos: {chaos.counts['SIGKILL']} kills", file=sys.stderr, flush=True)
             except WrongAnswerError as error:
                 story = "\n".join([str(error), *chaos.events, errors.read_text()[-SHOWN_BYTES:]])
                 raise WrongAnswerError(story) from None
@@ -129,8 +132,8 @@ class Chaos:
         """
         self._round += 1
         self._history = {key: [] for key in [*self._registers(), *self._logs()]}
-        for log in self._logs():
-            self._call(self._members[0], "create_session", {"session_id": log, "purpose": "chaos"})
+        for name in self._logs():
+            call(self._members[0], "create_session", {"session_id": name, "purpose": "chaos"})
         next_fault = 0.0
         while self.counts["SIGKILL"] < kills:
             now = time.monotonic()
@@ -169,7 +172,7 @@ class Chaos:
                 late = now - max(
                     member.since, min((each.sent for each in self._open[number].values()), default=now)
                 )
-                check(late < PATIENCE, f"{member.name} does not answer")
+                check(late < 2 * PATIENCE, f"{member.name} does not answer")
         for number in wait_for_any(self._members, 0.005):
             member = self._members[number]
             self._take(number, member.receive())
@@ -341,27 +344,6 @@ class Chaos:
 
     # -- what came of it ---------------------------------------------------
 
-    def _call(self, member: Member, tool: str, arguments: dict[str, Any]) -> Any:
-        """Return what a call is answered while no other is open."""
-        return self._call_all(member, tool, [arguments])[0]
-
-    def _call_all(self, member: Member, tool: str, calls: list[dict[str, Any]]) -> list[Any]:
-        found: dict[int, Any] = {}
-        numbers = []
-        for at in range(0, len(calls), 16):
-            some = [member.ask(tool, arguments) for arguments in calls[at : at + 16]]
-            numbers += some
-            while not found.keys() >= set(some):
-                member.channel.flush()
-                wait_for_any([member], PATIENCE)
-                answers = member.receive()
-                check(answers or not member.channel.ended, f"{member.name} has ended")
-                for answer in answers:
-                    went_well, words = told(answer)
-                    check(went_well, f"{tool} was answered with {words}")
-                    found[answer.id] = words  # type: ignore[index]  # ours are numbers
-        return [found[number] for number in numbers]
-
     def _judge(self) -> None:
         wrong: list[str] = []
         for key, operations in self._history.items():
@@ -370,7 +352,7 @@ class Chaos:
             if kind == "register" and not agent:
                 continue
             readers = [member for member in self._members if not agent or member.agent == agent]
-            read: Callable[[Member, str], list[Stored]] = self._log if kind == "log" else self._register
+            read = log if kind == "log" else register
             seen = [read(reader, name) for reader in readers]
             if any(each != seen[0] for each in seen):
                 wrong.append(f"{key}: not the same through every process")
@@ -378,26 +360,6 @@ class Chaos:
             self._count(operations, {entry.token for entry in seen[0]})
         check(not wrong, f"round {self._round}: {len(wrong)} faults: " + "; ".join(wrong[:SHOWN]))
         self.counts["rounds"] += 1
-
-    def _log(self, reader: Member, name: str) -> list[Stored]:
-        found: list[Stored] = []
-        cursor: dict[str, str] = {}
-        while True:
-            page = self._call(reader, "get_messages", {"session_id": name, "limit": PAGE, **cursor})
-            found += [
-                Stored(each["message_id"], each["content"], each["sender"]) for each in page["messages"]
-            ]
-            if page["next_cursor"] is None:
-                return found
-            cursor = {"cursor": page["next_cursor"]}
-
-    def _register(self, reader: Member, name: str) -> list[Stored]:
-        if not self._call(reader, "list_memory", {"prefix": name})["entries"]:
-            return []
-        newest = self._call(reader, "get_memory", {"key": name})["version"]
-        versions = [{"key": name, "version": version} for version in range(1, newest + 1)]
-        read = self._call_all(reader, "get_memory", versions)
-        return [Stored(each["version"], each["value"]) for each in read]
 
     def _count(self, operations: list[Operation], stored: set[str]) -> None:
         for operation in operations:

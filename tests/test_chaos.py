@@ -18,6 +18,6 @@ def test_nothing_is_lost_doubled_or_stale_whoever_dies(tmp_path: Path) -> None:
     report = chaos.run(Plan(smoke=True, data=None, work=tmp_path))
     counts = {row[0]: row[1] for row in report.tables[0].rows}
     assert counts["rounds"] == 1
-    killed = counts["SIGKILL"]
-    assert isinstance(killed, int)
-    assert killed >= chaos.SMOKE_KILLS
+    kills = counts["SIGKILL"]
+    assert isinstance(kills, int)
+    assert kills >= chaos.SMOKE_KILLS
