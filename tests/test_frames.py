@@ -185,6 +185,7 @@ def test_what_only_the_arguments_cannot_represent_reaches_whoever_reads_them(val
     [
         b'{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":"x"}}',
         b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":[1]}',
+        b'{"jsonrpc":"2.0","method":"%b"}' % (b"m" * (MAX_METHOD_LENGTH + 1)),
     ],
 )
 def test_wrong_notifications_and_responses_to_nothing_are_not_answered(line: bytes) -> None:

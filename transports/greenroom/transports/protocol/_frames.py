@@ -207,8 +207,8 @@ _EXACT_DIGITS = 15
 def parse_frame(line: bytes) -> Frame | None:
     """Return the frame on a line, or None when nothing is to be done for it.
 
-    Nothing is done for a notification whose parameters are wrong (a notification is never answered)
-    and for a response without an id.
+    Nothing is done for a notification whose method or parameters are wrong (a notification is never
+    answered) and for a response without an id.
 
     Raises:
         FrameError: the line is no frame; it says what to answer.
@@ -268,6 +268,8 @@ def _parse_closely(line: bytes) -> Frame | None:
     if not isinstance(method, str):
         raise FrameError(INVALID_REQUEST, "method must be a string of valid Unicode", reply_id)
     if len(method) > MAX_METHOD_LENGTH:
+        if raw_id is None:
+            return None
         sentence = f"no method has a name of {len(method)} characters; the limit is {MAX_METHOD_LENGTH}"
         raise FrameError(METHOD_NOT_FOUND, sentence, reply_id)
     try:
