@@ -163,7 +163,11 @@ class Guest:
         if self._wire is not None:
             if self._confirmed:
                 self._confirm(self._wire)
-            self._wire.say_soon(word, pending.size)
+            if len(self._unanswered) == 1:  # who waits for one answer after the other gets it sooner
+                self._wire.say(word, pending.size)
+                self._wire.flush()
+            else:
+                self._wire.say_soon(word, pending.size)
 
     def _abandon(self, number: int) -> None:
         if self._forget(number) is not None and self._wire is not None:
