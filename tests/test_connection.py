@@ -393,6 +393,18 @@ async def test_both_eras_are_served(desk: Desk) -> None:
         assert result["resultType"] == "complete"
 
 
+async def test_a_handshake_that_would_be_a_burden_is_refused(desk: Desk) -> None:
+    async with served(desk.open, NOTES) as client:
+        heavy = {"experimental": {"much": {"text": "x" * 70_000}}}
+        info = {"name": "tester", "version": "1"}
+        params = {"protocolVersion": "2025-11-25", "capabilities": heavy, "clientInfo": info}
+        refused = await client.request("initialize", params)
+        assert refused["error"]["code"] == -32600
+        assert "65,536 bytes" in refused["error"]["message"]
+        assert (await client.initialize())["protocolVersion"] == "2025-11-25"
+        await client.end_input()
+
+
 async def test_an_old_client_gets_no_structured_content_it_does_not_know(desk: Desk) -> None:
     async with served(desk.open, NOTES) as client:
         await client.initialize(version="2024-11-05")

@@ -56,6 +56,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 CONNECTION_CLOSED = -32000
+HANDSHAKE_LIMIT = 64 * 1024  # bytes
 
 IN_ORDER = frozenset(
     {
@@ -232,7 +233,11 @@ class Client:
         return method is not None and method(self, call)
 
     def _shake_hands(self, call: Call) -> bool:
-        params = call.frame.params
+        params, size = call.frame.params, call.frame.size
+        if size > HANDSHAKE_LIMIT:  # it is kept as long as the client is
+            sentence = f"a handshake has at most {HANDSHAKE_LIMIT:,} bytes; this one has {size:,}"
+            self.fail(call, INVALID_REQUEST, sentence)
+            return True
         if self.sdk is not None or params is None or not is_plain_initialize(params):
             return False
         self.greeted(params, negotiated(params["protocolVersion"]))
