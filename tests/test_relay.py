@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import stat
+from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +16,7 @@ from support.asking import post
 from support.clocks import DAY, HOUR, VirtualClock
 from support.committers import CrashError, GatedCommitter
 from support.postings import Posting, posting
-from support.relays import RELAY, Ask, Publish, add, bare_guest, bare_host, hello, kept
+from support.relays import RELAY, SHARED, Ask, Cutter, Publish, add, bare_guest, bare_host, hello, kept
 
 from greenroom.runtime import (
     ActorFailedError,
@@ -28,7 +30,9 @@ from greenroom.runtime import (
     RuntimeOptions,
     StoreError,
     StoreOwnedError,
+    StoreTooNewError,
     UnknownKindError,
+    open_shared_runtime,
 )
 from greenroom.runtime._owner import Owner
 from greenroom.runtime.relay import _frames as frames
@@ -423,6 +427,91 @@ async def refuse_all(place: Any, sorry: frames.Sorry) -> None:
         bare.say(sorry)
 
 
+async def test_an_older_program_relays_to_a_newer_one_and_does_not_take_its_store(
+    join: Join, folder: Path, nursery: trio.Nursery
+) -> None:
+    with ExitStack() as newer:
+        lock = newer.enter_context(Owner(folder))
+        place = newer.enter_context(bare_host(lock.folder))
+        nursery.start_soon(answer_once, place, welcome(store_format=frames.FORMAT_VERSION + 1))
+        with pytest.raises(StoreTooNewError, match="newer greenroom"):
+            await relay_until_it_ends(join, newer)
+
+
+async def answer_once(place: Any, greeting: frames.Welcome) -> None:
+    bare = await place.accept()
+    await bare.hear(frames.Hello)
+    bare.say(greeting)
+    bare.say(frames.Answer((await bare.hear(frames.Ask)).number, b"1"))
+
+
+async def relay_until_it_ends(join: Join, newer: ExitStack) -> None:
+    async with join() as guest:
+        assert await guest.ask(VISITS, Add()) == 1
+        newer.close()
+        await trio.sleep(4)
+        assert guest.role == "attached"
+        await trio.sleep(100)
+
+
+async def test_a_folder_that_was_replaced_is_not_taken_over(
+    join: Join, folder: Path, nursery: trio.Nursery
+) -> None:
+    owner = await nursery.start(owning, join)
+    with pytest.raises(StoreError, match="is not the folder that this process was attached to"):
+        await stay_while_the_folder_is_replaced(join, folder, owner)
+    nursery.cancel_scope.cancel()
+
+
+async def owning(join: Join, *, task_status: trio.TaskStatus[SharedRuntime]) -> None:
+    async with join() as owner:
+        task_status.started(owner)
+        await trio.sleep_forever()
+
+
+async def stay_while_the_folder_is_replaced(join: Join, folder: Path, owner: SharedRuntime) -> None:
+    async with join() as guest:
+        assert await guest.ask(VISITS, Add()) == 1
+        replace(folder)
+        for each in owner._member.host.attached.values():
+            each.wire.close()
+        await trio.sleep(1)
+
+
+def replace(folder: Path) -> None:
+    folder.rename(folder.with_name("moved"))
+    folder.mkdir()
+    (folder / "owner.lock").touch()
+
+
+async def test_the_socket_is_for_this_user_alone_and_leaves_with_the_owner(
+    join: Join, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with join() as owner:
+        place = folder / "relay.sock"
+        assert stat.S_IMODE(place.stat().st_mode) == 0o600
+        monkeypatch.setattr("greenroom.runtime.relay._host.peer_is_ours", lambda _: False)
+        with bare_guest(folder) as stranger:
+            stranger.say(hello())
+            with pytest.raises(WireError):
+                await stranger.hear(frames.Welcome)
+        assert await owner.ask(VISITS, Add()) == 1
+    assert not place.exists()
+
+
+async def test_a_folder_with_a_long_path_is_shared_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "short"))
+    (tmp_path / "short").mkdir(mode=0o700)
+    deep = tmp_path / ("deep" * 30) / "data"
+    async with open_shared_runtime(deep, **SHARED) as owner, open_shared_runtime(deep, **SHARED) as guest:
+        assert (deep / "relay.sock").is_symlink()
+        assert (owner.role, guest.role) == ("owner", "attached")
+        assert await guest.ask(VISITS, Add()) == 1
+    assert not list((tmp_path / "short").glob("*/*"))
+
+
 # -- backpressure ----------------------------------------------------------
 
 
@@ -467,6 +556,54 @@ async def test_who_reads_nothing_costs_no_memory_and_holds_up_nobody(
                 assert (await deaf.hear(frames.Answer)).number == number
             labels = msgspec.msgpack.decode((await deaf.hear(frames.Changed)).labels)
             assert "49" in labels
+        nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("way", ["to the owner", "from the owner"])
+async def test_a_connection_that_is_cut_anywhere_loses_and_doubles_nothing(
+    join: Join, folder: Path, way: str, nursery: trio.Nursery
+) -> None:
+    async with join() as owner:
+        cutter = Cutter(folder, nursery)
+        nursery.start_soon(cutter.run)
+        expected: list[str] = []
+        for place in range(0, 3_000 if way == "from the owner" else 1_200, 29):
+            cutter.after = (place, None) if way == "to the owner" else (None, place)
+            with trio.fail_after(100):
+                async with join() as guest:
+                    entries = [f"{place} {number}" for number in range(6)]
+                    asked = [posting(guest.post, LOG, Append(entry=entry)) for entry in entries[:3]]
+                    guest.run_ready()
+                    for number, one in enumerate(asked):
+                        assert await one.reply() == len(expected) + number
+                    query = Rows(prefix=b"none")
+                    assert await guest.query(query) == []
+                    for entry in entries[3:]:
+                        await guest.ask(LOG, Append(entry=entry))
+                    expected += entries
+            assert await owner.ask(LOG, Entries()) == expected
+        assert cutter.cuts >= 15
+        # What a process could not confirm, because its connection was cut at its very end, expires.
+        assert len(kept(owner)) <= 3
+        nursery.cancel_scope.cancel()
+
+
+async def test_subscriptions_hear_once_of_a_connection_that_was_cut(
+    join: Join, folder: Path, nursery: trio.Nursery
+) -> None:
+    async with join() as owner:
+        cutter = Cutter(folder, nursery)
+        nursery.start_soon(cutter.run)
+        cutter.after = (None, 6_000)
+        guest = await nursery.start(attached, join)
+        with guest.subscriber(0) as subscriber:
+            subscriber.add("news", lambda label: label == "own")
+            assert await subscriber.next() == "news"
+            with trio.move_on_after(5) as waited:
+                await subscriber.next()
+            assert waited.cancelled_caught
+            await owner.ask(NEWS, Publish(label="own"))
+            assert await subscriber.next() == "news"
         nursery.cancel_scope.cancel()
 
 

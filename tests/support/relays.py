@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
@@ -162,3 +162,58 @@ def bare_host(folder: Path) -> Iterator[BareHost]:
     """Listen as the owner of the folder does; the caller holds the lock."""
     with listening(folder, SOCKET_NAME, 8) as listener, ExitStack() as stack:
         yield BareHost(listener, stack)
+
+
+class Cutter:
+    """Stands between the owner and those who attach, and cuts the next connection when told.
+
+    Attributes:
+        after: How many more bytes pass before the cut: towards the owner, and from it. None: no cut.
+    """
+
+    def __init__(self, folder: Path, nursery: trio.Nursery) -> None:
+        self.after: tuple[int | None, int | None] = (None, None)
+        self.cuts = 0
+        self._nursery = nursery
+        place = folder / SOCKET_NAME
+        self._real = place.with_name("real.sock")
+        place.rename(self._real)
+        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._listener.bind(str(place))
+        self._listener.listen(8)
+        self._listener.setblocking(False)
+
+    async def run(self) -> None:
+        listener = trio.socket.from_stdlib_socket(self._listener)
+        with listener:
+            while True:
+                guest, _ = await listener.accept()
+                self._nursery.start_soon(self._between, guest)
+
+    async def _between(self, guest: trio.socket.SocketType) -> None:
+        after, self.after = self.after, (None, None)
+        owner = trio.socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        with guest, owner:
+            await owner.connect(str(self._real))
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._pass_on, guest, owner, after[0], nursery.cancel_scope)
+                nursery.start_soon(self._pass_on, owner, guest, after[1], nursery.cancel_scope)
+
+    async def _pass_on(
+        self,
+        source: trio.socket.SocketType,
+        sink: trio.socket.SocketType,
+        after: int | None,
+        scope: trio.CancelScope,
+    ) -> None:
+        with suppress(OSError):
+            while after is None or after > 0:
+                data = await source.recv(65_536 if after is None else after)
+                if not data:
+                    break
+                after = None if after is None else after - len(data)
+                while data:
+                    data = data[await sink.send(data) :]
+            else:
+                self.cuts += 1
+        scope.cancel()
