@@ -83,8 +83,14 @@ async def test_over_http_everything_passes(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.promise("conformance.bridged")
-@pytest.mark.parametrize("name", SUITES)
-@pytest.mark.parametrize("served", [over_websocket, over_stdio])
+@pytest.mark.parametrize(
+    ("served", "name"),
+    [
+        *((over_websocket, name) for name in SUITES),
+        # Each scenario starts a process here, and the oldest suite has the second one's revision.
+        *((over_stdio, name) for name in SUITES if name != "0.1.16"),
+    ],
+)
 async def test_behind_a_bridge_everything_passes_but_what_is_about_http(
     tmp_path: Path, served: Callable[[], AbstractAsyncContextManager[str]], name: str
 ) -> None:
@@ -95,10 +101,9 @@ async def test_behind_a_bridge_everything_passes_but_what_is_about_http(
     assert not stale & OF_HTTP.keys(), "what passes needs no reason why it does not"
 
 
-@pytest.mark.parametrize("name", SUITES)
-async def test_the_floor_passes_everything(tmp_path: Path, name: str) -> None:
+async def test_the_floor_passes_everything(tmp_path: Path) -> None:
     async with lines.listening("floor") as url:
-        found = await scenarios_of(name, url, tmp_path)
+        found = await scenarios_of("2026-07-28", url, tmp_path)
     assert failed(found) <= OF_THE_SDK.keys(), report(found)
 
 
