@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from contextlib import ExitStack
@@ -54,6 +55,7 @@ NEWS = Address("herald", "news")
 # -- exactly once ----------------------------------------------------------
 
 
+@pytest.mark.promise("sharing.exactly-once", "sharing.repeats")
 async def test_what_reached_the_disk_unheard_is_answered_from_there(
     join: Join, nursery: trio.Nursery
 ) -> None:
@@ -94,6 +96,7 @@ async def attached(join: Join, *, task_status: trio.TaskStatus[Any]) -> None:
         await trio.sleep_forever()
 
 
+@pytest.mark.promise("sharing.exactly-once", "sharing.repeats")
 async def test_a_repeat_waits_for_the_first_and_later_finds_its_answer(join: Join, folder: Path) -> None:
     gate = GatedCommitter()
     async with join(committer=gate) as owner:
@@ -133,6 +136,7 @@ def answer_of(word: frames.Answer) -> tuple[int, Any, bool]:
     return word.number, msgspec.json.decode(word.body), word.kept
 
 
+@pytest.mark.promise("sharing.repeats")
 async def test_nothing_is_kept_of_reads_refusals_failures_and_keyed_requests(
     join: Join, nursery: trio.Nursery
 ) -> None:
@@ -154,6 +158,7 @@ async def test_nothing_is_kept_of_reads_refusals_failures_and_keyed_requests(
         nursery.cancel_scope.cancel()
 
 
+@pytest.mark.promise("sharing.repeats")
 async def test_the_table_of_kept_answers_stays_small(join: Join, nursery: trio.Nursery) -> None:
     async with join() as owner:
         guest = await nursery.start(attached, join)
@@ -171,6 +176,7 @@ async def test_the_table_of_kept_answers_stays_small(join: Join, nursery: trio.N
         nursery.cancel_scope.cancel()
 
 
+@pytest.mark.promise("sharing.repeats")
 async def test_answers_for_processes_that_never_came_back_expire(
     join: Join, folder: Path, clock: VirtualClock
 ) -> None:
@@ -230,6 +236,7 @@ async def test_an_attached_process_has_the_doors_of_an_owner(join: Join, nursery
         nursery.cancel_scope.cancel()
 
 
+@pytest.mark.promise("sharing.relay")
 async def test_what_one_process_asks_is_done_in_its_order(join: Join, nursery: trio.Nursery) -> None:
     async with join():
         guest = await nursery.start(attached, join)
@@ -239,6 +246,7 @@ async def test_what_one_process_asks_is_done_in_its_order(join: Join, nursery: t
         nursery.cancel_scope.cancel()
 
 
+@pytest.mark.promise("sharing.relay")
 async def test_who_gives_up_or_is_late_is_told_so_and_leaves_nothing(
     join: Join, nursery: trio.Nursery
 ) -> None:
@@ -263,6 +271,7 @@ async def test_who_gives_up_or_is_late_is_told_so_and_leaves_nothing(
         nursery.cancel_scope.cancel()
 
 
+@pytest.mark.promise("sharing.relay")
 async def test_long_work_that_nobody_wants_any_more_is_stopped(join: Join, nursery: trio.Nursery) -> None:
     async with join() as owner:
         guest = await nursery.start(attached, join)
@@ -274,6 +283,7 @@ async def test_long_work_that_nobody_wants_any_more_is_stopped(join: Join, nurse
         nursery.cancel_scope.cancel()
 
 
+@pytest.mark.promise("sharing.relay", "sharing.repeats")
 async def test_what_is_given_up_while_it_is_on_its_way_to_disk_leaves_no_answer(
     join: Join, nursery: trio.Nursery
 ) -> None:
@@ -294,6 +304,7 @@ async def test_what_is_given_up_while_it_is_on_its_way_to_disk_leaves_no_answer(
 # -- subscriptions ---------------------------------------------------------
 
 
+@pytest.mark.promise("sharing.subscriptions", "sharing.identity")
 async def test_changes_are_heard_by_whom_they_are_for(join: Join, nursery: trio.Nursery) -> None:
     async with join() as owner:
         guest = await nursery.start(attached, join)
@@ -317,6 +328,7 @@ async def test_changes_are_heard_by_whom_they_are_for(join: Join, nursery: trio.
 # -- owners that come and go -----------------------------------------------
 
 
+@pytest.mark.promise("sharing.takeover")
 async def test_what_is_asked_while_the_owner_leaves_is_done_by_the_next(
     join: Join, nursery: trio.Nursery
 ) -> None:
@@ -339,6 +351,7 @@ async def let_go(gate: GatedCommitter) -> None:
     gate.let_all_through()
 
 
+@pytest.mark.promise("sharing.takeover")
 async def test_leaving_while_attached_waits_for_the_answers(join: Join, nursery: trio.Nursery) -> None:
     gate = GatedCommitter()
     async with join(committer=gate) as owner:
@@ -365,6 +378,7 @@ async def test_an_error_of_the_block_leaves_an_attached_process_as_it_is(join: J
                 raise ZeroDivisionError
 
 
+@pytest.mark.promise("sharing.hung-owner")
 async def test_a_silent_owner_is_told_of_and_not_taken_over(join: Join, folder: Path) -> None:
     with Owner(folder) as lock, bare_host(lock.folder) as place:
         async with trio.open_nursery() as nursery:
@@ -394,6 +408,7 @@ def welcome(**other: Any) -> frames.Welcome:
     return msgspec.structs.replace(plain, **other)
 
 
+@pytest.mark.promise("sharing.start")
 async def test_a_folder_in_other_hands_is_refused_after_a_while(join: Join, folder: Path) -> None:
     with Owner(folder):
         began = trio.current_time()
@@ -403,6 +418,7 @@ async def test_a_folder_in_other_hands_is_refused_after_a_while(join: Join, fold
         assert trio.current_time() - began == pytest.approx(5, abs=0.1)
 
 
+@pytest.mark.promise("sharing.versions")
 async def test_an_owner_of_another_version_says_why_it_takes_nobody(join: Join, folder: Path) -> None:
     async with join():
         with bare_guest(folder) as guest:
@@ -427,6 +443,7 @@ async def refuse_all(place: Any, sorry: frames.Sorry) -> None:
         bare.say(sorry)
 
 
+@pytest.mark.promise("sharing.versions")
 async def test_an_older_program_relays_to_a_newer_one_and_does_not_take_its_store(
     join: Join, folder: Path, nursery: trio.Nursery
 ) -> None:
@@ -454,6 +471,7 @@ async def relay_until_it_ends(join: Join, newer: ExitStack) -> None:
         await trio.sleep(100)
 
 
+@pytest.mark.promise("sharing.folder")
 async def test_a_folder_that_was_replaced_is_not_taken_over(
     join: Join, folder: Path, nursery: trio.Nursery
 ) -> None:
@@ -484,6 +502,7 @@ def replace(folder: Path) -> None:
     (folder / "owner.lock").touch()
 
 
+@pytest.mark.promise("sharing.hostile-relay")
 async def test_the_socket_is_for_this_user_alone_and_leaves_with_the_owner(
     join: Join, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -515,6 +534,7 @@ async def test_a_folder_with_a_long_path_is_shared_too(
 # -- backpressure ----------------------------------------------------------
 
 
+@pytest.mark.promise("sharing.relay")
 async def test_too_much_unanswered_is_refused(join: Join, nursery: trio.Nursery) -> None:
     gate = GatedCommitter()
     async with join(committer=gate):
@@ -530,6 +550,7 @@ async def test_too_much_unanswered_is_refused(join: Join, nursery: trio.Nursery)
         nursery.cancel_scope.cancel()
 
 
+@pytest.mark.promise("sharing.hostile-relay")
 async def test_who_reads_nothing_costs_no_memory_and_holds_up_nobody(
     join: Join, folder: Path, nursery: trio.Nursery
 ) -> None:
@@ -560,6 +581,7 @@ async def test_who_reads_nothing_costs_no_memory_and_holds_up_nobody(
 
 
 @pytest.mark.parametrize("way", ["to the owner", "from the owner"])
+@pytest.mark.promise("sharing.exactly-once")
 async def test_a_connection_that_is_cut_anywhere_loses_and_doubles_nothing(
     join: Join, folder: Path, way: str, nursery: trio.Nursery
 ) -> None:
@@ -588,6 +610,7 @@ async def test_a_connection_that_is_cut_anywhere_loses_and_doubles_nothing(
         nursery.cancel_scope.cancel()
 
 
+@pytest.mark.promise("sharing.subscriptions")
 async def test_subscriptions_hear_once_of_a_connection_that_was_cut(
     join: Join, folder: Path, nursery: trio.Nursery
 ) -> None:
@@ -607,6 +630,27 @@ async def test_subscriptions_hear_once_of_a_connection_that_was_cut(
         nursery.cancel_scope.cancel()
 
 
+@pytest.mark.promise("sharing.takeover")
+async def test_want_of_descriptors_delays_a_takeover_and_no_more(
+    join: Join, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with join():
+        guest = await nursery.start(attached, join)
+        monkeypatch.setattr("greenroom.runtime._owner._lock", no_descriptor)
+        monkeypatch.setattr("greenroom.runtime.relay._keeper._connected", no_descriptor)
+    asked = posting(guest.post, VISITS, Add())
+    await trio.sleep(1)
+    assert guest.role == "attached"
+    monkeypatch.undo()
+    assert await asked.reply() == 1
+    assert guest.role == "owner"
+    nursery.cancel_scope.cancel()
+
+
+def no_descriptor(_: Path) -> Any:
+    raise OSError(errno.EMFILE, "too many open files")
+
+
 # -- hostile ends ----------------------------------------------------------
 
 GARBAGE = [
@@ -624,6 +668,7 @@ GARBAGE = [
 
 
 @pytest.mark.parametrize("garbage", GARBAGE)
+@pytest.mark.promise("sharing.hostile-relay")
 async def test_garbage_instead_of_a_greeting_ends_its_own_connection(
     join: Join, folder: Path, garbage: bytes
 ) -> None:
@@ -638,6 +683,7 @@ async def test_garbage_instead_of_a_greeting_ends_its_own_connection(
 @pytest.mark.parametrize(
     "garbage", [*GARBAGE[3:5], b"\xff" * 4, frames.encode_frame([hello()])[:-1] + b"\xc1"]
 )
+@pytest.mark.promise("sharing.hostile-relay")
 async def test_garbage_after_the_greeting_ends_its_own_connection(
     join: Join, folder: Path, garbage: bytes
 ) -> None:
@@ -671,6 +717,7 @@ ODD = [
 
 
 @pytest.mark.parametrize("word", ODD)
+@pytest.mark.promise("sharing.hostile-relay")
 async def test_what_cannot_be_asked_fails_alone(join: Join, folder: Path, word: Any) -> None:
     async with join():
         with bare_guest(folder) as guest:
@@ -683,6 +730,7 @@ async def test_what_cannot_be_asked_fails_alone(join: Join, folder: Path, word: 
             assert (await guest.hear(frames.Answer)).number == 2
 
 
+@pytest.mark.promise("sharing.versions")
 async def test_what_a_newer_program_adds_is_passed_over(join: Join, folder: Path) -> None:
     async with join():
         with bare_guest(folder) as guest:
@@ -712,6 +760,7 @@ async def test_what_a_newer_program_adds_is_passed_over(join: Join, folder: Path
         ],
     ],
 )
+@pytest.mark.promise("sharing.hostile-relay")
 async def test_an_owner_that_talks_nonsense_harms_nobody_for_good(
     join: Join, folder: Path, words: list[Any]
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from support.tools import tool
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ def appends(first: int, count: int, who: str = "") -> list[dict[str, Any]]:
     return [{"do": "append", "entry": f"{who}{number}"} for number in range(first, first + count)]
 
 
+@pytest.mark.promise("sharing.exactly-once", "sharing.takeover")
 async def test_what_the_killed_owner_left_unanswered_is_done_once_and_in_order(folder: Path) -> None:
     async with tool(folder) as owner, tool(folder) as guest:
         assert (owner.role, guest.role) == ("owner", "attached")
@@ -31,6 +33,7 @@ async def test_what_the_killed_owner_left_unanswered_is_done_once_and_in_order(f
         assert await guest.end_input() == 0
 
 
+@pytest.mark.promise("sharing.takeover")
 async def test_an_owner_at_its_end_of_input_answers_and_hands_over(folder: Path) -> None:
     async with tool(folder) as owner, tool(folder) as guest:
         numbers = await guest.send_all(appends(0, 200))
@@ -43,6 +46,7 @@ async def test_an_owner_at_its_end_of_input_answers_and_hands_over(folder: Path)
         assert await guest.ask("entries") == [str(number) for number in range(400)]
 
 
+@pytest.mark.promise("sharing.takeover", "sharing.exactly-once")
 async def test_one_of_three_takes_over_and_the_others_follow(folder: Path) -> None:
     async with tool(folder) as owner, tool(folder) as first, tool(folder) as second, tool(folder) as third:
         guests = [first, second, third]
@@ -61,6 +65,7 @@ async def test_one_of_three_takes_over_and_the_others_follow(folder: Path) -> No
         assert sorted([guest.role for guest in guests]) == ["attached", "attached", "owner"]
 
 
+@pytest.mark.promise("sharing.subscriptions")
 async def test_subscriptions_go_on_and_hear_once_of_the_takeover(folder: Path) -> None:
     async with tool(folder) as owner, tool(folder) as guest, tool(folder) as third:
         assert await guest.ask("hear", topics=["news", "quiet"]) is None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import socket
 from collections.abc import AsyncIterator
-from contextlib import ExitStack, asynccontextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
 import trio
@@ -28,9 +28,15 @@ RETRY_SECONDS: Final = 0.01
 """Between two attempts to own the folder or to reach its owner."""
 START_SECONDS: Final = 5.0
 """How long the opening waits for an owner that holds the lock and does not answer."""
-_NOBODY_THERE: Final = frozenset(
-    {errno.ENOENT, errno.ECONNREFUSED, errno.ENOTSOCK, errno.EAGAIN, errno.ECONNRESET}
-)
+_SCARCE: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+"""How a system says that it has no more descriptors now; then the next attempt may do better."""
+_NOBODY_THERE: Final = _SCARCE | {
+    errno.ENOENT,
+    errno.ECONNREFUSED,
+    errno.ENOTSOCK,
+    errno.EAGAIN,
+    errno.ECONNRESET,
+}
 
 
 @asynccontextmanager
@@ -158,8 +164,9 @@ class Keeper:
     async def _until_owner(self, place: ExitStack) -> Owner:
         while True:
             if self._may_own:
-                with suppress(StoreOwnedError):
-                    return self._membership.take(place, Owner(self._folder, create=False), self._identity)
+                owner = self._try_to_own(place)
+                if owner is not None:
+                    return owner
             elif trio.current_time() - self._lost_at > START_SECONDS:
                 raise StoreTooNewError(
                     f"the process that owned {self._folder} has ended, and it was a newer greenroom whose "
@@ -183,13 +190,20 @@ class Keeper:
                 wire.close()
             self._lost_at = trio.current_time()
 
-    def _connect(self) -> Wire[frames.FromHost] | None:
-        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        connection.setblocking(False)
+    def _try_to_own(self, place: ExitStack) -> Owner | None:
         try:
-            connection.connect(str(socket_path(self._folder, SOCKET_NAME)))
+            return self._membership.take(place, Owner(self._folder, create=False), self._identity)
+        except StoreOwnedError:
+            return None
+        except StoreError as error:
+            if isinstance(error.__cause__, OSError) and error.__cause__.errno in _SCARCE:
+                return None
+            raise
+
+    def _connect(self) -> Wire[frames.FromHost] | None:
+        try:
+            connection = _connected(socket_path(self._folder, SOCKET_NAME))
         except OSError as error:
-            connection.close()
             if error.errno in _NOBODY_THERE:
                 return None
             raise folder_error(error, f"the socket in {self._folder} cannot be reached") from error
@@ -209,3 +223,14 @@ class Keeper:
             raise WireError("the owner did not greet back")
         self._guest.hear(rest)
         return word
+
+
+def _connected(place: Path) -> socket.socket:
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        connection.setblocking(False)
+        connection.connect(str(place))
+    except BaseException:
+        connection.close()
+        raise
+    return connection
