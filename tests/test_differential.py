@@ -26,11 +26,12 @@ from support.differential_conversations import (
     conversations,
     handshake,
     line_of,
+    openings,
 )
 from support.differential_deviations import DEVIATIONS, Deviation
 from support.differential_requests import PROPER, Message
 
-EXAMPLES = int(os.environ.get("GREENROOM_TEST_EXAMPLES", "300"))
+EXAMPLES = int(os.environ.get("GREENROOM_TEST_EXAMPLES", "200"))
 
 thorough = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
@@ -78,9 +79,16 @@ def test_ours_answers_as_the_sdk_does(held: Conversation) -> None:
     assert_alike(held)
 
 
+@pytest.mark.promise("mcp.as-the-sdk", "mcp.eras")
+@given(openings())
+@settings(thorough, max_examples=EXAMPLES)
+def test_handshakes_and_envelopes_are_judged_as_the_sdk_does(held: Conversation) -> None:
+    assert_alike(held)
+
+
 @pytest.mark.promise("mcp.as-the-sdk", "mcp.pipelining")
 @given(bursts())
-@settings(thorough, max_examples=EXAMPLES // 3)
+@settings(thorough, max_examples=EXAMPLES // 2)
 def test_what_is_written_at_once_acts_as_if_one_waited_for_each_answer(held: Conversation) -> None:
     assert_alike(held)
 

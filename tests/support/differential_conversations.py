@@ -10,7 +10,17 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
-from support.differential_requests import FRESH, HANDSHAKE, PROPER, Message, odd, requests
+from support.differential_requests import (
+    FRESH,
+    HANDSHAKE,
+    PARAMS,
+    PROPER,
+    Message,
+    odd,
+    odd_envelopes,
+    odd_metas,
+    requests,
+)
 
 
 class Wait(NamedTuple):
@@ -214,6 +224,26 @@ def conversations(draw: st.DrawFn, *, length: int = 20) -> Conversation:
     return Conversation((*opening, *draw(st.lists(steps(modern=modern), min_size=5, max_size=length))))
 
 
+@st.composite
+def openings(draw: st.DrawFn, *, length: int = 12) -> Conversation:
+    """Return a conversation whose handshakes and envelopes are seldom as they should be."""
+    modern = draw(st.booleans())
+    metas = odd_envelopes() | odd_metas() if modern else odd_metas()
+    plain = {
+        "tools/call": {"name": "get_memory", "arguments": {"key": "k"}},
+        "resources/read": {"uri": "session://s"},
+    }
+    kinds = ["tools/call", "resources/read", "resources/list", "tools/list", "server/discover", "ping"]
+    steps = []
+    for _ in range(draw(st.integers(3, length))):
+        method = "initialize" if draw(st.integers(0, 3)) == 0 else draw(st.sampled_from(kinds))
+        params = draw(PARAMS["initialize"]) if method == "initialize" else plain.get(method, {})
+        meta = {} if draw(st.integers(0, 3)) == 0 else {"_meta": draw(metas)}
+        steps.append(line_of({"jsonrpc": "2.0", "id": FRESH, "method": method, "params": {**params, **meta}}))
+    usual = [] if draw(st.booleans()) else _opening(draw, modern=modern)
+    return Conversation((*usual, *steps))
+
+
 def _has_a_place(request: Message) -> bool:
     """Whether a request is in the order of what is written at once.
 
@@ -227,11 +257,19 @@ def _has_a_place(request: Message) -> bool:
     )
 
 
+def _made_odd(request: Message, is_odd: bool) -> Message:  # noqa: FBT001  (drawn)
+    """Give a request a member that changes nothing but the way it goes."""
+    params = request.get("params")
+    if not is_odd or not isinstance(params, dict):
+        return request
+    return {**request, "params": {**params, "more": 1}}
+
+
 @st.composite
 def bursts(draw: st.DrawFn, *, length: int = 12) -> Conversation:
-    """Return a conversation in which most requests are written at once."""
+    """Return a conversation in which most requests are written at once; half of them only the SDK takes."""
     modern = draw(st.booleans())
-    message = requests(modern=modern).filter(_has_a_place)
+    message = st.builds(_made_odd, requests(modern=modern).filter(_has_a_place), st.booleans())
     sound = st.builds(lambda message, style: Step(style(message).replace(b"\n", b" ")), message, styles())
     burst = st.lists(sound, min_size=2, max_size=length).map(lambda found: Burst(tuple(found)))
     return Conversation((*_opening(draw, modern=modern), *draw(st.lists(burst, min_size=1, max_size=3))))

@@ -255,10 +255,9 @@ BESIDES = (
 infinite = st.dictionaries(texts, odd, max_size=2)
 
 
-def plain_metas() -> st.SearchStrategy[Any]:
-    """Return what stands in ``_meta`` without an envelope."""
+def odd_metas() -> st.SearchStrategy[Any]:
+    """Return what may stand in ``_meta`` without an envelope."""
     return st.one_of(
-        st.just(MISSING),
         st.builds(lambda token: {"progressToken": token}, tokens),
         st.builds(lambda deadline: {"greenroom/deadline_ms": deadline}, deadlines),
         st.just({}),
@@ -289,7 +288,7 @@ def odd_envelopes(draw: st.DrawFn) -> Any:
 
 def metas(*, modern: bool) -> st.SearchStrategy[Any]:
     """Return what a client of an era puts into ``_meta``: mostly what belongs there."""
-    plain, envelopes = plain_metas(), st.just(PROPER) | odd_envelopes()
+    plain, envelopes = st.just(MISSING) | odd_metas(), st.just(PROPER) | odd_envelopes()
     enriched = st.builds(lambda extra: PROPER | extra if isinstance(extra, dict) else PROPER, plain)
     if modern:
         return mostly(mostly(st.just(PROPER), enriched, odds=4), envelopes | plain, odds=6)
