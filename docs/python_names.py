@@ -115,7 +115,9 @@ def signature(node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
     returns = "" if node.returns is None or before == "async with" else f" -> {ast.unparse(node.returns)}"
     arguments = re.sub(r"^self(, )?", "", ast.unparse(node.args))
     if "property" in decorators:
-        return f"{node.name}: {ast.unparse(node.returns)}" if node.returns is not None else node.name
+        if node.returns is None:
+            return node.name
+        return f"{node.name}: {ast.unparse(node.returns)}".replace("'", '"')  # as ruff writes it
     line = f"{before} {node.name}({arguments}){returns}"
     if len(line) <= WIDTH:
         return line

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import hypothesis
 import pytest
 import trio
 from support import agents
@@ -30,6 +31,12 @@ if TYPE_CHECKING:
     from support.agents import Enter, House
     from support.asking import Open
     from support.relays import Join
+
+# How long an example takes says something about the machine only.
+hypothesis.settings.register_profile(
+    "greenroom", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("greenroom")
 
 VIRTUAL = {"reopen", "join", "enter", "virtual_desk"}
 """The fixtures whose tests run in virtual time."""

@@ -229,7 +229,7 @@ def openings(draw: st.DrawFn, *, length: int = 12) -> Conversation:
     """Return a conversation whose handshakes and envelopes are seldom as they should be."""
     modern = draw(st.booleans())
     metas = odd_envelopes() | odd_metas() if modern else odd_metas()
-    plain = {
+    plain: dict[str, Any] = {
         "tools/call": {"name": "get_memory", "arguments": {"key": "k"}},
         "resources/read": {"uri": "session://s"},
     }
