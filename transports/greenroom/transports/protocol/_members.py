@@ -6,6 +6,7 @@ first of two equal keys) is found by walking the object's own keys once more.
 
 from __future__ import annotations
 
+import json
 import re
 
 import msgspec
@@ -50,7 +51,7 @@ def members_of(raw: bytes) -> dict[str, bytes]:
     except msgspec.ValidationError:
         raise
     except msgspec.DecodeError:
-        if b"\\ud" not in raw.lower():
+        if b"\\ud" not in raw.lower() or not _is_json(raw):
             raise
         try:
             return _cut(raw)
@@ -60,6 +61,21 @@ def members_of(raw: bytes) -> dict[str, bytes]:
     members = {key: bytes(value) for key, value in found.items()}
     _refuse_repeated_keys(raw, members)
     return members
+
+
+def _is_json(raw: bytes) -> bool:
+    """Return whether this is JSON's grammar, which lone surrogates and deep nesting are."""
+    try:
+        json.loads(raw, parse_constant=_refuse_constant)
+    except RecursionError:
+        return True
+    except ValueError:
+        return False
+    return True
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
 
 
 def _refuse_repeated_keys(raw: bytes, members: dict[str, bytes]) -> None:
