@@ -51,6 +51,8 @@ from greenroom.runtime._mailbox import Idempotency as Idempotency
 from greenroom.runtime._mailbox import Result as Result
 from greenroom.runtime._options import RuntimeOptions as RuntimeOptions
 from greenroom.runtime._posted import Posted as Posted
+from greenroom.runtime._procedure import Desk as Desk
+from greenroom.runtime._procedure import Procedure as Procedure
 from greenroom.runtime._query import IndexReader as IndexReader
 from greenroom.runtime._query import Query as Query
 from greenroom.runtime._rows import Index as Index

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, get_args, get_origin
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, get_args
 
 import msgspec
 
@@ -49,15 +49,19 @@ def check_told(message: Message[Any]) -> None:
         )
 
 
-def reply_type(message_type: type[Any], generic_type: type[Any] = Message) -> Any:
-    """Return the ``R`` of a subclass of ``Message[R]``, or of another generic type."""
-    for base in message_type.__mro__:
+def reply_type(asked: type[Any]) -> Any:
+    """Return the ``R`` of a subclass of ``Message[R]``, or of another generic type of one parameter.
+
+    Raises:
+        TypeError: the class does not say what it is answered with.
+    """
+    for base in asked.__mro__:
         for generic in getattr(base, "__orig_bases__", ()):
-            if get_origin(generic) is generic_type:
-                return get_args(generic)[0]
-    name = message_type.__name__
+            match get_args(generic):
+                case (answer,) if not isinstance(answer, TypeVar):
+                    return answer
     raise TypeError(
-        f"{name} does not say what it is answered with: derive it from {generic_type.__name__}[...]"
+        f"{asked.__name__} does not say what it is answered with: derive it from Message[...] or the like"
     )
 
 

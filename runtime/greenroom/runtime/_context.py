@@ -36,6 +36,7 @@ class Domain:
     """What all contexts of one runtime share.
 
     Attributes:
+        companion: What runs beside the actors, once it does.
         glance: The view of the actors' records that the present pass of the dispatcher reads.
         prefixes: The bytes before each row, by index.
     """
@@ -54,6 +55,7 @@ class Domain:
         self.random = randomness
         self.slice_over = slice_over
         self.last_number = 0
+        self.companion: Any = None
 
     def next_number(self) -> int:
         """Return a number for a tell or a timer, above all that are in the store."""
@@ -116,6 +118,14 @@ class Context:
     def random(self) -> random.Random:
         """The runtime's source of randomness."""
         return self._domain.random
+
+    @property
+    def companion(self) -> Any:
+        """What runs beside the actors, as `open_runtime` was told; None until it does.
+
+        A handler may ask it what takes no waiting, and what leaves no trace.
+        """
+        return self._domain.companion
 
     def slice_over(self) -> bool:
         """Return whether a generator handler should yield now, so that others get the event loop."""

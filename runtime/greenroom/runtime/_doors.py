@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from greenroom.runtime._backup import BackupInfo, VerifyReport
     from greenroom.runtime._bus import Subscriber
     from greenroom.runtime._posted import Posted, Posts
+    from greenroom.runtime._procedure import Procedure
     from greenroom.runtime._query import Query
     from greenroom.runtime._statistics import RuntimeStatistics
 
@@ -144,8 +145,8 @@ class Doors:
         check_told(message)
         self._kernel.deliver(address, Envelope(message, principal=principal, told=True))
 
-    async def query(self, query: Query[R], *, principal: Any = None) -> R:
-        """Run a query over the shared indexes and return its answer, once what it saw is on disk."""
+    async def query(self, query: Query[R] | Procedure[R], *, principal: Any = None) -> R:
+        """Run a query or a procedure and return its answer, once what it saw is on disk."""
         raise NotImplementedError
 
     def subscriber(self, window: float = WINDOW_SECONDS) -> Subscriber:

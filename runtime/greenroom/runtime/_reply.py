@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Union, get_args, get_origin
 
 import msgspec
 
-from greenroom.runtime._actor import Message, reply_type
+from greenroom.runtime._actor import reply_type
 from greenroom.runtime._errors import ActorFailedError
-from greenroom.runtime._query import Query
 from greenroom.runtime._rows import encode_json
 
 if TYPE_CHECKING:
@@ -66,7 +65,7 @@ def decode_reply(asked: type[Any], encoded: EncodedReply) -> Any:
 
 
 def _codec(asked: type[Any]) -> _Codec:
-    reply = reply_type(asked, Query if issubclass(asked, Query) else Message)
+    reply = reply_type(asked)
     members = get_args(reply) if get_origin(reply) in (Union, UnionType) else ()
     structs = [
         member for member in members if isinstance(member, type) and issubclass(member, msgspec.Struct)

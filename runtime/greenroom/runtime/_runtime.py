@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Generator, Iterable, Mapping
-from contextlib import AbstractContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Generator, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -27,6 +27,7 @@ from greenroom.runtime._kernel import Kernel
 from greenroom.runtime._options import RuntimeOptions
 from greenroom.runtime._owner import Owner
 from greenroom.runtime._pipeline import Pipeline
+from greenroom.runtime._procedure import Desk, Procedure
 from greenroom.runtime._query import IndexReader, Query
 from greenroom.runtime._randomness import BlockRandom
 from greenroom.runtime._rows import Index, index_table
@@ -85,7 +86,7 @@ class Runtime(Doors):
         )
 
     def parts(self) -> tuple[Kernel, Pipeline, Bus, Store]:
-        """Return the parts that a companion works with."""
+        """Return the parts that a relay works with."""
         return self._kernel, self._pipeline, self._bus, self._store
 
     def check_open(self) -> None:
@@ -119,10 +120,12 @@ class Runtime(Doors):
         """
         return self._kernel.dispatcher
 
-    async def query(self, query: Query[R], *, principal: Any = None) -> R:
-        """Run a query over the shared indexes and return its answer, once what it saw is on disk."""
+    async def query(self, query: Query[R] | Procedure[R], *, principal: Any = None) -> R:
+        """Run a query or a procedure and return its answer, once what it saw is on disk."""
         self._check_open()
         await trio.lowlevel.checkpoint()
+        if isinstance(query, Procedure):
+            return await query.run(Desk(self, principal, self._clock.now(), self._domain.companion))
         with self._store.reading() as reading:
             reader = IndexReader(self._domain, reading, principal, self._clock.now())
             started = self._kernel.dispatcher.start_slice()
@@ -223,29 +226,40 @@ class Runtime(Doors):
             await trio.sleep(OWNERSHIP_CHECK_SECONDS)
         self._fail(StoreFailedError(f"another process took {owner.folder} over; this one must not write"))
 
-    async def _drain(self, companion: Companion | None) -> None:
-        if companion is not None:
-            companion.leave()
+    async def _drain(self, relay: RelayHost | None) -> None:
+        if relay is not None:
+            relay.leave()
         await self._kernel.drain()
-        if companion is not None:
-            await companion.wound_up()
+        if relay is not None:
+            await relay.wound_up()
+
+    @asynccontextmanager
+    async def _accompanied(
+        self, companion: Callable[[Runtime], AbstractAsyncContextManager[Any]] | None
+    ) -> AsyncIterator[None]:
+        if companion is None:
+            yield
+            return
+        async with companion(self) as opened:
+            self._domain.companion = opened
+            yield
 
     @asynccontextmanager
     async def _running(
-        self, owner: Owner, drain_seconds: float, companion: Companion | None
+        self, owner: Owner, drain_seconds: float, relay: RelayHost | None
     ) -> AsyncIterator[None]:
         """Run the parts while the block runs, then drain; an error of the block leaves in no group."""
         error: BaseException | None = None
         self._deliveries.recover()
-        if companion is not None:
-            companion.begin(self)
+        if relay is not None:
+            relay.begin(self)
         try:
             with self._stop:
                 async with trio.open_nursery() as nursery:
                     for part in (self._kernel.dispatcher, self._deliveries, self._janitor, self._bus):
                         nursery.start_soon(part.run)
                     nursery.start_soon(self._watch_ownership, owner)
-                    nursery.start_soon(trio.sleep_forever if companion is None else companion.run)
+                    nursery.start_soon(trio.sleep_forever if relay is None else relay.run)
                     try:
                         yield
                     except BaseException as raised:  # noqa: BLE001  re-raised below, outside the nursery
@@ -253,7 +267,7 @@ class Runtime(Doors):
                     if not isinstance(error, trio.Cancelled):
                         try:
                             with trio.move_on_after(drain_seconds):
-                                await self._drain(companion)
+                                await self._drain(relay)
                         except trio.Cancelled as cancelled:  # the block's own error, if any, goes first
                             error = error or cancelled
                     # Otherwise an outer cancellation would end the nursery with `Cancelled` for an error.
@@ -283,8 +297,8 @@ def _make_sure(owner: Owner) -> None:
         sync_file(owner.folder / DATA_FILE)
 
 
-class Companion(Protocol):
-    """What goes with a runtime from its opening until it is drained."""
+class RelayHost(Protocol):
+    """What takes the connections of attached processes, from a runtime's opening until it is drained."""
 
     def begin(self, runtime: Runtime) -> None:
         """Take note of the runtime, which nobody has asked anything yet."""
@@ -311,7 +325,9 @@ class Recipe:
         clock: Clock | None,
         committer: Committer | None,
         codec: RecordCodec | None,
+        companion: Callable[[Runtime], AbstractAsyncContextManager[Any]] | None = None,
     ) -> None:
+        self.companion = companion
         self.kinds = kinds_by_name(tuple(actors))
         self.groups = groups_by_kind(self.kinds, groups)
         self.indexes = index_table(indexes)
@@ -324,7 +340,7 @@ class Recipe:
     async def run(
         self,
         owner: Owner,
-        companion: Companion | None = None,
+        relay: RelayHost | None = None,
         bus: Bus | None = None,
         posts: Posts | None = None,
     ) -> AsyncIterator[Runtime]:
@@ -332,7 +348,7 @@ class Recipe:
 
         Args:
             owner: Holds the lock.
-            companion: What goes with the runtime.
+            relay: Takes the connections of attached processes.
             bus: Whose subscribers are to hear of changes, instead of one of its own.
             posts: What was posted before, with those who wait for it.
         """
@@ -355,7 +371,10 @@ class Recipe:
             store.close()
             raise
         try:
-            async with runtime._running(owner, options.drain_seconds, companion):  # noqa: SLF001  the two halves of one door
+            async with (
+                runtime._running(owner, options.drain_seconds, relay),  # noqa: SLF001  the two halves of one door
+                runtime._accompanied(self.companion),  # noqa: SLF001
+            ):
                 yield runtime
         finally:
             self.committer.close()
@@ -375,6 +394,7 @@ async def open_runtime(
     clock: Clock | None = None,
     committer: Committer | None = None,
     codec: RecordCodec | None = None,
+    companion: Callable[[Runtime], AbstractAsyncContextManager[Any]] | None = None,
 ) -> AsyncIterator[Runtime]:
     """Own a folder and run actors on it, inside an ``async with`` block.
 
@@ -391,6 +411,8 @@ async def open_runtime(
         clock: Another clock than the system's.
         committer: Another way to commit than the writer thread's.
         codec: Another record codec than the plain one with checksums.
+        companion: Returns what runs beside the actors: entered once they run, left before they drain, and
+            what it enters as is `Context.companion` and `Desk.companion` from then on.
 
     Raises:
         StoreOwnedError: another process owns the folder.
@@ -399,7 +421,7 @@ async def open_runtime(
         StoreFailedError: a commit failed for good while the block ran.
         StoreError: the folder cannot hold a store.
     """
-    recipe = Recipe(actors, indexes, groups, options, clock, committer, codec)
+    recipe = Recipe(actors, indexes, groups, options, clock, committer, codec, companion)
     with Owner(Path(path)) as owner:
         async with recipe.run(owner) as runtime:
             yield runtime

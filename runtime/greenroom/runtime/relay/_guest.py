@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from greenroom.runtime._bus import Bus
     from greenroom.runtime._kernel import Kernel
     from greenroom.runtime._mailbox import Envelope
+    from greenroom.runtime._procedure import Procedure
     from greenroom.runtime._query import Query
     from greenroom.runtime.relay._vocabulary import Vocabulary
     from greenroom.runtime.relay._wire import Wire
@@ -117,7 +118,7 @@ class Guest:
         if envelope.relay is not None:
             self._abandon(int.from_bytes(envelope.relay[-8:]))
 
-    async def query(self, query: Query[Any], principal: Any) -> Any:
+    async def query(self, query: Query[Any] | Procedure[Any], principal: Any) -> Any:
         """Return the answer to a query, or `AGAIN` when this process can run it itself now.
 
         Raises:

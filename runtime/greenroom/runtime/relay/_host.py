@@ -47,7 +47,7 @@ _NO_DESCRIPTORS: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, e
 
 
 class Host:
-    """Takes the connections of attached processes. It goes with a runtime as its `Companion`.
+    """Takes the connections of attached processes. It goes with a runtime as its `RelayHost`.
 
     Args:
         vocabulary: The types that can be spoken of.

@@ -16,6 +16,7 @@ from greenroom.runtime.relay import _frames as frames
 if TYPE_CHECKING:
     from greenroom.runtime._address import Address
     from greenroom.runtime._mailbox import Envelope, Result
+    from greenroom.runtime._procedure import Procedure
     from greenroom.runtime._query import Query
     from greenroom.runtime.relay._vocabulary import Vocabulary
 
@@ -79,7 +80,7 @@ class PendingQuery:
 
     __slots__ = ("_principal", "_query", "number", "since", "size", "task")
 
-    def __init__(self, number: int, query: Query[Any], principal: bytes) -> None:
+    def __init__(self, number: int, query: Query[Any] | Procedure[Any], principal: bytes) -> None:
         self._query = query
         self._principal = principal
         self.number = number

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Iterable
-from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from greenroom.runtime._codec import RecordCodec
     from greenroom.runtime._commit import Committer
     from greenroom.runtime._options import RuntimeOptions
+    from greenroom.runtime._procedure import Procedure
     from greenroom.runtime._query import Query
     from greenroom.runtime._rows import Index
     from greenroom.runtime._supervision import Group
@@ -66,8 +67,8 @@ class SharedRuntime(Doors):
         else:
             self._member.runtime.run_ready()
 
-    async def query(self, query: Query[R], *, principal: Any = None) -> R:
-        """Run a query over the shared indexes and return its answer, once what it saw is on disk."""
+    async def query(self, query: Query[R] | Procedure[R], *, principal: Any = None) -> R:
+        """Run a query or a procedure and return its answer, once what it saw is on disk."""
         if self._member.runtime is None:
             self._check_open()
             answer: Any = await self._member.guest.query(query, principal)
@@ -153,12 +154,13 @@ async def open_shared_runtime(
     principal_type: Any,
     label_type: Any,
     indexes: Iterable[Index] = (),
-    queries: Iterable[type[Query[Any]]] = (),
+    queries: Iterable[type[Query[Any] | Procedure[Any]]] = (),
     groups: Iterable[Group] = (),
     options: RuntimeOptions | None = None,
     clock: Clock | None = None,
     committer: Committer | None = None,
     codec: RecordCodec | None = None,
+    companion: Callable[[Runtime], AbstractAsyncContextManager[Any]] | None = None,
 ) -> AsyncIterator[SharedRuntime]:
     """Run actors on a folder that other processes use, too, inside an ``async with`` block.
 
@@ -171,12 +173,13 @@ async def open_shared_runtime(
         principal_type: What the principals of messages and queries are; hashable, and known to msgspec.
         label_type: What the labels of publications are, likewise.
         indexes: As in `open_runtime`.
-        queries: The queries that are asked here.
+        queries: The queries and procedures that are asked here.
         groups: As in `open_runtime`.
         options: As in `open_runtime`.
         clock: As in `open_runtime`; it counts while this process owns the folder.
         committer: As in `open_runtime`; likewise.
         codec: As in `open_runtime`; likewise.
+        companion: As in `open_runtime`; likewise.
 
     Raises:
         StoreOwnedError: the process that owns the folder takes no others: it is another version, or busy
@@ -184,7 +187,7 @@ async def open_shared_runtime(
         StoreError: as `open_runtime`, at the opening or when this process is to take over; the folder
             was replaced.
     """
-    recipe = Recipe(actors, indexes, groups, options, clock, committer, codec)
+    recipe = Recipe(actors, indexes, groups, options, clock, committer, codec, companion)
     member = Membership(recipe, Vocabulary(recipe.kinds, queries, principal_type, label_type))
     async with joined(member, Path(path)):
         yield SharedRuntime(member)

@@ -13,6 +13,7 @@ from greenroom.runtime._rows import encode_json
 
 if TYPE_CHECKING:
     from greenroom.runtime._actor import Actor, Message
+    from greenroom.runtime._procedure import Procedure
     from greenroom.runtime._query import Query
 
 PRINCIPALS = 1_024
@@ -32,7 +33,7 @@ class Vocabulary:
     def __init__(
         self,
         kinds: Mapping[str, type[Actor]],
-        queries: Iterable[type[Query[Any]]],
+        queries: Iterable[type[Query[Any] | Procedure[Any]]],
         principal_type: Any,
         label_type: Any,
     ) -> None:
@@ -70,11 +71,11 @@ class Vocabulary:
                 f"the process that owns the folder knows another form of {name}: {error}"
             ) from error
 
-    def knows_query(self, query: Query[Any]) -> bool:
+    def knows_query(self, query: Query[Any] | Procedure[Any]) -> bool:
         """Return whether a query can be relayed."""
         return type(query).__name__ in self._queries
 
-    def read_query(self, name: str, body: bytes) -> Query[Any]:
+    def read_query(self, name: str, body: bytes) -> Query[Any] | Procedure[Any]:
         """Return a query.
 
         Raises:
@@ -84,7 +85,7 @@ class Vocabulary:
         if known is None:
             raise UnknownKindError(f"the process that owns the folder knows no query {name}")
         try:
-            query: Query[Any] = known(body)
+            query: Query[Any] | Procedure[Any] = known(body)
         except msgspec.DecodeError as error:
             raise UnknownKindError(
                 f"the process that owns the folder knows another form of {name}: {error}"

@@ -1,0 +1,52 @@
+"""Several asks that make one answer, carried out where the actors are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import msgspec
+
+if TYPE_CHECKING:
+    from greenroom.runtime._actor import Message
+    from greenroom.runtime._address import Address
+    from greenroom.runtime._doors import Doors
+    from greenroom.runtime._query import Query
+
+R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
+
+
+class Desk:
+    """What a procedure works with: questions to actors in the name of who asked it.
+
+    Attributes:
+        principal: Who asks.
+        now: The wall clock in microseconds since 1970 UTC.
+        companion: What runs beside the actors, as `open_runtime` was told; None until it does.
+    """
+
+    def __init__(self, doors: Doors, principal: Any, now: int, companion: Any) -> None:
+        self._doors = doors
+        self.principal = principal
+        self.now = now
+        self.companion = companion
+
+    async def ask(self, address: Address, message: Message[R]) -> R:
+        """Send a message in the name of who asks and return its reply; raises as `Doors.ask`."""
+        return await self._doors.ask(address, message, principal=self.principal)
+
+    async def query(self, query: Query[R] | Procedure[R]) -> R:
+        """Run a query in the name of who asks and return its answer; raises as `Doors.query`."""
+        return await self._doors.query(query, principal=self.principal)
+
+
+class Procedure(msgspec.Struct, Generic[R_co], frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A read that asks several actors, or waits: subclass ``Procedure[int]`` and define `run`.
+
+    It is asked as a `Query` is, and carried out by the process that owns the folder. It only reads: after a
+    takeover it is carried out again. What must be written by several actors is told by one of them.
+    """
+
+    async def run(self, desk: Desk) -> R_co:
+        """Return the answer."""
+        raise NotImplementedError(f"{type(self).__name__} does not define run()")
