@@ -115,6 +115,13 @@ def test_an_id_of_another_kind_is_an_invalid_request(id: bytes) -> None:
         (b'[{"jsonrpc":"2.0","id":1,"method":"ping"}]', INVALID_REQUEST, b"null", "batch"),
         (b'"ping"', INVALID_REQUEST, b"null", "object"),
         (b"{}", INVALID_REQUEST, b"null", "jsonrpc"),
+        (
+            b'{"jsonrpc":"2.0","id":5,"method":"ping","params":{"a":"\\ud800",b"}}',
+            PARSE_ERROR,
+            b"null",
+            "JSON",
+        ),
+        (b'{"jsonrpc":"2.0","id":5,"method":"ping","params":["\\ud800",NaN]}', PARSE_ERROR, b"null", "JSON"),
         (b'{"jsonrpc":"1.0","id":5,"method":"ping"}', INVALID_REQUEST, b"5", "2.0"),
         (b'{"jsonrpc":2.0,"id":5,"method":"ping"}', INVALID_REQUEST, b"5", "2.0"),
         (b'{"jsonrpc":"2.0","id":5}', INVALID_REQUEST, b"5", "method"),

@@ -1,0 +1,152 @@
+"""Procedures, which ask several actors where the actors are, and the companion beside the actors."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import trio
+from support.actors import ACTORS, INDEXES, Add, Counter, FailAfter, Read, Rows, Whoami
+
+from greenroom.runtime import (
+    ActorFailedError,
+    Address,
+    Context,
+    Desk,
+    Message,
+    Procedure,
+    Refusal,
+    UnknownKindError,
+    handles,
+    open_runtime,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from support.relays import Join
+
+    from greenroom.runtime import Doors
+
+
+class Sum(Procedure[int], frozen=True):
+    """Add what several counters say, asked side by side."""
+
+    keys: list[str]
+
+    async def run(self, desk: Desk) -> int:
+        said: list[int] = []
+
+        async def read(key: str) -> None:
+            said.append(await desk.ask(Address("counter", key), Read()))
+
+        async with trio.open_nursery() as nursery:
+            for key in self.keys:
+                nursery.start_soon(read, key)
+        return sum(said)
+
+
+class Asker(Procedure[str], frozen=True):
+    """Say who asks, as an actor and the desk have it."""
+
+    async def run(self, desk: Desk) -> str:
+        heard = await desk.ask(Address("counter", "any"), Whoami())
+        return f"{heard} {desk.principal} {desk.companion}"
+
+
+class Failing(Procedure[int], frozen=True):
+    async def run(self, desk: Desk) -> int:
+        return await desk.ask(Address("counter", "any"), FailAfter())
+
+
+class Wait(Procedure[int], frozen=True):
+    async def run(self, desk: Desk) -> int:
+        await desk.ask(Address("counter", "any"), Read())
+        await trio.sleep_forever()
+        raise AssertionError("nobody wakes it")
+
+
+class Beside(Message[str], frozen=True):
+    pass
+
+
+class Sees(Counter):
+    kind = "sees"
+
+    @handles(Beside)
+    def beside(self, _: Beside, context: Context) -> str:
+        return str(context.companion)
+
+
+@pytest.mark.promise("runtime.procedures")
+async def test_a_procedure_asks_several_actors_and_sees_what_was_written(tmp_path: Path) -> None:
+    async with open_runtime(tmp_path / "data", actors=ACTORS, indexes=INDEXES) as runtime:
+        for number in range(20):
+            await runtime.ask(Address("counter", f"{number}"), Add(by=number))
+        assert await runtime.query(Sum(keys=[f"{number}" for number in range(20)])) == 190
+
+
+@pytest.mark.promise("runtime.procedures", "identity.principal")
+async def test_an_attached_process_has_procedures_carried_out_by_the_owner_in_its_own_name(
+    join: Join,
+) -> None:
+    opened: list[str] = []
+
+    @asynccontextmanager
+    async def companion(_runtime: Doors) -> AsyncIterator[str]:
+        opened.append("opened")
+        yield "the owner's"
+
+    async with (
+        join(queries=queries, companion=companion),
+        join(queries=queries, companion=companion) as guest,
+    ):
+        assert opened == ["opened"]
+        await guest.ask(Address("counter", "a"), Add(by=3))
+        assert await guest.query(Sum(keys=["a", "b"])) == 3
+        assert await guest.query(Asker(), principal="ann") == "ann ann the owner's"
+        with pytest.raises(ActorFailedError):
+            await guest.query(Failing())
+        with trio.move_on_after(5) as scope:
+            await guest.query(Wait())
+        assert scope.cancelled_caught
+        assert await guest.query(Sum(keys=["a"])) == 3
+    async with join(queries=[Rows]), join(queries=[Rows]) as stranger:
+        with pytest.raises(UnknownKindError, match="Sum"):
+            await stranger.query(Sum(keys=[]))
+
+
+@pytest.mark.promise("runtime.companion")
+async def test_a_companion_runs_as_long_as_the_actors_and_can_ask_them(tmp_path: Path) -> None:
+    story: list[Any] = []
+
+    @asynccontextmanager
+    async def companion(runtime: Doors) -> AsyncIterator[str]:
+        story.append(await runtime.ask(Address("sees", "a"), Beside()))
+        yield "here"
+        story.append(await runtime.ask(Address("sees", "a"), Add(by=2)))
+
+    async with open_runtime(tmp_path / "data", actors=[Sees], companion=companion) as runtime:
+        story.append(await runtime.ask(Address("sees", "a"), Beside()))
+    assert story == ["None", "here", 2]
+    async with open_runtime(tmp_path / "data", actors=[Sees]) as runtime:
+        assert await runtime.ask(Address("sees", "a"), Read()) == 2
+
+
+@pytest.mark.promise("runtime.companion")
+async def test_a_companion_that_cannot_begin_ends_the_opening_and_leaves_the_store_whole(
+    tmp_path: Path,
+) -> None:
+    @asynccontextmanager
+    async def companion(runtime: Doors) -> AsyncIterator[None]:
+        await runtime.ask(Address("counter", "a"), Add())
+        raise Refusal("NO_MODEL", "there is no model here")
+        yield
+
+    with pytest.raises(Refusal, match="no model"):
+        async with open_runtime(tmp_path / "data", actors=ACTORS, indexes=INDEXES, companion=companion):
+            raise AssertionError("it must not begin")
+    async with open_runtime(tmp_path / "data", actors=ACTORS, indexes=INDEXES) as runtime:
+        assert await runtime.ask(Address("counter", "a"), Read()) == 1
