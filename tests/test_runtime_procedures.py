@@ -99,10 +99,8 @@ async def test_an_attached_process_has_procedures_carried_out_by_the_owner_in_it
         opened.append("opened")
         yield "the owner's"
 
-    async with (
-        join(queries=queries, companion=companion),
-        join(queries=queries, companion=companion) as guest,
-    ):
+    options = {"queries": [Rows, Sum, Asker, Failing, Wait], "companion": companion}
+    async with join(**options), join(**options) as guest:
         assert opened == ["opened"]
         await guest.ask(Address("counter", "a"), Add(by=3))
         assert await guest.query(Sum(keys=["a", "b"])) == 3
