@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import functools
 import re
-from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 
 from greenroom.actors._json import check_json
 from greenroom.actors._refusals import MAX_VALUE_BYTES, invalid, not_serializable, too_large
-from greenroom.actors._wording import shown, violation
+from greenroom.actors._wording import part_of, shown, violation
 
 if TYPE_CHECKING:
     from greenroom.runtime import Refusal
@@ -22,8 +22,11 @@ if TYPE_CHECKING:
 Q = TypeVar("Q", bound=msgspec.Struct)
 
 _split = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
-_PATH = re.compile(r" - at `\$\.(\w+)[^`]*`$")
-_NAMED = re.compile(r"^Object (contains unknown|missing required) field `(.*)`$", re.DOTALL)
+_PATH = re.compile(r" - at `\$\.([^`]*)`$")
+_STEP = re.compile(r"\w+|\[\d+\]")
+_NAMED = re.compile(
+    r"^Object (contains unknown|missing required) field `(.*?)`(?: - at `\$\.[^`]*`)?$", re.DOTALL
+)
 
 
 def parse_request(request_type: type[Q], raw: bytes) -> Q:
@@ -91,7 +94,7 @@ def _plan(request_type: type[Any]) -> tuple[msgspec.json.Decoder[Any], tuple[tup
     """Return the type's decoder and its fields of kept JSON, each with whether it must be an object."""
     hints = get_type_hints(request_type, include_extras=True)
     raw_fields = [
-        (field.name, get_args(hints[field.encode_name]) != ())
+        (field.name, get_origin(hints[field.name]) is Annotated)
         for field in msgspec.structs.fields(request_type)
         if (get_args(hints[field.name]) or (hints[field.name],))[0] is msgspec.Raw
     ]
@@ -100,19 +103,27 @@ def _plan(request_type: type[Any]) -> tuple[msgspec.json.Decoder[Any], tuple[tup
 
 def _worded(problem: str, request_type: type[Any], arguments: Any, raw: bytes) -> Refusal:
     """Return msgspec's finding in the user's terms: the field, what it takes, and what was given."""
-    known = [field.name for field in msgspec.structs.fields(request_type)]
-    if named := _NAMED.match(problem):
-        kind, field = named.groups()
-        if kind.startswith("missing"):
-            return invalid(field, f"{field}: it is required")
-        return invalid(
-            field[:100], f"{field[:100]}: unknown; the arguments are {', '.join(known)}", known=known
-        )
     path = _PATH.search(problem)
-    if path is None or not isinstance(arguments, dict):
+    steps = [] if path is None else _STEP.findall(path[1])
+    if not isinstance(arguments, dict):
         return invalid("arguments", f"the arguments: {problem}")
-    field = path[1]
-    kept = bytes(msgspec.json.decode(raw, type=dict[str, msgspec.Raw])[field])
-    hint = get_type_hints(request_type, include_extras=True)[field]
-    sentence, details = violation(field, hint, arguments[field], kept)
+    field, hint, value = "", request_type, arguments
+    for step in steps:
+        hint, value = part_of(hint, step), value[int(step[1:-1])] if step[0] == "[" else value[step]
+        field += step if step[0] == "[" or not field else f".{step}"
+    if named := _NAMED.match(problem):
+        return _misnamed(named[1], f"{field}.{named[2]}" if field else named[2], hint)
+    if not steps:
+        return invalid("arguments", f"the arguments: {problem}")
+    kept = msgspec.json.encode(value)
+    if len(steps) == 1:
+        kept = bytes(msgspec.json.decode(raw, type=dict[str, msgspec.Raw])[field])
+    sentence, details = violation(field, hint, value, kept)
     return invalid(field, sentence, **details)
+
+
+def _misnamed(problem: str, field: str, struct: Any) -> Refusal:
+    if problem.startswith("missing"):
+        return invalid(field, f"{field}: it is required")
+    known = [known.name for known in msgspec.structs.fields(part_of(struct))]
+    return invalid(field[:100], f"{field[:100]}: unknown; the arguments are {', '.join(known)}", known=known)

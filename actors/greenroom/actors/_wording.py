@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import datetime
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from msgspec import Meta
+from msgspec import Meta, Struct, UnsetType
 
 _SHOWN_BYTES = 40
 _NAMES: dict[Any, str] = {
@@ -21,6 +21,15 @@ _NAMES: dict[Any, str] = {
 def shown(value: bytes) -> str:
     """Return the beginning of a JSON value, for a sentence."""
     return value[:_SHOWN_BYTES].decode(errors="ignore") + ("…" if len(value) > _SHOWN_BYTES else "")
+
+
+def part_of(hint: Any, step: str = "") -> Any:
+    """Return the type of a field (``name``) or of an element (``[0]``) of a type, or the bare type itself."""
+    base, _ = _parts(hint)
+    if step.startswith("["):
+        elements = get_args(base)
+        return elements[int(step[1:-1])] if get_origin(base) is tuple and ... not in elements else elements[0]
+    return get_type_hints(base, include_extras=True)[step] if step else base
 
 
 def violation(field: str, hint: Any, value: Any, kept: bytes) -> tuple[str, dict[str, Any]]:
@@ -40,6 +49,9 @@ def violation(field: str, hint: Any, value: Any, kept: bytes) -> tuple[str, dict
         )
         sentence = f"{field}: it takes {takes} and the given one has {len(value):,}"
         return sentence, {"limit": limit, "size": len(value), "unit": "characters"}
+    if isinstance(value, list) and _breaks_length(meta, len(value)):
+        sentence = f"{field}: it takes {takes} and the given one has {len(value):,}"
+        return sentence, {"limit": meta.max_length, "size": len(value), "unit": "elements"}
     sentence = f"{field}: it takes {takes} and got {shown(kept)}"
     if isinstance(value, str):
         return f"{sentence} ({len(value):,} characters)", {
@@ -53,7 +65,7 @@ def violation(field: str, hint: Any, value: Any, kept: bytes) -> tuple[str, dict
 def _parts(hint: Any) -> tuple[Any, Meta]:
     """Return the type without None, and its limits."""
     if get_origin(hint) in {Union, UnionType}:
-        hint = next(choice for choice in get_args(hint) if choice is not NoneType)
+        hint = next(choice for choice in get_args(hint) if choice not in {NoneType, UnsetType})
     if get_origin(hint) is Annotated:
         base, meta, *_ = get_args(hint)
         return base, meta
@@ -61,6 +73,14 @@ def _parts(hint: Any) -> tuple[Any, Meta]:
 
 
 def _takes(base: Any, meta: Meta) -> str:
+    if get_origin(base) is list:
+        return "an array" if meta.max_length is None else f"an array of up to {meta.max_length:,} elements"
+    if isinstance(base, type) and issubclass(base, Struct):
+        return "an object"
+    return _takes_scalar(base, meta)
+
+
+def _takes_scalar(base: Any, meta: Meta) -> str:
     if meta.extra is not None:
         return str(meta.extra["takes"])
     if get_origin(base) is Literal:

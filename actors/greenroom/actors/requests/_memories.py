@@ -1,0 +1,192 @@
+"""What can be asked of the memories of a namespace; a field is a tool's parameter where there is a tool."""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from greenroom.actors.requests import _memory_replies as replies
+from greenroom.actors.requests import _memory_types as kinds
+from greenroom.actors.requests import _types as types
+from greenroom.actors.requests._memory_replies import MemoryFilters
+from greenroom.actors.requests._vectors import QueryVectors, Vectors
+from greenroom.runtime import Message
+
+# -- tools -------------------------------------------------------------
+
+
+class StoreMemory(Message[replies.MemorySaved], frozen=True, kw_only=True):
+    """Store a memory, or a new version of the one that has the key: either ``content`` or ``value``.
+
+    ``metadata`` knows ``tags``, ``importance``, ``expiry`` and ``scope``; what else it holds is kept.
+    """
+
+    content: kinds.MemoryContent | None = None
+    value: types.Json | UnsetType = UNSET
+    key: types.MemoryKey | None = None
+    namespace: kinds.Namespace | None = None
+    metadata: kinds.StoreMetadata = msgspec.field(default_factory=types.no_fields)
+    kind: kinds.MemoryKind | None = None
+    author: kinds.Author | None = None
+    conversation_id: kinds.ConversationId | None = None
+    position: kinds.Position | None = None
+    supersedes: kinds.MemoryId | None = None
+    compress: bool = True
+    expected_version: kinds.ExpectedVersion | None = None
+    idempotency_key: types.IdempotencyKey | None = None
+
+
+class UpdateMemory(Message[replies.MemorySaved], frozen=True, kw_only=True):
+    """Store a new version of a memory: new content, new metadata (merged by field), or both."""
+
+    memory_id: kinds.MemoryId | None = None
+    key: types.MemoryKey | None = None
+    namespace: kinds.Namespace | None = None
+    content: kinds.MemoryContent | None = None
+    value: types.Json | UnsetType = UNSET
+    metadata: kinds.StoreMetadata = msgspec.field(default_factory=types.no_fields)
+    kind: kinds.MemoryKind | None = None
+    supersedes: kinds.MemoryId | None = None
+    compress: bool = True
+    expected_version: kinds.ExpectedVersion | None = None
+    idempotency_key: types.IdempotencyKey | None = None
+
+
+class ForgetMemory(Message[replies.MemoryForgotten], frozen=True, kw_only=True):
+    """Forget one memory by id or key, or all that fit the filters; several only with ``confirm``.
+
+    Forgotten memories are gone from reads and searches, and their history stays until ``purge``.
+    """
+
+    memory_id: kinds.MemoryId | None = None
+    key: types.MemoryKey | None = None
+    namespace: kinds.Namespace | None = None
+    filters: MemoryFilters | None = None
+    confirm: bool = False
+    purge: bool = False
+    expected_version: kinds.ExpectedVersion | None = None
+    idempotency_key: types.IdempotencyKey | None = None
+
+
+class ListMemories(Message[replies.MemoryPage], frozen=True, kw_only=True):
+    """List the memories below a namespace, newest update first, in pages."""
+
+    namespace: kinds.NamespacePrefix | None = None
+    filters: MemoryFilters | None = None
+    limit: types.Limit200 = 50
+    cursor: types.Cursor | None = None
+    max_tokens: kinds.MaxTokens | None = None
+
+
+class ReadMemory(Message[replies.MemoryShown], frozen=True, kw_only=True):
+    """Read a memory, or an older version of it, by id or key."""
+
+    memory_id: kinds.MemoryId | None = None
+    key: types.MemoryKey | None = None
+    namespace: kinds.Namespace | None = None
+    version: types.OldVersion | None = None
+
+
+class ListVersions(Message[replies.MemoryVersions], frozen=True, kw_only=True):
+    """List the versions of a memory, also of a forgotten one, oldest first, without their contents."""
+
+    memory_id: kinds.MemoryId | None = None
+    key: types.MemoryKey | None = None
+    namespace: kinds.Namespace | None = None
+    limit: types.Limit1000 = 200
+    cursor: types.Cursor | None = None
+
+
+class RateMemory(Message[replies.MemoryRated], frozen=True, kw_only=True):
+    """Say how good a memory was; a second rating of the same rater replaces the first."""
+
+    rating: kinds.Rating
+    memory_id: kinds.MemoryId | None = None
+    key: types.MemoryKey | None = None
+    namespace: kinds.Namespace | None = None
+    note: kinds.Note | None = None
+    idempotency_key: types.IdempotencyKey | None = None
+
+
+class MemoryStats(Message[replies.MemoryStatistics], frozen=True, kw_only=True):
+    """Count the memories below a namespace that the caller may see."""
+
+    namespace: kinds.NamespacePrefix | None = None
+
+
+# -- internal: the search, the service, the embedder ----------------------
+
+
+class FindMemories(Message[replies.Found], frozen=True, kw_only=True):
+    """Find the best memories of one actor's namespaces. Not a tool: `MemorySearch` asks it of each.
+
+    Attributes:
+        text: The query; None with filters only: newest first.
+        vectors: The query as the embedder sees it; None: words alone decide.
+        mode: As page D has it.
+        quality_boost: 0-1, for ``hybrid``; in other modes it is ignored.
+        filters: What narrows the candidates before anything is ranked.
+        limit: Most hits.
+        use: Whether the hits count as used.
+        debug: Whether the hits carry their components.
+    """
+
+    text: kinds.SearchWords | None = None
+    vectors: QueryVectors | None = None
+    mode: kinds.SearchMode = "semantic"
+    quality_boost: kinds.Fraction = 0.0
+    filters: MemoryFilters | None = None
+    limit: types.Limit1000 = 10
+    use: bool = True
+    debug: bool = False
+
+
+class AddMemory(Message[replies.MemorySaved], frozen=True, kw_only=True):
+    """Store the first version of a memory; a key that is there is refused. Not a tool."""
+
+    namespace: kinds.Namespace
+    key: types.MemoryKey
+    value: types.JsonObject
+    memory_type: kinds.MemoryKind
+    created_by: kinds.Author
+    task_id: kinds.TaskId
+    metadata: types.JsonObject = msgspec.field(default_factory=types.no_fields)
+
+
+class ReviseMemory(Message[replies.MemorySaved], frozen=True, kw_only=True):
+    """Store the next version of a memory's value. Not a tool."""
+
+    namespace: kinds.Namespace
+    key: types.MemoryKey
+    value: types.JsonObject
+    updated_by: kinds.Author
+    task_id: kinds.TaskId
+    expected_version: kinds.ExpectedVersion | None = None
+
+
+class DropMemory(Message[replies.MemoryForgotten], frozen=True, kw_only=True):
+    """Delete a memory softly. Not a tool."""
+
+    namespace: kinds.Namespace
+    key: types.MemoryKey
+    deleted_by: kinds.Author
+    task_id: kinds.TaskId
+    purge: bool = False
+
+
+class TextsToEmbed(Message[replies.UnembeddedTexts], frozen=True, kw_only=True):
+    """Hand over texts that have no vectors of this space yet. Not a tool."""
+
+    space: str
+    limit: int = 256
+
+
+class StoreVectors(Message[replies.VectorsStored], frozen=True, kw_only=True):
+    """Keep the vectors of these texts; of those that changed meanwhile nothing is kept. Not a tool."""
+
+    space: str
+    vectors: list[tuple[int, Vectors]]
+
+
+class UpgradeMemory(Message[None], frozen=True, kw_only=True):
+    """The memory's word to itself: index what an older program stored."""

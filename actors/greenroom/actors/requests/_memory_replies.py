@@ -1,0 +1,301 @@
+"""What is answered about memories. Field names are the wire's; times are aware and UTC."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from greenroom.actors.requests import _memory_types as kinds
+from greenroom.actors.requests import _types as types
+from greenroom.actors.requests._replies import Reply
+
+
+class MemoryFilters(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What narrows a search or a listing; every one that is given must fit.
+
+    Attributes:
+        namespace: Whole leading segments.
+        key: The key itself.
+        key_prefix: What the key begins with.
+        tags: Tags; ``tag_match`` says whether any of them or all.
+        after: Created then or later.
+        before: Created earlier.
+        max_age_days: Created no longer ago than this.
+        min_importance: At least so important.
+        superseded: Also what a later memory supersedes, which is hidden otherwise.
+        session_id: Only what page A's tools stored for this session.
+    """
+
+    namespace: kinds.NamespacePrefix | None = None
+    key: types.MemoryKey | None = None
+    key_prefix: kinds.KeyPrefix | None = None
+    tags: kinds.Tags | None = None
+    tag_match: kinds.TagMatch = "any"
+    kind: kinds.MemoryKind | None = None
+    scope: kinds.Scope | None = None
+    author: kinds.Author | None = None
+    conversation_id: kinds.ConversationId | None = None
+    after: types.Instant | None = None
+    before: types.Instant | None = None
+    min_importance: kinds.Fraction | None = None
+    max_age_days: kinds.MaxAgeDays | None = None
+    superseded: bool = False
+    session_id: types.SessionId | None = None
+
+
+class MemoryView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A memory as a reader that may see it gets it; what it has not is left out.
+
+    Attributes:
+        memory_id: Its UUID, the same for all versions.
+        id: The number of this version within its namespace's root, as the memory service has it.
+        content: Its text, unless it is a ``value``, or ``withheld``.
+        value: Its JSON, unless it is a ``content``, or ``withheld``.
+        withheld: Its content is too large for this answer; read it alone.
+        rating: The mean of its ratings, -1 to 1; ``ratings`` says of how many.
+        size_bytes: Of the content or the value's JSON, as UTF-8.
+    """
+
+    memory_id: str
+    id: int
+    key: str
+    namespace: str
+    version: int
+    created_at: datetime
+    updated_at: datetime
+    content: str | None = None
+    value: msgspec.Raw | UnsetType = UNSET
+    withheld: bool = False
+    kind: kinds.MemoryKind = "semantic"
+    tags: list[str] = msgspec.field(default_factory=list)
+    importance: float = kinds.DEFAULT_IMPORTANCE
+    scope: kinds.Scope = "private"
+    author: str | None = None
+    updated_by: str | None = None
+    session_id: str | None = None
+    conversation_id: str | None = None
+    position: int | None = None
+    metadata: msgspec.Raw | UnsetType = UNSET
+    expires_at: datetime | None = None
+    size_bytes: int = 0
+    compressed: bool = False
+    uses: int = 0
+    last_used: datetime | None = None
+    rating: float = 0.0
+    ratings: int = 0
+    supersedes: str | None = None
+    superseded_by: str | None = None
+    deleted_at: datetime | None = None
+
+
+class SimilarMemory(msgspec.Struct, frozen=True, kw_only=True):
+    """A memory that says nearly the same as the one just stored; ``similarity`` is 0-1."""
+
+    memory_id: str
+    key: str
+    namespace: str
+    similarity: float
+    preview: str
+
+
+class MemorySaved(Reply, frozen=True, kw_only=True):
+    """Answers `StoreMemory` and `UpdateMemory`.
+
+    Attributes:
+        id: The number of this version.
+        created: Whether it is a new memory, and no new version of one.
+        compression_ratio: Size before by size stored; 1 when it is not compressed.
+        tokens: An estimate: bytes of UTF-8 by 4.
+        tokens_saved: The same estimate of what compression saved in the store.
+        similar: Memories that say nearly the same, the most similar first.
+        supersedes: The memory that this one hides from search from now on.
+    """
+
+    memory_id: str
+    id: int
+    key: str
+    namespace: str
+    version: int
+    created: bool
+    stored_at: datetime
+    expires_at: datetime | None
+    size_bytes: int
+    compressed: bool
+    compression_ratio: float
+    tokens: int
+    tokens_saved: int
+    similar: list[SimilarMemory] = msgspec.field(default_factory=list)
+    supersedes: str | None = None
+
+
+class ForgottenMemory(msgspec.Struct, frozen=True, kw_only=True):
+    """One memory that was forgotten, or would be."""
+
+    memory_id: str
+    key: str
+    namespace: str
+    version: int
+    updated_at: datetime
+    size_bytes: int
+
+
+class MemoryForgotten(Reply, frozen=True, kw_only=True):
+    """Answers `ForgetMemory`.
+
+    Attributes:
+        forgotten: How many were forgotten; 0 when there was none, or ``confirm`` is missing.
+        purged: Whether their history went as well.
+        confirm_needed: Nothing was done: ``memories`` would be forgotten with ``confirm``.
+        matched: How many fit.
+        memories: The first of them, newest update first.
+    """
+
+    forgotten: int
+    purged: bool
+    confirm_needed: bool
+    matched: int
+    memories: list[ForgottenMemory]
+
+
+class MemoryPage(Reply, frozen=True, kw_only=True):
+    """Answers `ListMemories`; ``left_out`` memories of this page did not fit into ``max_tokens``."""
+
+    memories: list[MemoryView]
+    count: int
+    next_cursor: str | None
+    tokens: int
+    left_out: int = 0
+
+
+class MemoryShown(Reply, frozen=True, kw_only=True):
+    """Answers `ReadMemory`."""
+
+    memory: MemoryView
+
+
+class MemoryVersion(msgspec.Struct, frozen=True, kw_only=True):
+    """One version: its number, who stored it when, and how large it is."""
+
+    memory_id: str
+    id: int
+    version: int
+    author: str | None
+    stored_at: datetime
+    expires_at: datetime | None
+    size_bytes: int
+    deleted_at: datetime | None
+    task_id: str | None
+
+
+class MemoryVersions(Reply, frozen=True, kw_only=True):
+    """Answers `ListVersions`, oldest first."""
+
+    versions: list[MemoryVersion]
+    count: int
+    next_cursor: str | None
+
+
+class MemoryRated(Reply, frozen=True, kw_only=True):
+    """Answers `RateMemory` with the mean of all ratings and how many there are."""
+
+    memory_id: str
+    key: str
+    namespace: str
+    rating: float
+    ratings: int
+
+
+class UsedMemory(msgspec.Struct, frozen=True, kw_only=True):
+    """A memory and how often it was used."""
+
+    memory_id: str
+    key: str
+    namespace: str
+    uses: int
+    last_used: datetime | None
+
+
+class MemoryStatistics(Reply, frozen=True, kw_only=True):
+    """Answers `MemoryStats`, over what the caller may see.
+
+    Attributes:
+        bytes: Contents and values as given, newest versions only.
+        stored_bytes: The same as they lie in the store.
+        versions: All versions of these memories.
+        by_tag: The 100 most frequent tags.
+        by_age: Memories by when they were created: ``day``, ``week``, ``month``, ``year``, ``older``.
+        top_used: The ten that were used most.
+    """
+
+    namespace: str
+    memories: int
+    versions: int
+    bytes: int
+    stored_bytes: int
+    compressed: int
+    compression_ratio: float
+    tokens: int
+    tokens_saved: int
+    superseded: int
+    by_namespace: dict[str, int]
+    by_tag: dict[str, int]
+    by_kind: dict[str, int]
+    by_scope: dict[str, int]
+    by_author: dict[str, int]
+    by_age: dict[str, int]
+    top_used: list[UsedMemory]
+    oldest: datetime | None
+    newest: datetime | None
+
+
+# -- internal ----------------------------------------------------------
+
+
+class FoundMemory(msgspec.Struct, frozen=True, kw_only=True):
+    """One hit: the memory, how good it is (0-1), and with ``debug`` why."""
+
+    memory: MemoryView
+    score: float
+    relevance: float
+    quality: float
+    components: dict[str, float] | None = None
+
+
+class Found(msgspec.Struct, frozen=True, kw_only=True):
+    """Answers `FindMemories`, best first.
+
+    Attributes:
+        total: How many memories matched at all, as far as was counted.
+        counts: How many candidates there were before and after each filter, in the order of filtering.
+        timings: Milliseconds by stage.
+        model: Which weights, and which vectors, ranked.
+    """
+
+    hits: list[FoundMemory]
+    total: int
+    counts: dict[str, int]
+    timings: dict[str, float]
+    model: str
+
+
+class UnembeddedText(msgspec.Struct, frozen=True, kw_only=True):
+    """A memory's text for the embedder."""
+
+    id: int
+    text: str
+
+
+class UnembeddedTexts(msgspec.Struct, frozen=True, kw_only=True):
+    """Answers `TextsToEmbed`; ``remaining`` is how many more there are, about."""
+
+    texts: list[UnembeddedText]
+    remaining: int
+
+
+class VectorsStored(msgspec.Struct, frozen=True, kw_only=True):
+    """Answers `StoreVectors`."""
+
+    stored: int
+    remaining: int

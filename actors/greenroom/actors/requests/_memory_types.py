@@ -1,0 +1,86 @@
+"""The types of what is asked about memories, with their limits."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+from greenroom.actors.requests._types import Name, Prefix
+
+MemoryKind = Literal["semantic", "episodic", "procedural"]
+Scope = Literal["private", "shared", "public"]
+SearchMode = Literal["semantic", "exact", "hybrid"]
+TagMatch = Literal["any", "all"]
+
+MAX_TAG = 200
+MAX_POSITION = (1 << 53) - 1
+MAX_CONTENT_BYTES = 1_048_576
+MAX_IMPORTED_BYTES = 16 * 1_048_576
+"""The most that a content or value takes as UTF-8 when it comes by import; by a tool it is 1 MB."""
+DEFAULT_IMPORTANCE = 0.5
+
+_SEGMENT = "[A-Za-z0-9_.@+~-]{1,100}"
+_TAKES_NAMESPACE = (
+    "2 to 8 segments joined by a colon, each 1 to 100 characters of A-Z, a-z, 0-9, _ . @ + ~ -, "
+    "such as user:alice or project:atlas:decisions"
+)
+Namespace = Annotated[
+    str,
+    Meta(
+        pattern=f"^{_SEGMENT}(:{_SEGMENT}){{1,7}}(?!\\n)$",
+        description="such as user:alice or project:atlas; default your own",
+        extra={"takes": _TAKES_NAMESPACE},
+    ),
+]
+"""Where a memory lies. One actor owns what begins with the same two segments."""
+
+NamespacePrefix = Annotated[
+    str,
+    Meta(
+        pattern=f"^{_SEGMENT}(:{_SEGMENT}){{1,7}}(?!\\n)$",
+        description="whole leading segments",
+        extra={"takes": _TAKES_NAMESPACE},
+    ),
+]
+MemoryContent = Annotated[str, Meta(min_length=1, max_length=MAX_CONTENT_BYTES)]
+MemoryId = Annotated[
+    str,
+    Meta(
+        pattern="^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}(?!\\n)$",
+        extra={"takes": "a memory_id as store_memory answered it"},
+    ),
+]
+Tag = Annotated[str, Meta(min_length=1, max_length=MAX_TAG)]
+Tags = Annotated[list[Tag], Meta(max_length=10_000)]
+Author = Name
+ConversationId = Annotated[str, Meta(min_length=1, max_length=255)]
+Position = Annotated[int, Meta(ge=0, le=MAX_POSITION, description="place in the conversation")]
+Fraction = Annotated[float, Meta(ge=0, le=1)]
+Rating = Annotated[float, Meta(ge=-1, le=1, description="-1 misleading, 1 helpful")]
+ExpectedVersion = Annotated[
+    int, Meta(ge=0, description="refuse unless this is the current one; 0 = must be new")
+]
+MaxTokens = Annotated[int, Meta(ge=1, description="whole memories only; says what was left out")]
+MaxAgeDays = Annotated[float, Meta(gt=0)]
+Note = Annotated[str, Meta(max_length=2_000)]
+TaskId = Name
+KeyPrefix = Prefix
+SearchWords = Annotated[str, Meta(min_length=1, max_length=10_000)]
+
+StoreMetadata = Annotated[
+    msgspec.Raw,
+    Meta(
+        extra_json_schema={
+            "type": "object",
+            "properties": {
+                "tags": {"type": "array", "items": {"type": "string"}},
+                "importance": {"type": "number", "minimum": 0, "maximum": 1},
+                "expiry": {"type": "string"},
+                "scope": {"enum": ["private", "shared", "public"]},
+            },
+        }
+    ),
+]
+"""A JSON object: the four fields that are known, and any others, which are kept as they are."""
