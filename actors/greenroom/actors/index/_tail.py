@@ -1,0 +1,61 @@
+"""Postings of the newest rows, in structures that are cheap to add to."""
+
+from __future__ import annotations
+
+from array import array
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from greenroom.actors.index._document import FIELDS, Field
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import numpy.typing as npt
+
+MOST_TIMES = 2**16 - 1
+"""How often a term counts in one row at most."""
+_TERM_BYTES = 140  # a dictionary entry, a string's header and an integer
+_ARRAY_BYTES = 100
+
+Postings = tuple["npt.NDArray[np.int32]", "npt.NDArray[np.uint16]"]
+
+
+class Tail:
+    """Postings by field and term; a posting is a row, shifted, and how often the term occurs there."""
+
+    __slots__ = ("fields", "resident_bytes")
+
+    def __init__(self) -> None:
+        # Half of a vocabulary occurs once: such a term has its posting itself, any other has an array.
+        self.fields: dict[Field, dict[str, int | array[int]]] = {field: {} for field in FIELDS}
+        self.resident_bytes = 0
+
+    def post(self, field: Field, row: int, counts: Iterable[tuple[str, int]]) -> int:
+        """Post ``row``, which is no lower than the rows before; returns the number of occurrences."""
+        terms = self.fields[field]
+        total = grown = 0
+        for term, count in counts:
+            total += count
+            posting = row << 16 | min(count, MOST_TIMES)
+            known = terms.get(term)
+            if isinstance(known, array):
+                known.append(posting)
+                grown += 8
+            elif known is None:
+                terms[term] = posting
+                grown += _TERM_BYTES + len(term)
+            else:
+                terms[term] = array("Q", (known, posting))
+                grown += _ARRAY_BYTES
+        self.resident_bytes += grown
+        return total
+
+    def postings(self, field: Field, term: str) -> Postings | None:
+        """Return the rows of ``term`` in order, and how often it occurs there, or None."""
+        known = self.fields[field].get(term)
+        if known is None:
+            return None
+        packed = np.array([known] if isinstance(known, int) else known, np.uint64)
+        return (packed >> 16).astype(np.int32), (packed & MOST_TIMES).astype(np.uint16)
