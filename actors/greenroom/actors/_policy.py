@@ -8,15 +8,30 @@ nothing itself. They know neither actors nor storage.
 2. A *shelf* is the pair (audience, visibility). Messages lie on shelves and a reader is
    handed its own shelves only, so what is hidden is not even touched.
 3. A session without a project is seen by everyone, one with a project by its members.
-4. A memory belongs to one agent.
-5. A change of a resource is published with a label that says who may hear of it: those who may see it.
+4. A memory is owned by one user, or by one agent: in the agent's own namespace, or where nobody knows
+   the user. A private one is seen by its owner, a shared one also by members of a project that it is shared
+   with, a public one by everyone. This class of visibility, its *memory shelf*, is fixed when it is written.
+5. A namespace of a user or of an agent is written by that one alone, one of a project by its members,
+   any other by everyone.
+6. A change of a resource is published with a label that says who may hear of it: those who may see it.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+import msgspec
+
 from greenroom.actors import _refusals
+from greenroom.actors._namespaces import (
+    AGENT,
+    PROJECT,
+    USER,
+    agent_namespace,
+    root_of,
+    segment,
+    user_namespace,
+)
 
 if TYPE_CHECKING:
     from greenroom.actors._principal import Principal
@@ -36,6 +51,25 @@ class Shelf(NamedTuple):
 
 
 _COMMON = Shelf(PUBLIC, "public")
+
+MemoryScope = Literal["private", "shared", "public"]
+
+
+class MemoryShelf(msgspec.Struct, frozen=True, array_like=True):
+    """A memory's class of visibility, and whose it is.
+
+    Attributes:
+        scope: Who may see it: its owner, members of the same project, everyone.
+        user: The user who owns it, if it is a user.
+        agent: The agent that owns it, if it is an agent.
+        projects: Where it is shared, as segments: the project of the namespace, or those of the writer;
+            None: every one.
+    """
+
+    scope: MemoryScope
+    user: str | None = None
+    agent: str | None = None
+    projects: tuple[str, ...] | None = ()
 
 
 class Heard(NamedTuple):
@@ -132,5 +166,96 @@ def check_user(principal: Principal, user_id: str | None) -> None:
 
 
 def memory_owner(principal: Principal) -> str:
-    """Return whose memory ``principal`` reads and writes: its own, never another's."""
+    """Return the agent whose key-value memory ``principal`` reads and writes: its own, never another's."""
     return principal.agent_id
+
+
+def agent_shelf(agent_id: str) -> MemoryShelf:
+    """Return the shelf of what an agent keeps for itself."""
+    return MemoryShelf("private", None, agent_id)
+
+
+def memory_shelf(principal: Principal, namespace: str, scope: MemoryScope | None = None) -> MemoryShelf:
+    """Return the shelf of what ``principal`` writes into a namespace.
+
+    Args:
+        principal: Who writes.
+        namespace: Where to.
+        scope: None: private in a user's and an agent's namespace, else shared.
+    """
+    root = root_of(namespace)
+    own = root.startswith((AGENT, USER))
+    scope = scope or ("private" if own else "shared")
+    user, agent = principal.user, None
+    if root.startswith(AGENT) or user is None:
+        user, agent = None, principal.agent_id
+    return MemoryShelf(scope, user, agent, _shared_with(principal, root) if scope == "shared" else ())
+
+
+def moved_shelf(shelf: MemoryShelf, principal: Principal, namespace: str, scope: MemoryScope) -> MemoryShelf:
+    """Return the shelf of a memory whose owner gives it another scope.
+
+    Raises:
+        Refusal: ``PERMISSION_DENIED``: it is another's.
+    """
+    if scope == shelf.scope:
+        return shelf
+    if not owns_memory(principal, shelf):
+        raise _refusals.permission_denied("scope", "scope: only its owner changes who may see a memory")
+    projects = _shared_with(principal, root_of(namespace)) if scope == "shared" else ()
+    return MemoryShelf(scope, shelf.user, shelf.agent, projects)
+
+
+def owns_memory(principal: Principal, shelf: MemoryShelf) -> bool:
+    """Return whether a memory is ``principal``'s own."""
+    if shelf.agent is not None:
+        return shelf.agent == principal.agent_id
+    return shelf.user is not None and shelf.user == principal.user
+
+
+def may_see_memory(principal: Principal, shelf: MemoryShelf) -> bool:
+    """Return whether ``principal`` may know of a memory on this shelf."""
+    if shelf.scope == "public" or owns_memory(principal, shelf):
+        return True
+    if shelf.scope == "private":
+        return False
+    if shelf.projects is None or principal.projects is None:
+        others = principal.projects if shelf.projects is None else shelf.projects
+        return others is None or len(others) > 0
+    return any(segment(mine) in shelf.projects for mine in principal.projects)
+
+
+def may_write_namespace(principal: Principal, namespace: str) -> bool:
+    """Return whether ``principal`` may write into a namespace, whatever there is in it."""
+    root = root_of(namespace)
+    if root.startswith(AGENT):
+        return root == agent_namespace(principal)
+    if root.startswith(USER):
+        return root == user_namespace(principal)
+    if root.startswith(PROJECT):
+        return _is_member(principal, root[len(PROJECT) :])
+    return True
+
+
+def check_writes_namespace(principal: Principal, namespace: str) -> None:
+    """Check a namespace that a caller wants to write into.
+
+    Raises:
+        Refusal: ``PERMISSION_DENIED``, whether or not there is anything in it.
+    """
+    if not may_write_namespace(principal, namespace):
+        raise _refusals.permission_denied(
+            "namespace",
+            f"namespace: you may not write into {namespace!r}; your own are {user_namespace(principal)!r} "
+            f"and {agent_namespace(principal)!r}",
+        )
+
+
+def _is_member(principal: Principal, project: str) -> bool:
+    return principal.projects is None or any(segment(mine) == project for mine in principal.projects)
+
+
+def _shared_with(principal: Principal, root: str) -> tuple[str, ...] | None:
+    if root.startswith(PROJECT):
+        return (root[len(PROJECT) :],)
+    return None if principal.projects is None else tuple(sorted(map(segment, principal.projects)))
