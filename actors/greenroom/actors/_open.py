@@ -12,6 +12,7 @@ from greenroom.actors._refusals import MAX_VALUE_BYTES
 from greenroom.actors._times import DAY
 from greenroom.actors.directory import _rows as directory
 from greenroom.actors.directory._query import ListSessions
+from greenroom.actors.memory import _directory as namespaces
 from greenroom.actors.memory._actor import MemoryActor
 from greenroom.actors.resources._listing import CompleteResource, ListResources
 from greenroom.actors.session._actor import SessionActor
@@ -74,8 +75,20 @@ async def open_greenroom(
         principal_type=Principal,
         label_type=Heard,
         actors=[configured, MemoryActor, *actors],
-        indexes=[Index(directory.INDEX), Index(_audit.INDEX, ttl=audit_days * DAY), *indexes],
-        queries=[ListSessions, ListResources, CompleteResource, *queries],
+        indexes=[
+            Index(directory.INDEX),
+            Index(namespaces.INDEX),
+            Index(_audit.INDEX, ttl=audit_days * DAY),
+            *indexes,
+        ],
+        queries=[
+            ListSessions,
+            ListResources,
+            CompleteResource,
+            namespaces.ListNamespaces,
+            namespaces.RootOfMemory,
+            *queries,
+        ],
         groups=groups,
         options=options,
         clock=clock,

@@ -1,14 +1,23 @@
-"""A memory's records and keys.
+"""The records of a root's memories, and their keys.
 
-    e scope hash            an entry, without its values
+    k                       what holds for all of them: the root, the secret of the ids, the shelves
+    e scope hash [place]    an entry, without its values
     v entry version         one version's value
     o scope update          the entry updated so-manyth, by scope
     a update                the same over all scopes
     x time entry version    a version that expires
-    d entry                 the versions of a deleted entry that are still on disk
+    d entry                 the versions of a purged entry that are still on disk
+    u id                    where the entry with this id lies (of the id, what follows the root)
+    q entry                 how often an entry was used, and its ratings together
+    r entry rater           one rating
+    i …                     the index
 
 Entries and updates are numbered by one counter. A key may have 1,020 bytes and the store's
-take 200, so an entry lies under a digest of its key.
+take 200, so an entry lies under a digest of its key. A *scope* is a session of an agent, or the part
+of the namespace below the root. The place tells apart entries of one key: where several write, the
+shelf, so that nobody learns of a key that is hidden from it; of a forgotten one, its number.
+
+Records end with what came later: fields with a default, so that older stores can be read.
 """
 
 from __future__ import annotations
@@ -18,13 +27,77 @@ from hashlib import blake2b
 
 import msgspec
 
+from greenroom.actors._policy import MemoryShelf
 from greenroom.actors._times import optional_datetime, to_datetime
 from greenroom.actors.requests import _replies as replies
+from greenroom.actors.requests._memory_types import DEFAULT_IMPORTANCE, MemoryKind
 
+COMMON = b"k"
 UPDATES = b"a"
 EXPIRIES = b"x"
 DELETED = b"d"
 GLOBAL = b"g"
+
+JSON = 0
+"""A value is the bytes of its JSON."""
+TEXT = 1
+"""A value is a content, as UTF-8."""
+COMPRESSED = 2
+"""Added to either: what is stored is compressed with zlib."""
+
+_HASH_BYTES = 32
+_SHELF_BYTES = 4
+_FORGOTTEN = b"~"
+
+
+class Common(msgspec.Struct, frozen=True, array_like=True):
+    """What holds for all memories of a root.
+
+    Attributes:
+        root: The first two segments of their namespaces.
+        secret: What their ids are made with.
+        shelves: Their shelves, by number.
+        indexed_to: Entries updated up to here are in the index; None: all, as it is but for older stores.
+    """
+
+    root: str
+    secret: bytes
+    shelves: tuple[MemoryShelf, ...]
+    indexed_to: int | None = None
+
+
+class More(msgspec.Struct, frozen=True, array_like=True):
+    """What an entry has besides, unless it is an agent's plain one.
+
+    Attributes:
+        shelf: The number of its shelf.
+        sub: Its namespace below the root.
+        kind: What kind of memory it is.
+        tags: As given.
+        importance: 0 to 1.
+        author: Who is said to have written it; None: the agent.
+        conversation: Which conversation it belongs to.
+        position: Its place there.
+        supersedes: The number of the entry that it takes the place of.
+        superseded_by: The number of the entry that took its place.
+        deleted_at: When it was forgotten.
+        form: `JSON` or `TEXT`, and whether `COMPRESSED`.
+        stored_size: The bytes of the stored value.
+    """
+
+    shelf: int
+    sub: str = ""
+    kind: MemoryKind = "semantic"
+    tags: tuple[str, ...] = ()
+    importance: float = DEFAULT_IMPORTANCE
+    author: str | None = None
+    conversation: str | None = None
+    position: int | None = None
+    supersedes: int | None = None
+    superseded_by: int | None = None
+    deleted_at: int | None = None
+    form: int = JSON
+    stored_size: int = 0
 
 
 class Entry(msgspec.Struct, frozen=True, array_like=True):
@@ -39,6 +112,41 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
     updated_at: int
     expires_at: int | None
     value_size: int
+    more: More | None = None
+
+    @property
+    def sub(self) -> str:
+        """The namespace below the root."""
+        return "" if self.more is None else self.more.sub
+
+    @property
+    def deleted_at(self) -> int | None:
+        """When it was forgotten, None for one that is there."""
+        return None if self.more is None else self.more.deleted_at
+
+
+class VersionMore(msgspec.Struct, frozen=True, array_like=True):
+    """What a version has besides, unless it is an agent's plain one.
+
+    Attributes:
+        update: Its update number.
+        form: As `More.form`.
+        size: The bytes as given.
+        author: Who wrote this version.
+        task_id: For which task.
+        kind: As the entry had it then.
+        tags: As the entry had them then.
+        importance: As the entry had it then.
+    """
+
+    update: int
+    form: int
+    size: int
+    author: str | None = None
+    task_id: str | None = None
+    kind: MemoryKind = "semantic"
+    tags: tuple[str, ...] = ()
+    importance: float = DEFAULT_IMPORTANCE
 
 
 class Version(msgspec.Struct, frozen=True, array_like=True):
@@ -48,6 +156,7 @@ class Version(msgspec.Struct, frozen=True, array_like=True):
     expires_at: int | None
     metadata: bytes
     value: bytes
+    more: VersionMore | None = None
 
 
 class Ends(msgspec.Struct, frozen=True, array_like=True):
@@ -57,8 +166,33 @@ class Ends(msgspec.Struct, frozen=True, array_like=True):
     expires_at: int | None
 
 
-def scope_bytes(session_id: str | None) -> bytes:
+class Quality(msgspec.Struct, frozen=True, array_like=True):
+    """How often an entry was used, last when, and the sum of its ratings."""
+
+    uses: int = 0
+    last_used: int | None = None
+    rated: float = 0.0
+    ratings: int = 0
+
+    @property
+    def rating(self) -> float:
+        """The mean rating, 0 without any."""
+        return self.rated / self.ratings if self.ratings else 0.0
+
+
+class Rating(msgspec.Struct, frozen=True, array_like=True):
+    """One rater's opinion."""
+
+    at: int
+    rater: str
+    rating: float
+    note: str | None
+
+
+def scope_bytes(session_id: str | None, sub: str = "") -> bytes:
     """Return what tells scopes apart in keys."""
+    if sub:
+        return b"n" + blake2b(sub.encode(), digest_size=16).digest()
     return GLOBAL if session_id is None else b"s" + session_id.encode() + b"\0"
 
 
@@ -68,9 +202,19 @@ def scope_name(session_id: str | None) -> replies.Scope:
 
 
 @functools.lru_cache(maxsize=1_024)
-def entry_key(session_id: str | None, key: str) -> bytes:
-    """Return where an entry lies."""
-    return b"e" + scope_bytes(session_id) + blake2b(key.encode(), digest_size=32).digest()
+def entry_key(session_id: str | None, key: str, sub: str = "") -> bytes:
+    """Return where an entry lies, or what the places of several begin with."""
+    return b"e" + scope_bytes(session_id, sub) + blake2b(key.encode(), digest_size=_HASH_BYTES).digest()
+
+
+def shelf_place(shelf: int) -> bytes:
+    """Return the place of an entry on a shelf, where several write."""
+    return shelf.to_bytes(_SHELF_BYTES)
+
+
+def forgotten_place(number: int) -> bytes:
+    """Return the place of a forgotten entry whose key was taken anew."""
+    return _FORGOTTEN + number.to_bytes(8)
 
 
 def versions_prefix(number: int) -> bytes:
@@ -83,15 +227,20 @@ def version_key(number: int, version: int) -> bytes:
     return versions_prefix(number) + version.to_bytes(8)
 
 
-def updates_prefix(session_id: str | None) -> bytes:
+def updates_prefix(session_id: str | None, sub: str = "") -> bytes:
     """Return the bytes before the updates of one scope."""
-    return b"o" + scope_bytes(session_id)
+    return b"o" + scope_bytes(session_id, sub)
+
+
+def update_key(update: int) -> bytes:
+    """Return where it lies which entry was updated so-manyth."""
+    return UPDATES + update.to_bytes(8)
 
 
 def order_keys(entry: Entry) -> tuple[bytes, bytes]:
     """Return where the entry stands in its scope's order and in the order of all."""
     update = entry.update.to_bytes(8)
-    return updates_prefix(entry.session_id) + update, UPDATES + update
+    return updates_prefix(entry.session_id, entry.sub) + update, UPDATES + update
 
 
 def expiry_key(expires_at: int, number: int, version: int) -> bytes:
@@ -100,13 +249,38 @@ def expiry_key(expires_at: int, number: int, version: int) -> bytes:
 
 
 def deleted_key(number: int) -> bytes:
-    """Return where it is noted that a deleted entry has versions left on disk."""
+    """Return where it is noted that a purged entry has versions left on disk."""
     return DELETED + number.to_bytes(8)
+
+
+def id_key(tail: bytes) -> bytes:
+    """Return where it lies which entry has an id."""
+    return b"u" + tail
+
+
+def quality_key(number: int) -> bytes:
+    """Return where an entry's uses and ratings lie."""
+    return b"q" + number.to_bytes(8)
+
+
+def ratings_prefix(number: int) -> bytes:
+    """Return the bytes before the raters of an entry."""
+    return b"r" + number.to_bytes(8)
+
+
+def rating_key(number: int, rater: str) -> bytes:
+    """Return where one rater's rating of an entry lies."""
+    return ratings_prefix(number) + blake2b(rater.encode(), digest_size=16).digest()
 
 
 def is_live(expires_at: int | None, now: int) -> bool:
     """Return whether something is there for readers: no longer from the very moment it expires."""
     return expires_at is None or now < expires_at
+
+
+def is_there(entry: Entry, now: int) -> bool:
+    """Return whether an entry is there for readers: neither expired nor forgotten."""
+    return is_live(entry.expires_at, now) and entry.deleted_at is None
 
 
 def view(entry: Entry) -> replies.MemoryEntry:

@@ -1,0 +1,84 @@
+"""The directory of namespaces: one row a root that has memories, in a shared index that searches read.
+
+The row's sort key is what stands for the root in memory ids. It says on which shelves there are or
+were memories, so that a reader is not even asked to wait for an actor that has nothing for it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from greenroom.actors import _namespaces as names
+from greenroom.actors import _policy
+from greenroom.actors._policy import MemoryShelf
+from greenroom.actors.requests import _memory_types as kinds
+from greenroom.runtime import IndexReader, Query, Slices
+
+if TYPE_CHECKING:
+    from greenroom.actors._principal import Principal
+    from greenroom.runtime import Context
+
+INDEX = "namespaces"
+MOST_SHELVES = 64
+"""Shelves in one row at most; with more of them everyone may ask."""
+
+
+class NamespaceRow(msgspec.Struct, frozen=True, array_like=True):
+    """A root, and the shelves of its memories; None: too many to list."""
+
+    root: str
+    shelves: tuple[MemoryShelf, ...] | None
+
+
+def put(context: Context, root: str, shelves: tuple[MemoryShelf, ...]) -> None:
+    """Stage the row of a root."""
+    listed = shelves if len(shelves) <= MOST_SHELVES else None
+    context.put_row(INDEX, names.tag_of_root(root), NamespaceRow(root, listed))
+
+
+def remove(context: Context, root: str) -> None:
+    """Stage the removal of the row of a root."""
+    context.delete_row(INDEX, names.tag_of_root(root))
+
+
+def may_have_something(principal: Principal, row: NamespaceRow) -> bool:
+    """Return whether ``principal`` may see any of the memories below a root."""
+    return row.shelves is None or any(_policy.may_see_memory(principal, shelf) for shelf in row.shelves)
+
+
+class ListNamespaces(Query[list[str]], frozen=True, kw_only=True):
+    """List the roots below which the caller may see memories, in no particular order; internal.
+
+    Attributes:
+        prefix: Only the root of this namespace.
+    """
+
+    prefix: kinds.NamespacePrefix | None = None
+
+    def run(self, reader: IndexReader) -> Slices[list[str]]:
+        """Read the directory."""
+        wanted = b"" if self.prefix is None else names.tag_of_root(names.root_of(self.prefix))
+        found: list[str] = []
+        for row in reader.rows(INDEX, NamespaceRow, prefix=wanted):
+            if may_have_something(reader.principal, row.value):
+                found.append(row.value.root)
+            if reader.slice_over():
+                yield
+        return found
+
+
+class RootOfMemory(Query[str | None], frozen=True, kw_only=True):
+    """Find the root of a memory by its id, whether or not the caller may see the memory; internal."""
+
+    memory_id: kinds.MemoryId
+
+    def run(self, reader: IndexReader) -> str | None:
+        """Look into the caller's own namespaces and into the directory."""
+        tag = names.tag_of_id(self.memory_id)
+        for own in (names.user_namespace(reader.principal), names.agent_namespace(reader.principal)):
+            if names.tag_of_root(own) == tag:
+                return own
+        row = next(iter(reader.rows(INDEX, NamespaceRow, prefix=tag)), None)
+        return None if row is None else row.value.root

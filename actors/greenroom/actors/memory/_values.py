@@ -1,0 +1,89 @@
+"""Contents and values as bytes: compressed without loss, and as text to be searched."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from typing import TYPE_CHECKING, Any
+
+from greenroom.actors.memory._records import COMPRESSED, TEXT
+
+if TYPE_CHECKING:
+    from greenroom.runtime import Context, Slices
+
+BYTES_A_TOKEN = 4
+COMPRESSED_FROM_TOKENS = 1_000
+SMALL_BYTES = 2_048
+"""What is handled without a pause."""
+_PACKED_AT_ONCE = 32_768  # about a millisecond
+_UNPACKED_AT_ONCE = 262_144
+_PARSED_BYTES = 262_144
+"""JSON up to this size is parsed for its words (4 ms); of larger one the bytes themselves are searched."""
+
+
+def tokens_of(size: int) -> int:
+    """Return an estimate of the tokens in so many bytes of UTF-8."""
+    return -(-size // BYTES_A_TOKEN)
+
+
+def pack(value: bytes, context: Context) -> Slices[bytes | None]:
+    """Return ``value`` compressed, or None where it is small or does not get smaller."""
+    if tokens_of(len(value)) <= COMPRESSED_FROM_TOKENS:
+        return None
+    packer = zlib.compressobj()
+    pieces = []
+    for at in range(0, len(value), _PACKED_AT_ONCE):
+        pieces.append(packer.compress(value[at : at + _PACKED_AT_ONCE]))
+        if context.slice_over():
+            yield
+    pieces.append(packer.flush())
+    packed = b"".join(pieces)
+    return packed if len(packed) < len(value) else None
+
+
+def unpack(stored: bytes, form: int, context: Context) -> Slices[bytes]:
+    """Return what was stored as it was given."""
+    if not form & COMPRESSED:
+        return stored
+    unpacker = zlib.decompressobj()
+    pieces = []
+    rest = stored
+    while not unpacker.eof:
+        pieces.append(unpacker.decompress(rest, _UNPACKED_AT_ONCE))
+        rest = unpacker.unconsumed_tail
+        if context.slice_over():
+            yield
+    return b"".join(pieces)
+
+
+def searched_text(value: bytes, form: int) -> str:
+    """Return the text of a content or of a JSON value: its strings and numbers, and the names of its fields.
+
+    Args:
+        value: Not compressed.
+        form: `JSON` or `TEXT`.
+    """
+    if form & TEXT:
+        return value.decode()
+    if len(value) > _PARSED_BYTES and b"\\u" not in value:
+        return value.decode()
+    return json_text(value)
+
+
+def json_text(value: bytes) -> str:
+    """Return the strings, numbers and names of fields of a JSON value, a line each; ``null`` is nothing."""
+    lines: list[str] = []
+    waiting: list[Any] = [json.loads(value, parse_int=str, parse_float=str)]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, dict):
+            for name, member in reversed(one.items()):
+                waiting.append(member)
+                waiting.append(name)
+        elif isinstance(one, list):
+            waiting.extend(reversed(one))
+        elif isinstance(one, bool):
+            lines.append("true" if one else "false")
+        elif one is not None:
+            lines.append(one)
+    return "\n".join(lines)
