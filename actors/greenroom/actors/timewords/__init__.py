@@ -1,0 +1,4 @@
+"""English expressions of time, as a search gets them: "last week", "between Monday and Wednesday"."""
+
+from greenroom.actors.timewords._resolve import EXAMPLES as EXAMPLES
+from greenroom.actors.timewords._resolve import resolve as resolve

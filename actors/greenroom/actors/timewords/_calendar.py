@@ -1,0 +1,142 @@
+"""Days and instants: what a calendar and a time zone make of them.
+
+A `Days` is a run of whole local days, which knows no time zone; a `Span` is a run of instants. Days
+begin and end at local midnight, however many hours they have.
+
+Where clocks are put back, a local time comes twice: a span begins with the first and ends with the
+last of them. Where they are put forward, the times left out mean what a clock shows that nobody put.
+"""
+
+from __future__ import annotations
+
+import calendar
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from typing import Final
+
+ONE_DAY: Final = timedelta(days=1)
+_LENGTHS: Final = {"second": 1, "minute": 60, "hour": 3600}
+_MONTHS: Final = {"month": 1, "quarter": 3, "year": 12, "decade": 120}
+_DAYS: Final = {"day": 1, "week": 7, "weekend": 7, "fortnight": 14}
+
+
+@dataclass(frozen=True)
+class Days:
+    """Whole days, from `first` until before `end`.
+
+    Attributes:
+        first: The first day.
+        end: The day after the last.
+        floating: Whether the year, or the week, was not said but chosen.
+    """
+
+    first: date
+    end: date
+    floating: bool = False
+
+    @property
+    def is_one(self) -> bool:
+        """Whether it is a single day."""
+        return self.end - self.first == ONE_DAY
+
+
+@dataclass(frozen=True)
+class Span:
+    """Instants from `start` until before `end`, in UTC.
+
+    Attributes:
+        start: The first instant.
+        end: The instant after the last.
+        stop: Where a range ends that is said to go until this; `end` unless it is a time of day.
+        day: The local day on which it begins, for what is told relative to it.
+        floating: As in `Days`.
+        begin: Where a range begins that is said to go on since this; `start` unless given.
+    """
+
+    start: datetime
+    end: datetime
+    stop: datetime
+    day: date
+    floating: bool = False
+    begin: datetime | None = None
+
+
+def instant(day: date, at: time, zone: tzinfo, *, last: bool = False) -> datetime:
+    """Return the instant at which clocks show a time on a day; of two of them the first or the last."""
+    local = datetime.combine(day, at, zone)
+    first = local.astimezone(UTC)
+    return max(first, local.replace(fold=1).astimezone(UTC)) if last else first
+
+
+def midnight(day: date, zone: tzinfo) -> datetime:
+    """Return the instant at which a day begins."""
+    return instant(day, time(), zone)
+
+
+def span_of(days: Days, zone: tzinfo) -> Span:
+    """Return the instants of whole days."""
+    end = midnight(days.end, zone)
+    return Span(midnight(days.first, zone), end, end, days.first, days.floating)
+
+
+def clock_span(day: date, begin: timedelta, end: timedelta, zone: tzinfo) -> Span:
+    """Return the instants between two times of day, given as time since midnight on the clock.
+
+    They may lie beyond the day. As the end of a range the first of them counts.
+    """
+    start = _on_clock(day, begin, zone, last=False)
+    until = _on_clock(day, end, zone, last=end % ONE_DAY != timedelta(0))
+    if until <= start:  # clocks were put forward over all of it
+        until = start + (end - begin)
+    return Span(start, until, start, day)
+
+
+def _on_clock(day: date, passed: timedelta, zone: tzinfo, *, last: bool) -> datetime:
+    moment = datetime.combine(day, time()) + passed
+    return instant(moment.date(), moment.time(), zone, last=last)
+
+
+def day_of_month(year: int, month: int, day: int) -> date | None:
+    """Return a date, or None where the month has no such day."""
+    return date(year, month, day) if 1 <= day <= calendar.monthrange(year, month)[1] else None
+
+
+def add_months(day: date, months: int) -> date:
+    """Return the same day so many months later, or the month's last day if it has none such."""
+    year, month = divmod(day.year * 12 + day.month - 1 + months, 12)
+    if not date.min.year <= year <= date.max.year:
+        raise OverflowError("the calendar has no such year")
+    return date(year, month + 1, min(day.day, calendar.monthrange(year, month + 1)[1]))
+
+
+def add(day: date, count: int, unit: str) -> date:
+    """Return the day so many calendar units later."""
+    if unit in _MONTHS:
+        return add_months(day, count * _MONTHS[unit])
+    return day + timedelta(days=count * _DAYS[unit])
+
+
+def seconds_of(unit: str) -> int | None:
+    """Return the length of a unit of the clock; None for one of the calendar."""
+    return _LENGTHS.get(unit)
+
+
+def containing(day: date, unit: str) -> Days:
+    """Return the day, week, month … of the calendar in which a day lies; weeks begin on Monday."""
+    match unit:
+        case "day":
+            first = day
+        case "week" | "fortnight":
+            first = day - timedelta(days=day.weekday())
+        case "weekend":
+            first = day + timedelta(days=5 - day.weekday())
+            return Days(first, first + 2 * ONE_DAY)
+        case "month":
+            first = day.replace(day=1)
+        case "quarter":
+            first = day.replace(month=(day.month - 1) // 3 * 3 + 1, day=1)
+        case "year":
+            first = day.replace(month=1, day=1)
+        case _:
+            first = date(max(day.year - day.year % 10, 1), 1, 1)
+    return Days(first, add(first, 1, unit))
