@@ -67,7 +67,10 @@ def export(model: Path, folder: Path, *, quantized: bool = True) -> None:
     if not quantized:
         onnx.save(proto, folder / "model.onnx")
         return
-    from onnxruntime.quantization import QuantType, quantize_dynamic  # noqa: PLC0415 - as above
+    from onnxruntime.quantization import (  # type: ignore[import-untyped]  # noqa: PLC0415 - as above
+        QuantType,
+        quantize_dynamic,
+    )
 
     with tempfile.TemporaryDirectory() as place:
         exact = Path(place) / "model.onnx"
@@ -114,7 +117,9 @@ class _Graph:
 
     def _embeddings(self) -> str:
         words = self._node("Gather", self._weight("embeddings.word_embeddings.weight"), "input_ids")
-        kinds = self._node("Gather", self._weight("embeddings.token_type_embeddings.weight"), "token_type_ids")
+        kinds = self._node(
+            "Gather", self._weight("embeddings.token_type_embeddings.weight"), "token_type_ids"
+        )
         length = self._node("Squeeze", self._node("Shape", "input_ids", start=1), self._integers(0))
         nought, one = self._integer(0), self._integer(1)
         places = self._node("Range", nought, length, one)

@@ -30,11 +30,9 @@ def tensors(path: Path) -> dict[str, np.ndarray[Any, Any]]:
     try:
         with path.open("rb") as file:
             length = int.from_bytes(file.read(_LENGTH_BYTES), "little")
-            header = json.loads(file.read(length)) if length <= _HEADER_LIMIT else None
+            header: dict[str, Any] = json.loads(file.read(length) if length <= _HEADER_LIMIT else b"")
         start = _LENGTH_BYTES + length
-        return {
-            name: _tensor(path, start, about) for name, about in header.items() if name != "__metadata__"
-        }
+        return {name: _tensor(path, start, about) for name, about in header.items() if name != "__metadata__"}
     except (OSError, ValueError, AttributeError, KeyError, TypeError) as error:
         raise EmbedderError(f"{path} cannot be read as safetensors: {error}") from error
 

@@ -28,9 +28,15 @@ class QueryVectors(msgspec.Struct, frozen=True, kw_only=True):
         rows: Their vectors, float32, one after the other.
         sentence: The whole query's vector, float32; None: the mean of the words' vectors, weighted by
             how rare they are among the memories that are searched.
+        older: The same query in spaces of embedders before this one, in which some still search.
     """
 
     space: str
     words: list[str]
     rows: bytes
     sentence: bytes | None = None
+    older: tuple["QueryVectors", ...] = ()
+
+    def in_space(self, space: str | None) -> "QueryVectors | None":
+        """Return the query in this space, or None when it is not known there."""
+        return next((each for each in (self, *self.older) if each.space == space), None)

@@ -1,0 +1,99 @@
+"""What the shared indexes say of vectors: who lacks some, who serves from which space, and what made a space.
+
+Each actor that keeps memories writes its own rows in `INDEX`, in the commit of what they are about:
+
+- one at `WAITING` as long as some of its texts have no vectors of any space;
+- one at `serving(space)`, of the space that its searches use. It moves when all texts have vectors
+  of the new one.
+
+So what an embedder still has to do is found without asking every actor there is.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from greenroom.runtime import Address, Query, Slices
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from greenroom.runtime import IndexReader, Row
+
+INDEX: Final = "embedding"
+WAITING: Final = b"w"
+_SERVING: Final = b"s"
+SPACES: Final = "spaces"
+"""The index of the spaces, each with the embedder that made it; see `_spaces`."""
+
+
+class Waiting(msgspec.Struct, frozen=True):
+    """The value of an actor's row in `INDEX`: its key says all."""
+
+
+class Space(msgspec.Struct, frozen=True):
+    """Which embedder made a space.
+
+    Attributes:
+        embedder: As `--embedder` has it.
+        model: The name of an endpoint's model.
+    """
+
+    embedder: str
+    model: str | None = None
+
+
+def serving(space: str) -> bytes:
+    """Return the sort key of the row of an actor that searches in a space."""
+    return _SERVING + space.encode()
+
+
+class Unfinished(msgspec.Struct, frozen=True):
+    """What is to be done.
+
+    Attributes:
+        addresses: The actors with texts that lack vectors, or whose vectors are of other spaces.
+        older: These spaces, with what made them where that is known.
+        is_known: Whether what made the space that is wanted has been noted.
+    """
+
+    addresses: list[Address]
+    older: dict[str, Space | None]
+    is_known: bool
+
+
+class FindUnfinished(Query[Unfinished], frozen=True, kw_only=True):
+    """Find what is to be done for a space. For the process that owns the folder.
+
+    Attributes:
+        space: The space that is wanted; None while it is not known, so that every other is older.
+    """
+
+    space: str | None
+
+    def run(self, reader: IndexReader) -> Slices[Unfinished]:
+        """Read the rows."""
+        found: dict[Address, None] = {}
+        for row in reader.rows(INDEX, Waiting, prefix=WAITING):
+            found[row.address] = None
+            if reader.slice_over():
+                yield
+        older: dict[str, Space | None] = {}
+        for row in self._of_other_spaces(reader):
+            found[row.address] = None
+            older[row.sort_key[len(_SERVING) :].decode()] = None
+            if reader.slice_over():
+                yield
+        spaces = {made.sort_key.decode(): made.value for made in reader.rows(SPACES, Space)}
+        return Unfinished(list(found), {space: spaces.get(space) for space in older}, self.space in spaces)
+
+    def _of_other_spaces(self, reader: IndexReader) -> Iterator[Row[Waiting]]:
+        """Yield the rows of actors that search elsewhere; those that do not may be a million."""
+        own = None if self.space is None else serving(self.space)
+        for row in reader.rows(INDEX, Waiting, prefix=_SERVING):
+            if row.sort_key == own:
+                yield from reader.rows(INDEX, Waiting, prefix=_SERVING, start=own + b"\0")
+                return
+            yield row
