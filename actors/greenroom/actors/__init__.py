@@ -8,6 +8,7 @@ await agent.ask(AddMessage(session_id=made.session_id, content="Shall we begin?"
 
 from greenroom.actors._agent import REQUESTS as REQUESTS
 from greenroom.actors._agent import Agent as Agent
+from greenroom.actors._agent import is_looked_up as is_looked_up
 from greenroom.actors._agent import is_write as is_write
 from greenroom.actors._audit import AuditRow as AuditRow
 from greenroom.actors._open import open_greenroom as open_greenroom

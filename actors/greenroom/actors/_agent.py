@@ -7,20 +7,32 @@ import math
 import secrets
 import string
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 import msgspec
 
-from greenroom.actors import _policy, _refusals
+from greenroom.actors import _refusals
+from greenroom.actors._namespaces import (
+    agent_namespace,
+    memory_address,
+    tag_of_id,
+    tag_of_root,
+    user_namespace,
+)
 from greenroom.actors._parse import check_request
 from greenroom.actors.directory._query import ListSessions
+from greenroom.actors.memory._directory import RootOfMemory
+from greenroom.actors.recall._context import RecallContext
+from greenroom.actors.recall._retrieve import RetrieveMemory
+from greenroom.actors.recall._search import MemorySearch
+from greenroom.actors.requests import _memories as memories
 from greenroom.actors.requests import _memory as memory
 from greenroom.actors.requests import _sessions as sessions
 from greenroom.actors.resources._listing import CompleteResource, ListResources
 from greenroom.actors.resources._reading import ReadResource
 from greenroom.actors.resources._subscriber import ResourceSubscriber
 from greenroom.actors.resources._uris import parse_uri
-from greenroom.runtime import Address, Doors, Idempotency, Message, Query
+from greenroom.runtime import Address, Doors, Idempotency, Message, Procedure, Query
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -49,11 +61,27 @@ _TO_MEMORY: dict[str, type[Message[Any]]] = {
     "list_memory": memory.ListMemory,
     "delete_memory": memory.DeleteMemory,
 }
+_TO_NAMESPACE: dict[str, type[Message[Any]]] = {
+    "store_memory": memories.StoreMemory,
+    "update_memory": memories.UpdateMemory,
+    "forget_memory": memories.ForgetMemory,
+    "rate_memory": memories.RateMemory,
+    "list_memories": memories.ListMemories,
+    "list_memory_versions": memories.ListVersions,
+    "memory_stats": memories.MemoryStats,
+}
+_OVER_NAMESPACES: dict[str, type[Procedure[Any]]] = {
+    "memory_search": MemorySearch,
+    "retrieve_memory": RetrieveMemory,
+    "recall_context": RecallContext,
+}
 
-REQUESTS: Mapping[str, type[Message[Any] | Query[Any]]] = {
+REQUESTS: Mapping[str, type[Message[Any] | Query[Any] | Procedure[Any]]] = {
     **_TO_SESSION,
     "list_sessions": ListSessions,
     **_TO_MEMORY,
+    **_TO_NAMESPACE,
+    **_OVER_NAMESPACES,
 }
 """The request type of every tool, by the tool's name."""
 
@@ -72,35 +100,52 @@ class _Route(NamedTuple):
 
     Attributes:
         tool: The request's name.
-        kind: The kind of actor; None when a URI tells it.
+        kind: What tells its actor: a session's id, the agent, a namespace, or a URI.
         is_write: Whether it may carry an idempotency key.
         makes_name: Whether it may leave the name of its actor to us.
     """
 
     tool: str
-    kind: str | None
+    kind: Literal["session", "agent", "namespace", "uri"]
     is_write: bool
     makes_name: bool
 
 
-def is_write(request_type: type[Message[Any] | Query[Any]]) -> bool:
+def is_write(request_type: type[msgspec.Struct]) -> bool:
     """Return whether requests of this type change something; those take an ``idempotency_key``."""
     return "idempotency_key" in request_type.__struct_fields__
 
 
 def _routes() -> dict[type[Message[Any]], _Route]:
-    kinds: dict[str, str | None] = {
-        **dict.fromkeys(_TO_SESSION, "session"),
-        **dict.fromkeys(_TO_MEMORY, "memory"),
+    tables: dict[Literal["session", "agent", "namespace", "uri"], dict[str, type[Message[Any]]]] = {
+        "session": _TO_SESSION,
+        "agent": _TO_MEMORY,
+        "namespace": _TO_NAMESPACE,
+        "uri": {"resources/read": ReadResource},
     }
-    messages: dict[str, type[Message[Any]]] = {**_TO_SESSION, **_TO_MEMORY, "resources/read": ReadResource}
     return {
-        message: _Route(name, kinds.get(name), is_write(message), message is sessions.CreateSession)
+        message: _Route(name, kind, is_write(message), message is sessions.CreateSession)
+        for kind, messages in tables.items()
         for name, message in messages.items()
     }
 
 
 _ROUTES = _routes()
+_BY_MEMORY_ID = frozenset(
+    message for message in _TO_NAMESPACE.values() if "memory_id" in message.__struct_fields__
+)
+
+
+def is_looked_up(request: object) -> bool:
+    """Return whether the actor of a request must be looked up first: all that is known is a memory's id.
+
+    Such a request is asked and cannot be posted.
+    """
+    return (
+        type(request) in _BY_MEMORY_ID
+        and getattr(request, "memory_id", None) is not None
+        and getattr(request, "namespace", None) is None
+    )
 
 
 class Agent:
@@ -109,19 +154,23 @@ class Agent:
     Args:
         runtime: What `open_greenroom` opened.
         principal: Who the agent is.
+        timezone: The name of the time zone in which its searches mean times, where they name none; the
+            machine's for None.
     """
 
-    def __init__(self, runtime: Doors, principal: Principal) -> None:
+    def __init__(self, runtime: Doors, principal: Principal, *, timezone: str | None = None) -> None:
         self._runtime = runtime
         self.principal = principal
-        self._memory = Address("memory", _policy.memory_owner(principal))
+        self._timezone = timezone
+        self._memory = memory_address(agent_namespace(principal))
+        self._namespace = user_namespace(principal)
         # All of the identity: who may see less than before must not get an answer from then.
         identity = msgspec.json.encode(principal, order="deterministic")
         self._scope = blake2b(identity, digest_size=16).hexdigest()
 
     async def ask(
         self,
-        request: Message[R] | Query[R],
+        request: Message[R] | Query[R] | Procedure[R],
         *,
         checked: bool = False,
         on_accepted: Callable[[], None] | None = None,
@@ -142,11 +191,15 @@ class Agent:
             raise TypeError(f"{type(request).__name__} is not a request that agents ask")
         if not checked:
             request = check_request(request)
-        if isinstance(request, Query):
+        if isinstance(request, Query | Procedure):
             if on_accepted is not None:
                 on_accepted()
-            return await self._runtime.query(request, principal=self.principal)
-        address, named, idempotency = self._addressed(request, _ROUTES[type(request)])
+            reply: R = await self._runtime.query(self._timed(request), principal=self.principal)
+            return reply
+        route = _ROUTES[type(request)]
+        address, named, idempotency = self._addressed(request, route)
+        if is_looked_up(request):
+            address = await self._address_of(named.memory_id)
         return await self._runtime.ask(
             address,
             named,
@@ -173,11 +226,11 @@ class Agent:
 
         Raises:
             Refusal: the request names a resource that no actor can have.
-            TypeError: the request is none of these.
+            TypeError: the request is none of these, or its actor `is_looked_up`.
             GreenroomError: it was not accepted, as `Runtime.post` says.
         """
         route = _ROUTES.get(type(request))
-        if route is None:
+        if route is None or is_looked_up(request):
             raise TypeError(f"{type(request).__name__} is not a request that agents post")
         address, named, idempotency = self._addressed(request, route)
         return self._runtime.post(
@@ -214,12 +267,36 @@ class Agent:
             request = msgspec.structs.replace(request, session_id=session_id)
         if route.kind == "session":
             return Address("session", request.session_id), request, idempotency
-        if route.kind == "memory":
+        if route.kind == "agent":
             return self._memory, request, idempotency
+        if route.kind == "namespace":
+            namespaced = self._namespaced(request)
+            return memory_address(namespaced.namespace or self._namespace), namespaced, idempotency
         address = parse_uri(request.uri)
         if address is None:
             raise _refusals.resource_not_found(request.uri)
         return address, request, idempotency
+
+    def _namespaced(self, request: Any) -> Any:
+        """Return a request with the namespace that is meant, unless an id tells it."""
+        if request.namespace is not None or getattr(request, "memory_id", None) is not None:
+            return request
+        filters = getattr(request, "filters", None)
+        within = None if filters is None else filters.namespace
+        return msgspec.structs.replace(request, namespace=within or self._namespace)
+
+    def _timed(self, request: Any) -> Any:
+        """Return a request with the time zone that is meant."""
+        if isinstance(request, MemorySearch) and request.timezone is None and self._timezone is not None:
+            return msgspec.structs.replace(request, timezone=self._timezone)
+        return request
+
+    async def _address_of(self, memory_id: str) -> Address:
+        """Return the actor of a memory; for one that is nowhere the user's, which does not know it either."""
+        if tag_of_root(self._namespace) == tag_of_id(memory_id):
+            return memory_address(self._namespace)
+        root = await self._runtime.query(RootOfMemory(memory_id=memory_id), principal=self.principal)
+        return memory_address(root or self._namespace)
 
 
 def _fingerprint(arguments: msgspec.Struct) -> bytes:

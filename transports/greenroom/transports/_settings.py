@@ -35,6 +35,7 @@ from greenroom.transports._values import (
     truth,
     whole,
     word,
+    zone,
 )
 
 if TYPE_CHECKING:
@@ -276,6 +277,25 @@ class Settings:
             whole(1, 1 << 20, "characters"),
         ),
     ] = 10_000
+    timezone: Annotated[
+        str | None,
+        Setting(
+            "time zone in which times such as `yesterday` are meant where a request names none, such as "
+            "Europe/Berlin; the machine's unless given",
+            "ZONE",
+            zone,
+        ),
+    ] = None
+    compat: Annotated[
+        bool,
+        Setting(
+            "list the older names of tools as well; they can be called in any case",
+            "yes|no",
+            truth,
+            show_truth,
+            switch=True,
+        ),
+    ] = False
     audit_days: Annotated[
         int,
         Setting("how long audit records are kept, in days", "DAYS", whole(1, 36_500, "days")),

@@ -172,6 +172,19 @@ def file(value: object) -> Path:
         raise NotAllowedError("the path of a file is allowed") from None
 
 
+def zone(value: object) -> str:
+    """Reader of the name of a time zone."""
+    allowed = "the name of a time zone is allowed, such as Europe/Berlin or UTC"
+    found = _text(value, allowed).strip()
+    import zoneinfo  # noqa: PLC0415 - few set it
+
+    try:
+        zoneinfo.ZoneInfo(found)
+    except (ValueError, OSError, zoneinfo.ZoneInfoNotFoundError):
+        raise NotAllowedError(allowed) from None
+    return found
+
+
 def truth(value: object) -> bool:
     """Reader of yes and no."""
     if isinstance(value, bool):

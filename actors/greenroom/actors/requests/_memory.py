@@ -41,6 +41,7 @@ class ListMemory(Message[replies.MemoryList], frozen=True, kw_only=True):
     prefix: types.Prefix | None = None
     limit: types.Limit200 = 50
     cursor: types.Cursor | None = None
+    max_tokens: types.Budget | None = None
 
 
 class DeleteMemory(Message[replies.MemoryDeleted], frozen=True, kw_only=True):
@@ -53,3 +54,11 @@ class DeleteMemory(Message[replies.MemoryDeleted], frozen=True, kw_only=True):
 
 class SweepMemory(Message[None], frozen=True, kw_only=True):
     """The memory's own timer: remove from disk what has expired or was deleted."""
+
+
+class WriteUses(Message[None], frozen=True, kw_only=True):
+    """The memory's own timer: write down how often memories were used."""
+
+
+class UpgradeMemory(Message[None], frozen=True, kw_only=True):
+    """The memory's word to itself: index what an older program stored."""

@@ -49,6 +49,7 @@ MemoryId = Annotated[
     str,
     Meta(
         pattern="^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}(?!\\n)$",
+        description="from an answer",
         extra={"takes": "a memory_id as store_memory answered it"},
     ),
 ]

@@ -1,9 +1,13 @@
-"""What the tools answer. Field names are the wire's; times are aware and UTC."""
+"""What the tools answer. Field names are the wire's; times are aware and UTC.
+
+``left_out``, where ``max_tokens`` was given: how many of the others within ``limit`` did not fit.
+"""
 
 from datetime import datetime
 from typing import Literal
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from greenroom.actors._policy import Visibility, VisibilityFilter
 from greenroom.actors.requests._types import SessionStatus
@@ -125,6 +129,7 @@ class MessagePage(Reply, frozen=True, kw_only=True):
     count: int
     total: int
     next_cursor: str | None
+    left_out: int | UnsetType = UNSET
 
 
 class SearchHit(msgspec.Struct, frozen=True, kw_only=True):
@@ -149,6 +154,7 @@ class SearchResults(Reply, frozen=True, kw_only=True):
     scanned: int
     truncated: bool
     performance_note: str
+    left_out: int | UnsetType = UNSET
 
 
 class SenderMessages(Reply, frozen=True, kw_only=True):
@@ -158,6 +164,7 @@ class SenderMessages(Reply, frozen=True, kw_only=True):
     sender: str
     count: int
     truncated: bool
+    left_out: int | UnsetType = UNSET
 
 
 class TimeRange(msgspec.Struct, frozen=True, kw_only=True):
@@ -174,6 +181,7 @@ class TimeRangeMessages(Reply, frozen=True, kw_only=True):
     timerange: TimeRange
     count: int
     truncated: bool
+    left_out: int | UnsetType = UNSET
 
 
 class MemoryStored(Reply, frozen=True, kw_only=True):
@@ -220,6 +228,7 @@ class MemoryList(Reply, frozen=True, kw_only=True):
     count: int
     scope_filter: str
     next_cursor: str | None
+    left_out: int | UnsetType = UNSET
 
 
 class MemoryDeleted(Reply, frozen=True, kw_only=True):

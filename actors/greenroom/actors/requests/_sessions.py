@@ -60,6 +60,7 @@ class GetMessages(Message[replies.MessagePage], frozen=True, kw_only=True):
     offset: types.Offset | None = None
     visibility_filter: VisibilityFilter = "all"
     since_id: types.SinceId | None = None
+    max_tokens: types.Budget | None = None
 
 
 class SearchContext(Message[replies.SearchResults], frozen=True, kw_only=True):
@@ -73,6 +74,7 @@ class SearchContext(Message[replies.SearchResults], frozen=True, kw_only=True):
     search_scope: Literal["all", "public", "private"] = "all"
     recent_hours: types.Hours | None = 24
     max_rows_scanned: types.Rows | None = 1000
+    max_tokens: types.Budget | None = None
 
 
 class SearchBySender(Message[replies.SenderMessages], frozen=True, kw_only=True):
@@ -81,6 +83,7 @@ class SearchBySender(Message[replies.SenderMessages], frozen=True, kw_only=True)
     session_id: types.SessionId
     sender: types.Sender
     limit: types.Limit100 = 20
+    max_tokens: types.Budget | None = None
 
 
 class SearchByTimerange(Message[replies.TimeRangeMessages], frozen=True, kw_only=True):
@@ -90,6 +93,7 @@ class SearchByTimerange(Message[replies.TimeRangeMessages], frozen=True, kw_only
     start_time: types.Instant
     end_time: types.Instant
     limit: types.Limit200 = 50
+    max_tokens: types.Budget | None = None
 
 
 class MaySeeSession(Message[bool], frozen=True, kw_only=True):

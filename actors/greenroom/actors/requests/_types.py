@@ -34,6 +34,7 @@ IdempotencyKey = Annotated[str, Meta(min_length=1, max_length=255, description="
 Limit100 = Annotated[int, Meta(ge=1, le=100)]
 Limit200 = Annotated[int, Meta(ge=1, le=200)]
 Limit1000 = Annotated[int, Meta(ge=1, le=1000)]
+Budget = Annotated[int, Meta(ge=1, description="tokens, about; whole ones only, and left_out")]
 Hours = Annotated[float, Meta(gt=0, description="null = all")]
 Rows = Annotated[int, Meta(ge=1, description="newest only; null = all")]
 
@@ -69,6 +70,10 @@ Changes = Annotated[
 """A `JsonObject` whose keys replace those that are there."""
 
 SessionStatus = Literal["created", "active", "paused", "terminated", "archived"]
+
+
+BRIEF = {"x-brief": True}
+"""Marks what is listed without its insides: for people, who find them in the reference."""
 
 
 def no_fields() -> msgspec.Raw:

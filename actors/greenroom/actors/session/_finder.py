@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from greenroom.actors import _policy
+from greenroom.actors import _budget, _policy
 from greenroom.actors._times import HOUR
 from greenroom.actors.requests import _replies as replies
 from greenroom.actors.search import SearchIndex, SearchRequest, preview
@@ -81,14 +81,16 @@ class Finder:
                 )
             if context.slice_over():
                 yield
+        kept, size_kept = _budget.best(hits, request.max_tokens)
         return replies.SearchResults(
-            results=hits,
+            results=kept,
             query=request.query,
             threshold=request.fuzzy_threshold,
             search_scope=request.search_scope,
-            message_count=len(hits),
+            message_count=len(kept),
             scanned=window.scanned,
-            truncated=window.scanned < tallies.count(shelves) or len(hits) < len(matches),
+            truncated=window.scanned < tallies.count(shelves) or len(kept) < len(matches),
+            left_out=size_kept.left_out,
             performance_note=f"RapidFuzz enabled: {window.scanned} messages scanned on prepared text",
         )
 

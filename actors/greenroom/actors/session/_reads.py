@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from greenroom.actors import _cursor, _policy, _refusals
+from greenroom.actors import _budget, _cursor, _policy, _refusals
 from greenroom.actors._times import optional_datetime, to_datetime, to_microseconds
 from greenroom.actors.requests import _replies as replies
 from greenroom.actors.session import _fields, _ids, _log
@@ -98,18 +98,24 @@ def page(request: requests.GetMessages, context: Context, tallies: Tallies) -> S
         span = span._replace(lowest=start)
     entries = _log.walk(context, shelves, lowest=span.lowest, highest=span.highest, reverse=span.backward)
     found, has_more = yield from _log.take(context, entries, request.limit)
+    views = [view(entry, context.principal) for entry in found]
+    kept = _budget.page(views, request.max_tokens)
     direction = _BACKWARD if span.backward else _FORWARD
-    next_cursor = _next_cursor(found[-1], direction, binding) if has_more else None
+    next_cursor = None
+    if has_more or kept.passed < len(found):
+        next_cursor = _next_cursor(found[kept.passed - 1], direction, binding)
+    views = views[: kept.count]
     if span.backward:
-        found.reverse()
+        views.reverse()
     total = tallies.count(shelves)
     if request.since_id is not None:
         total = (yield from _log.count(context, shelves, first)) if first <= tallies.newest(shelves) else 0
     return replies.MessagePage(
-        messages=[view(entry, context.principal) for entry in found],
-        count=len(found),
+        messages=views,
+        count=len(views),
         total=total,
         next_cursor=next_cursor,
+        left_out=kept.left_out,
     )
 
 
@@ -125,11 +131,14 @@ def by_sender(
         found, _ = yield from _log.take(
             context, entries, request.limit, lambda entry: entry.message.sender == request.sender, there
         )
+    views = [view(entry, context.principal) for entry in found]
+    kept = _budget.page(views, request.max_tokens)
     return replies.SenderMessages(
-        messages=[view(entry, context.principal) for entry in found],
+        messages=views[: kept.count],
         sender=request.sender,
-        count=len(found),
-        truncated=len(found) < there,
+        count=kept.count,
+        truncated=kept.count < there,
+        left_out=kept.left_out,
     )
 
 
@@ -153,11 +162,14 @@ def by_timerange(
     found, has_more = yield from _log.take(
         context, entries, request.limit, lambda entry: start <= entry.message.timestamp <= end
     )
+    views = [view(entry, context.principal) for entry in found]
+    kept = _budget.page(views, request.max_tokens)
     return replies.TimeRangeMessages(
-        messages=[view(entry, context.principal) for entry in found],
+        messages=views[: kept.count],
         timerange=replies.TimeRange(start=to_datetime(start), end=to_datetime(end)),
-        count=len(found),
-        truncated=has_more,
+        count=kept.count,
+        truncated=has_more or kept.count < len(views),
+        left_out=kept.left_out,
     )
 
 

@@ -86,7 +86,7 @@ async def _serve(resolved: Resolved) -> int:
         nursery = await stack.enter_async_context(trio.open_nursery())
 
         def door_for(client_name: str, caller: Caller = _NOBODY) -> Agent:
-            return Agent(runtime, _principal(settings, client_name, caller))
+            return Agent(runtime, _principal(settings, client_name, caller), timezone=settings.timezone)
 
         await nursery.start(_stop_on_signal, stop)
         server = McpServer(
@@ -94,6 +94,7 @@ async def _serve(resolved: Resolved) -> int:
             door_for,
             request_timeout=settings.request_timeout,
             debounce=settings.debounce,
+            compat=settings.compat,
             run_ready=runtime.run_ready,
             held=runtime.held,
         )

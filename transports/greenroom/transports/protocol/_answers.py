@@ -48,22 +48,34 @@ class Answers:
             full["ttlMs"], full["cacheScope"] = kept
         return encode(full)
 
-    def tool_line(self, id: bytes, reply: bytes, *, is_error: bool = False) -> bytes:
-        """Return the line that answers a tool call with a JSON object: as text, and as it is."""
+    def tool_line(
+        self, id: bytes, reply: bytes, *, is_error: bool = False, meta: dict[str, Any] | None = None
+    ) -> bytes:
+        """Return the line that answers a tool call with a JSON object: as text, and as it is.
+
+        Args:
+            id: The request's id, as it came.
+            reply: The object.
+            is_error: Whether it says that the tool failed.
+            meta: What is said besides.
+        """
         text = encode(reply.decode())
+        tail = self._tail if meta is None else b"," + self.result({"_meta": meta})[1:-1]
         if is_error:
             return (
                 b'{"jsonrpc":"2.0","id":%b,"result":{"content":[{"type":"text","text":%b}],"isError":true%b}}\n'
-                % (id, text, self._tail)
+                % (id, text, tail)
             )
         return (
             b'{"jsonrpc":"2.0","id":%b,"result":{"content":[{"type":"text","text":%b}],'
-            b'"structuredContent":%b,"isError":false%b}}\n' % (id, text, reply, self._tail)
+            b'"structuredContent":%b,"isError":false%b}}\n' % (id, text, reply, tail)
         )
 
-    def content_line(self, id: bytes, content: Content) -> bytes:
+    def content_line(self, id: bytes, content: Content, meta: dict[str, Any] | None = None) -> bytes:
         """Return the line that answers a tool call with content blocks."""
         result: dict[str, Any] = {"content": content.blocks, "isError": content.is_error}
+        if meta is not None:
+            result["_meta"] = meta
         if content.structured is not None:
             result["structuredContent"] = content.structured
         return result_line(id, self.result(result))

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import trio
 
+from greenroom.actors import is_looked_up
 from greenroom.runtime import StoreFailedError
 from greenroom.transports.protocol._calls import Call
 from greenroom.transports.protocol._door import fit_agent_id
@@ -309,7 +310,10 @@ class Client:
         try:
             if self.server.is_query(request):
                 self.turns.leave(call)
-                self._query(call, request, done)
+                self._ask(call, request, done)
+                return
+            if is_looked_up(request):
+                self._ask(call, request, done, partial(self.turns.leave, call))
                 return
             posted = self.door.post(
                 request, settled, on_accepted=partial(self.turns.leave, call), deadline=call.deadline
@@ -342,14 +346,16 @@ class Client:
                 if not call.settled:
                     self.fail(call, INTERNAL_ERROR, "Internal server error")
 
-    def _query(self, call: Call, request: Any, done: Done) -> None:
+    def _ask(
+        self, call: Call, request: Any, done: Done, on_accepted: Callable[[], None] | None = None
+    ) -> None:
         scope = trio.CancelScope(deadline=call.deadline)
         call.withdraw = scope.cancel
 
         async def ask() -> None:
             with scope:
                 try:
-                    reply: Any = await self.door.ask(request, checked=True)
+                    reply: Any = await self.door.ask(request, checked=True, on_accepted=on_accepted)
                 except StoreFailedError as error:
                     self.store_failed(error)
                     return

@@ -25,7 +25,7 @@ from greenroom.transports.protocol._eras import (
     Era,
     is_plain,
 )
-from greenroom.transports.protocol._frames import INTERNAL_ERROR, INVALID_PARAMS, RequestError
+from greenroom.transports.protocol._frames import INTERNAL_ERROR, INVALID_PARAMS, Frame, RequestError
 from greenroom.transports.protocol._tool_errors import overdue, tool_error, tool_failure
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ class Methods:
     Args:
         era: Which.
         tools: The tools by name.
+        listed: Those that are listed.
         profile: What the server says of itself.
         subscriptions: What hears of changes for clients.
 
@@ -63,14 +64,20 @@ class Methods:
     """
 
     def __init__(
-        self, era: Era, tools: Mapping[str, Tool], profile: Profile, subscriptions: Subscriptions
+        self,
+        era: Era,
+        tools: Mapping[str, Tool],
+        listed: Mapping[str, Tool],
+        profile: Profile,
+        subscriptions: Subscriptions,
     ) -> None:
         self._era = era
         self._tools = tools
+        self._shown = listed
         self._subscriptions = subscriptions
         self.answers = answers = Answers(era, profile)
         self.table: dict[str, Method] = {
-            "tools/list": _fixed(era, _PAGED, answers.result({"tools": tool_list(tools)}, STATIC)),
+            "tools/list": _fixed(era, _PAGED, answers.result({"tools": tool_list(listed)}, STATIC)),
             "tools/call": self._call_tool,
             "resources/list": self._list_resources,
             "resources/read": self._read_resource,
@@ -100,7 +107,7 @@ class Methods:
             return False
         tool = self._tools.get(frame.name)
         if tool is None:
-            client.fail(call, INVALID_PARAMS, unknown_tool(frame.name, self._tools))
+            client.fail(call, INVALID_PARAMS, unknown_tool(frame.name, self._shown))
         elif tool.by_sdk:
             return False
         elif allow_time(client, call):
@@ -119,12 +126,14 @@ class Methods:
             client.ask(call, request, self._tool_replied)
 
     def _tool_replied(self, client: Client, call: Call, reply: Any) -> None:
+        meant = call.payload.meant(call.frame.arguments)
+        meta = None if meant is None else meant.meta
         if isinstance(reply, Content):
-            line = self.answers.content_line(call.id, reply)
+            line = self.answers.content_line(call.id, reply, meta)
             client.answer(call, line, "tool_error" if reply.is_error else "ok")
             return
-        text, failed = _told(reply)
-        line = self.answers.tool_line(call.id, text, is_error=failed)
+        text, failed = _told(meant.worded(reply) if meant is not None else reply)
+        line = self.answers.tool_line(call.id, text, is_error=failed, meta=meta)
         client.answer(call, line, "tool_error" if failed else "ok")
 
     # -- resources -------------------------------------------------------------------------------
@@ -268,7 +277,8 @@ def seconds_for(call: Call) -> float:
 def answer_overdue(client: Client, call: Call, answers: Answers) -> None:
     """Answer a call whose time is up."""
     if call.frame.method == "tools/call":
-        line = answers.tool_line(call.id, overdue(call.seconds), is_error=True)
+        meta = meta_of(call.frame, client.server.tools)
+        line = answers.tool_line(call.id, overdue(call.seconds), is_error=True, meta=meta)
         client.answer(call, line, "tool_error")
     else:
         sentence = f"the request was not answered within {call.seconds:g} s; repeat it"
@@ -287,16 +297,23 @@ def resource_failure(error: Exception, version: str) -> tuple[int, str, dict[str
     return code, failure.error, {"code": failure.code, **failure.details}
 
 
-def unknown_tool(name: str, tools: Mapping[str, Tool]) -> str:
+def meta_of(frame: Frame, tools: Mapping[str, Tool]) -> dict[str, Any] | None:
+    """Return what the answer to a tool call says besides: what the name that was called stands for."""
+    tool = tools.get(frame.name or "")
+    meant = None if tool is None else tool.meant(frame.arguments)
+    return None if meant is None else meant.meta
+
+
+def unknown_tool(name: str, listed: Mapping[str, Tool]) -> str:
     """Return the sentence for a tool that is not there, with those of nearly that name."""
-    near = difflib.get_close_matches(name[:NAME_SHOWN], tools, n=3)
+    near = difflib.get_close_matches(name[:NAME_SHOWN], listed, n=3)
     hint = f"; did you mean {' or '.join(near)}?" if near else ""
     return f"Unknown tool: {name[:NAME_SHOWN]}{hint}"
 
 
-def tool_list(tools: Mapping[str, Tool]) -> list[dict[str, Any]]:
+def tool_list(listed: Mapping[str, Tool]) -> list[dict[str, Any]]:
     """Return the tools as they are listed."""
-    return [tool.listing() for tool in tools.values()]
+    return [tool.listing() for tool in listed.values()]
 
 
 def template_list() -> list[dict[str, Any]]:

@@ -14,6 +14,7 @@ import msgspec
 _REFERENCE = "#/$defs/"
 _NOISE = frozenset({"title", "examples"})
 _OUTPUT_NOISE = _NOISE | {"description", "default"}
+_BRIEF = "x-brief"
 # In JSON schema's dialect `$` ends the text; in Python a newline may follow it. Few decoders know lookahead.
 _PYTHONS_END = r"(?!\n)$"
 _SAYS_NOTHING: tuple[tuple[str, Any], ...] = (
@@ -68,10 +69,14 @@ def _inlined(node: Any, definitions: dict[str, Any], noise: frozenset[str]) -> A
     if "$ref" in node:
         target = _without(definitions[node["$ref"].removeprefix(_REFERENCE)], {"description"})
         return _inlined({**target, **_without(node, {"$ref"})}, definitions, noise)
+    if _BRIEF in node:
+        return {"type": "object"}
     slim: dict[str, Any] = {}
     for key, value in node.items():
         if key == "properties":
             slim[key] = {name: _inlined(field, definitions, noise) for name, field in value.items()}
+        elif key == "pattern" and "description" in node and noise is _NOISE:
+            continue  # in words it costs less, and what breaks it is told why
         elif key == "pattern":
             slim[key] = value.replace(_PYTHONS_END, "$")
         elif key not in noise and (key, value) not in _SAYS_NOTHING:

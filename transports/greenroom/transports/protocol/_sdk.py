@@ -97,6 +97,7 @@ class SdkServer:
 
     def __init__(self, server: McpServer) -> None:
         self._tools = server.tools
+        self._listed = server.listed
         self._subscriptions = server.subscriptions
         profile, kept = server.profile, CacheHint(ttl_ms=STATIC[0], scope="public")
         self.server = _HonestServer(
@@ -107,7 +108,7 @@ class SdkServer:
             cache_hints={"tools/list": kept, "resources/templates/list": kept},
         )
         self.server.middleware.clear()  # tracing spans: `Client` has them made for all requests alike
-        self._tool_list = ListToolsResult.model_validate({"tools": tool_list(server.tools)})
+        self._tool_list = ListToolsResult.model_validate({"tools": tool_list(server.listed)})
         self._template_list = ListResourceTemplatesResult.model_validate(
             {"resourceTemplates": template_list()}
         )
@@ -145,17 +146,19 @@ class SdkServer:
         client, call = context.lifespan_context, _call(context)
         tool = self._tools.get(params.name)
         if tool is None:
-            raise MCPError(INVALID_PARAMS, unknown_tool(params.name, self._tools))
+            raise MCPError(INVALID_PARAMS, unknown_tool(params.name, self._listed))
         _check_time(call)
+        meant = tool.meant(call.frame.arguments)
+        meta = None if meant is None else meant.meta
         try:
             reply = await client.asked(call, lambda: tool.parse(call.frame.arguments))
             if isinstance(reply, Content):
-                return _content_result(reply)
+                return _content_result(reply, meta)
             call.reply = encode(reply)
         except Exception as error:  # noqa: BLE001  (a tool's failure is an answer)
-            call.reply = tool_error(error)
-            return _FAILURE
-        return _SUCCESS
+            call.reply = tool_error(error if meant is None else meant.worded(error))
+            return _FAILURE if meta is None else _FAILURE.model_copy(update={"meta": meta})
+        return _SUCCESS if meta is None else _SUCCESS.model_copy(update={"meta": meta})
 
     async def _subscribe(self, context: Context, params: SubscribeRequestParams) -> EmptyResult:
         call = await _come(context)
@@ -240,9 +243,14 @@ def _worded(error: Exception, context: Context) -> MCPError:
     return MCPError(*resource_failure(error, context.protocol_version))
 
 
-def _content_result(content: Content) -> CallToolResult:
+def _content_result(content: Content, meta: dict[str, Any] | None) -> CallToolResult:
     return CallToolResult.model_validate(
-        {"content": content.blocks, "structuredContent": content.structured, "isError": content.is_error}
+        {
+            "content": content.blocks,
+            "structuredContent": content.structured,
+            "isError": content.is_error,
+            "_meta": meta,
+        }
     )
 
 

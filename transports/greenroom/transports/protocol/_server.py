@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
-from greenroom.runtime import Query
+from greenroom.runtime import Procedure, Query
 from greenroom.transports.observability._meter import RequestMeter
 from greenroom.transports.observability._tracing import find_tracer
 from greenroom.transports.protocol._answers import encode
@@ -45,11 +45,13 @@ class McpServer:
         profile: What the server says of itself.
         request_timeout: Seconds that a request may take.
         debounce: Seconds within which changes of one resource become one notification.
+        compat: Whether the tools' older names are listed, too.
         extend: Registers what else the SDK's server answers.
         run_ready: Has the domain do at once what was posted to it (`Runtime.run_ready`).
         held: A block that is ended with that (`Runtime.held`).
 
     Attributes:
+        listed: The tools that are listed, by name.
         methods: The methods that need no SDK, by era and name.
         run_ready: Has the domain do at once what was posted to it.
         held: A block within which that is posted.
@@ -65,11 +67,13 @@ class McpServer:
         profile: Profile = GREENROOM,
         request_timeout: float = REQUEST_TIMEOUT,
         debounce: float = DEBOUNCE,
+        compat: bool = False,
         extend: Callable[[Server[Client]], None] | None = None,
         run_ready: Callable[[], None] = lambda: None,
         held: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         self.tools = tools
+        self.listed = {name: tool for name, tool in tools.items() if compat or tool.alias is None}
         self.profile = profile
         self.request_timeout = request_timeout
         self.subscriptions = Subscriptions(debounce)
@@ -80,7 +84,7 @@ class McpServer:
         self.meter = RequestMeter(tools)
         self.tracer = find_tracer()
         self._door_for = door_for
-        self._by_era = {era: Methods(era, tools, profile, self.subscriptions) for era in Era}
+        self._by_era = {era: Methods(era, tools, self.listed, profile, self.subscriptions) for era in Era}
         self.methods = {era: methods.table for era, methods in self._by_era.items()}
         self._sdk: SdkServer | None = None
         self._importing = trio.Lock()
@@ -135,8 +139,8 @@ class McpServer:
         )
 
     def is_query(self, request: Any) -> bool:
-        """Return whether a request is answered from shared indexes, by no actor."""
-        return isinstance(request, Query)
+        """Return whether a request is no message to one actor."""
+        return isinstance(request, Query | Procedure)
 
     def settled(self, call: Call, outcome: Outcome) -> None:
         """Take note of the end of a request."""

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from greenroom.actors import REQUESTS, is_write, parse_request
+from greenroom.transports.protocol._aliases import ALIASES, Alias
 from greenroom.transports.protocol._schema import input_schema, output_schema, reply_type
 
 
@@ -27,6 +28,8 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
         repeatable: A second call with the same arguments changes nothing more.
         weight: How large its answer may be, in megabytes or so; 0 for one that is small anyway.
         by_sdk: It talks to the client while it runs, so the SDK's server carries it out.
+        alias: What its name means that is older than today's tools; it is listed only where that is wanted.
+        older: What its name meant before, where a call can still mean that.
     """
 
     name: str
@@ -36,11 +39,13 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     repeatable: bool = False
     weight: int = 0
     by_sdk: bool = False
+    alias: Alias | None = None
+    older: Alias | None = None
 
     @property
     def request(self) -> type[Any]:
         """The struct whose fields are the tool's parameters."""
-        return REQUESTS[self.name]
+        return REQUESTS[self.name] if self.alias is None else self.alias.request
 
     def parse(self, arguments: bytes) -> Any:
         """Return the request in a call's arguments.
@@ -48,17 +53,25 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
         Raises:
             Refusal: the arguments do not fit; it names the field, the limit and the value's size.
         """
-        return parse_request(self.request, arguments)
+        meant = self.meant(arguments)
+        return parse_request(self.request, arguments) if meant is None else meant.parse(arguments)
+
+    def meant(self, arguments: bytes) -> Alias | None:
+        """Return the older name that a call with these arguments means, or None."""
+        if self.older is not None and self.older.is_meant(arguments):
+            return self.older
+        return self.alias
 
     def listing(self) -> dict[str, Any]:
         """Return the tool's entry of ``tools/list``."""
         reads = not is_write(self.request)
+        answer = reply_type(self.request if self.alias is None else REQUESTS[self.alias.successor])
         return {
             "name": self.name,
             "title": self.title,
             "description": self.description,
             "inputSchema": input_schema(self.request),
-            "outputSchema": output_schema(reply_type(self.request)),
+            "outputSchema": output_schema(answer),
             "annotations": {
                 "readOnlyHint": reads,
                 "destructiveHint": self.overwrites,
@@ -157,7 +170,92 @@ _ALL = (
         overwrites=True,
         repeatable=True,
     ),
+    Tool(
+        name="store_memory",
+        title="Store memory",
+        description="Remember content or a JSON value for your user, whichever tool they work with. "
+        "An existing key gets a new version. similar in the answer tells what is nearly the same.",
+        overwrites=True,
+    ),
+    Tool(
+        name="retrieve_memory",
+        title="Retrieve memory",
+        description="Recall from your user's memory by words, or one memory by its key. "
+        "To search projects and your own keys, too, or by time: memory_search.",
+        weight=4,
+    ),
+    Tool(
+        name="memory_search",
+        title="Search memories",
+        description="Search everything that you may see: your user's, your own, your projects' memories; "
+        "by meaning, by exact text, by time or tags. hybrid weighs quality, too.",
+        weight=4,
+    ),
+    Tool(
+        name="recall_context",
+        title="Recall for a task",
+        description="Before a task: the memories that help with it, as many as fit into max_tokens.",
+        weight=4,
+    ),
+    Tool(
+        name="update_memory",
+        title="Update memory",
+        description="Change a memory's content or metadata; the version before stays readable. "
+        "expected_version guards against overwriting another's change.",
+        overwrites=True,
+        repeatable=True,
+    ),
+    Tool(
+        name="rate_memory",
+        title="Rate memory",
+        description="Say whether a memory helped (1) or misled (-1); mode hybrid finds better ones first.",
+        overwrites=True,
+        repeatable=True,
+    ),
+    Tool(
+        name="forget_memory",
+        title="Forget memory",
+        description="Forget a memory, or all that fit filters: without confirm several are only listed. "
+        "History is kept unless you purge.",
+        overwrites=True,
+        repeatable=True,
+    ),
+    Tool(
+        name="list_memories",
+        title="List memories",
+        description="Page through your user's memories or those of a namespace, newest update first. "
+        "To find something: memory_search.",
+        weight=4,
+    ),
+    Tool(
+        name="list_memory_versions",
+        title="List versions",
+        description="See who changed a memory and when, oldest version first, without contents.",
+        weight=1,
+    ),
+    Tool(
+        name="memory_stats",
+        title="Memory statistics",
+        description="Count your user's memories, or a namespace's, by tag, kind, scope, age; the most used.",
+    ),
 )
 
-TOOLS: Mapping[str, Tool] = {tool.name: tool for tool in _ALL}
-"""Every tool by name, in the order of the listing."""
+
+def _with_aliases(tools: tuple[Tool, ...]) -> dict[str, Tool]:
+    """Return the tools and what their older names stand for, by name."""
+    table = {tool.name: tool for tool in tools}
+    for alias in ALIASES:
+        if alias.told_by is None:
+            table[alias.name] = _older(alias, table[alias.successor])
+        else:
+            table[alias.name] = msgspec.structs.replace(table[alias.name], older=alias)
+    return table
+
+
+def _older(alias: Alias, tool: Tool) -> Tool:
+    description = f"Older name of {tool.name}, which see."
+    return msgspec.structs.replace(tool, name=alias.name, description=description, alias=alias, older=None)
+
+
+TOOLS: Mapping[str, Tool] = _with_aliases(_ALL)
+"""Every tool by name, in the order of the listing, then the older names."""

@@ -1,0 +1,170 @@
+"""What all searches do: find the owners, ask them side by side, and bring what they say into one order."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import trio
+from msgspec import UNSET
+
+from greenroom.actors import _budget
+from greenroom.actors.recall import _replies as replies
+from greenroom.actors.recall._roots import roots_below
+from greenroom.actors.recall._several import ask_each, merged, slowest, summed
+from greenroom.actors.requests._memories import FindMemories
+
+if TYPE_CHECKING:
+    from greenroom.actors.requests._memory_replies import Found, FoundMemory, MemoryFilters
+    from greenroom.actors.requests._memory_types import SearchMode
+    from greenroom.runtime import Desk
+
+MILLISECONDS = 1_000.0
+
+
+class Asked(NamedTuple):
+    """One search.
+
+    Attributes:
+        below: The leading segments of the namespaces to search; None: all that may be seen.
+        query: What is looked for; None: filters alone decide.
+        mode: As page D has it.
+        boost: The part of quality in the score.
+        filters: What narrows the candidates.
+        limit: Most hits.
+        debug: Whether the hits say why.
+    """
+
+    below: str | None
+    query: str | None
+    mode: SearchMode
+    boost: float
+    filters: MemoryFilters
+    limit: int
+    debug: bool = False
+
+
+class Outcome(NamedTuple):
+    """What a search found.
+
+    Attributes:
+        hits: The best, best first.
+        total: How many memories match.
+        found: What each owner said.
+        failed: The owners that said nothing.
+        asked: How many owners were asked.
+        has_vectors: Whether the query had vectors.
+        timings: Milliseconds by stage.
+    """
+
+    hits: list[FoundMemory]
+    total: int
+    found: list[Found]
+    failed: list[replies.FailedNamespace]
+    asked: int
+    has_vectors: bool
+    timings: dict[str, float]
+
+
+async def find(desk: Desk, search: Asked) -> Outcome:
+    """Search the namespaces that may be seen; owners that fail are named.
+
+    Raises:
+        GreenroomError: of all owners, none answered; it is what the first of them ended with.
+    """
+    clock = _Clock()
+    roots = await roots_below(desk, search.below)
+    clock.lap("namespaces")
+    vectors = None
+    if search.query is not None and search.mode != "exact" and desk.companion is not None and roots:
+        vectors = await desk.companion.query(search.query)
+    clock.lap("query_vectors")
+    message = FindMemories(
+        text=search.query,
+        vectors=vectors,
+        mode=search.mode,
+        quality_boost=search.boost,
+        filters=search.filters,
+        limit=search.limit,
+        debug=search.debug,
+    )
+    answers = await ask_each(desk, roots, message)
+    clock.lap("owners")
+    if answers.error is not None and not answers.found:
+        raise answers.error
+    hits = merged(answers.found)[: search.limit]
+    clock.lap("merge")
+    return Outcome(
+        hits=hits,
+        total=sum(each.total for each in answers.found),
+        found=answers.found,
+        failed=answers.failed,
+        asked=len(roots),
+        has_vectors=vectors is not None,
+        timings=clock.laps,
+    )
+
+
+def reply(
+    outcome: Outcome,
+    search: Asked,
+    began: float,
+    *,
+    max_tokens: int | None,
+    decompress: bool = True,
+    debug: replies.SearchDebug | None = None,
+) -> replies.MemoriesFound:
+    """Return a search's answer, cut to its budget.
+
+    Args:
+        outcome: What was found.
+        search: What was asked.
+        began: When, in trio's time.
+        max_tokens: The budget; None: none.
+        decompress: Whether the contents of compressed memories are wanted.
+        debug: How it came about, if that was asked for.
+    """
+    memories = [replies.hit(each, decompress=decompress) for each in outcome.hits]
+    kept, size = _budget.best(memories, max_tokens)
+    return replies.MemoriesFound(
+        memories=kept,
+        total=outcome.total,
+        total_found=outcome.total,
+        query=search.query,
+        mode=search.mode,
+        query_time_ms=round((trio.current_time() - began) * MILLISECONDS, 3),
+        tokens=size.tokens,
+        left_out=size.left_out,
+        failed=outcome.failed,
+        debug=UNSET if debug is None else debug,
+    )
+
+
+def explained(outcome: Outcome, search: Asked, window: replies.TimeWindow | None) -> replies.SearchDebug:
+    """Return how an answer came about."""
+    timings = {f"owner.{stage}": took for stage, took in slowest(outcome.found).items()}
+    return replies.SearchDebug(
+        time_window=window,
+        tags=search.filters.tags,
+        tag_match=search.filters.tag_match,
+        quality_boost=search.boost,
+        namespaces=outcome.asked,
+        counts=summed(outcome.found),
+        timings={**outcome.timings, **timings},
+        models=sorted({each.model for each in outcome.found}),
+        vectors=outcome.has_vectors,
+        scores={each.memory.memory_id: each.components or {} for each in outcome.hits},
+    )
+
+
+class _Clock:
+    """Takes the time of one stage after the other, in milliseconds."""
+
+    def __init__(self) -> None:
+        self.laps: dict[str, float] = {}
+        self._last = trio.current_time()
+
+    def lap(self, stage: str) -> None:
+        """End a stage."""
+        now = trio.current_time()
+        self.laps[stage] = round((now - self._last) * MILLISECONDS, 3)
+        self._last = now

@@ -1,0 +1,195 @@
+"""What searches over memories answer. Field names are the wire's; times are aware and UTC."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from greenroom.actors.requests import _memory_types as kinds
+from greenroom.actors.requests._memory_replies import FoundMemory, MemoryView
+from greenroom.actors.requests._replies import Reply
+from greenroom.actors.requests._types import BRIEF
+
+
+class MemoryHit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A memory that was found; what it has not is left out. ``id`` and ``memory_id`` are the same.
+
+    Attributes:
+        score: How good it is, 0-1, as the mode says; ``relevance_score`` is the relevance in it.
+        content: Its text, unless it is a ``value``, or ``withheld``.
+        value: Its JSON, unless it is a ``content``, or ``withheld``.
+        withheld: Its content is left out: too large for a list, or compressed and not wanted.
+        rating: The mean of its ratings, -1 to 1.
+    """
+
+    id: str
+    memory_id: str
+    key: str
+    namespace: str
+    score: float
+    relevance_score: float
+    created_at: datetime
+    updated_at: datetime
+    content: str | None = None
+    value: msgspec.Raw | UnsetType = UNSET
+    withheld: bool = False
+    kind: kinds.MemoryKind = "semantic"
+    tags: list[str] = msgspec.field(default_factory=list)
+    importance: float = kinds.DEFAULT_IMPORTANCE
+    scope: kinds.Scope = "private"
+    author: str | None = None
+    session_id: str | None = None
+    conversation_id: str | None = None
+    position: int | None = None
+    metadata: msgspec.Raw | UnsetType = UNSET
+    expires_at: datetime | None = None
+    version: int = 1
+    rating: float = 0.0
+    superseded_by: str | None = None
+
+
+class FailedNamespace(msgspec.Struct, frozen=True, kw_only=True):
+    """A namespace whose memories could not be asked, and why."""
+
+    namespace: str
+    error: str
+
+
+class TimeWindow(msgspec.Struct, frozen=True, kw_only=True):
+    """From when (included) until when (not included) the memories that were searched were created."""
+
+    after: datetime | None
+    before: datetime | None
+    time_expr: str | None
+    timezone: str
+
+
+class SearchDebug(msgspec.Struct, frozen=True, kw_only=True):
+    """How a search came to its answer.
+
+    Attributes:
+        time_window: The resolved times; null when none was asked for.
+        tags: The tags that were asked for.
+        quality_boost: The part of quality in the score.
+        namespaces: How many namespaces were asked.
+        counts: How many candidates there were before and after each filter, all namespaces together.
+        timings: Milliseconds by stage; those within the namespaces are of the slowest.
+        models: Which weights and which vectors ranked.
+        vectors: Whether the query had vectors; without them words alone decided.
+        scores: The components of each memory's score, by its id.
+    """
+
+    time_window: TimeWindow | None
+    tags: list[str] | None
+    tag_match: kinds.TagMatch
+    quality_boost: float
+    namespaces: int
+    counts: dict[str, int]
+    timings: dict[str, float]
+    models: list[str]
+    vectors: bool
+    scores: dict[str, dict[str, float]]
+
+
+class MemoriesFound(Reply, frozen=True, kw_only=True):
+    """Answers `MemorySearch` and `RetrieveMemory`, best first.
+
+    Attributes:
+        total: How many memories match; ``total_found`` is the same.
+        tokens: An estimate of what ``memories`` cost, where ``max_tokens`` was given: bytes of UTF-8 by 4.
+        left_out: How many of the best ``limit`` did not fit into ``max_tokens``.
+        failed: Namespaces that could not be asked; their memories are missing here.
+    """
+
+    memories: list[MemoryHit]
+    total: int
+    total_found: int
+    query: str | None
+    mode: kinds.SearchMode
+    query_time_ms: float
+    tokens: int | UnsetType = UNSET
+    left_out: int | UnsetType = UNSET
+    failed: list[FailedNamespace] = msgspec.field(default_factory=list)
+    debug: Annotated[SearchDebug, Meta(extra_json_schema=BRIEF)] | UnsetType = UNSET
+
+
+class RecalledMemory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A memory that helps with a task, without what only programs need."""
+
+    memory_id: str
+    key: str
+    namespace: str
+    score: float
+    created_at: datetime
+    content: str | None = None
+    value: msgspec.Raw | UnsetType = UNSET
+    tags: list[str] = msgspec.field(default_factory=list)
+    author: str | None = None
+
+
+class ContextRecalled(Reply, frozen=True, kw_only=True):
+    """Answers `RecallContext`, best first.
+
+    Attributes:
+        tokens: An estimate of what ``memories`` cost: bytes of UTF-8 by 4; at most ``max_tokens``.
+        left_out: How many memories that fit the task did not fit into ``max_tokens``.
+        failed: Namespaces that could not be asked.
+    """
+
+    memories: list[RecalledMemory]
+    count: int
+    tokens: int
+    max_tokens: int
+    left_out: int
+    failed: list[FailedNamespace] = msgspec.field(default_factory=list)
+
+
+def hit(found: FoundMemory, *, decompress: bool = True) -> MemoryHit:
+    """Return what a search shows of a memory that an actor found."""
+    memory = found.memory
+    shown = decompress or not memory.compressed
+    return MemoryHit(
+        id=memory.memory_id,
+        memory_id=memory.memory_id,
+        key=memory.key,
+        namespace=memory.namespace,
+        score=round(found.score, 4),
+        relevance_score=round(found.relevance, 4),
+        created_at=memory.created_at,
+        updated_at=memory.updated_at,
+        content=memory.content if shown else None,
+        value=memory.value if shown else UNSET,
+        withheld=memory.withheld or not shown,
+        kind=memory.kind,
+        tags=memory.tags,
+        importance=memory.importance,
+        scope=memory.scope,
+        author=memory.author,
+        session_id=memory.session_id,
+        conversation_id=memory.conversation_id,
+        position=memory.position,
+        metadata=memory.metadata,
+        expires_at=memory.expires_at,
+        version=memory.version,
+        rating=memory.rating,
+        superseded_by=memory.superseded_by,
+    )
+
+
+def recalled(found: FoundMemory) -> RecalledMemory:
+    """Return what a model reads of a memory that helps it with a task."""
+    memory: MemoryView = found.memory
+    return RecalledMemory(
+        memory_id=memory.memory_id,
+        key=memory.key,
+        namespace=memory.namespace,
+        score=round(found.score, 4),
+        created_at=memory.created_at,
+        content=memory.content,
+        value=memory.value,
+        tags=memory.tags,
+        author=memory.author,
+    )

@@ -1,0 +1,50 @@
+"""Which owners a search asks: those of the namespaces where the caller may see something."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from greenroom.actors import _policy
+from greenroom.actors._namespaces import agent_namespace, is_below, memory_address, root_of, user_namespace
+from greenroom.actors.memory._directory import ListNamespaces
+
+if TYPE_CHECKING:
+    from greenroom.actors._principal import Principal
+    from greenroom.runtime import Address, Desk
+
+
+class Root(NamedTuple):
+    """A namespace root: its name, and where its owner is."""
+
+    name: str
+    address: Address
+
+
+def whole_namespace(below: str | None) -> str | None:
+    """Return what narrows a search within one owner: leading segments that are more than half a root."""
+    return None if below is None or ":" not in below else below
+
+
+async def roots_below(desk: Desk, below: str | None) -> list[Root]:
+    """Return the roots to ask, in the order of their names.
+
+    Args:
+        desk: Whose principal searches.
+        below: Leading segments of namespaces; None: all.
+    """
+    listed = await desk.query(ListNamespaces(prefix=whole_namespace(below)))
+    found = {name for name in listed if _agree(name, below)}
+    found.update(name for name in _own(desk.principal, below) if _agree(name, below))
+    return [Root(name, memory_address(name)) for name in sorted(found)]
+
+
+def _own(principal: Principal, below: str | None) -> set[str]:
+    """Return roots that are asked in any case: the directory is behind what is being written."""
+    own = {user_namespace(principal), agent_namespace(principal)}
+    if below is not None and ":" in below and _policy.may_write_namespace(principal, below):
+        own.add(root_of(below))
+    return own
+
+
+def _agree(root: str, below: str | None) -> bool:
+    return below is None or is_below(root, below) or is_below(below, root)

@@ -1,0 +1,95 @@
+"""`memory_search`: one search over all namespaces that the caller may see, or below one of them."""
+
+from __future__ import annotations
+
+import trio
+
+from greenroom.actors import _refusals
+from greenroom.actors._times import to_datetime
+from greenroom.actors.recall import _replies as replies
+from greenroom.actors.recall import _types
+from greenroom.actors.recall._finding import Asked, explained, find, reply
+from greenroom.actors.recall._roots import whole_namespace
+from greenroom.actors.recall._window import time_window, time_zone
+from greenroom.actors.requests import _memory_types as kinds
+from greenroom.actors.requests import _types as types
+from greenroom.actors.requests._memory_replies import MemoryFilters
+from greenroom.runtime import Desk, Procedure
+
+HYBRID_BOOST = 0.3
+
+
+class MemorySearch(Procedure[replies.MemoriesFound], frozen=True, kw_only=True):
+    """Find memories in all namespaces that the caller may see, or below one."""
+
+    query: kinds.SearchWords | None = None
+    mode: kinds.SearchMode = "semantic"
+    namespace: _types.Below | None = None
+    time_expr: _types.TimeWords | None = None
+    after: _types.After | None = None
+    before: _types.Before | None = None
+    timezone: _types.Zone | None = None
+    tags: kinds.Tags | None = None
+    tag_match: kinds.TagMatch = "any"
+    kind: kinds.MemoryKind | None = None
+    scope: kinds.Scope | None = None
+    author: kinds.Author | None = None
+    conversation_id: kinds.ConversationId | None = None
+    quality_boost: _types.Boost | None = None
+    limit: types.Limit100 = 10
+    max_tokens: kinds.MaxTokens | None = None
+    include_debug: bool = False
+
+    async def run(self, desk: Desk) -> replies.MemoriesFound:
+        """Ask every owner for its best and answer with the best of all.
+
+        Raises:
+            Refusal: a time is not understood, or there is nothing to search by.
+        """
+        began = trio.current_time()
+        window = self._window(desk.now)
+        search = self._asked(window)
+        outcome = await find(desk, search)
+        debug = explained(outcome, search, window) if self.include_debug else None
+        return reply(outcome, search, began, max_tokens=self.max_tokens, debug=debug)
+
+    def _asked(self, window: replies.TimeWindow | None) -> Asked:
+        query = self.query if self.query is None or self.query.strip() else None
+        mode, boost = self.mode, self.quality_boost
+        if boost is None:
+            boost = HYBRID_BOOST if mode == "hybrid" else 0.0
+        elif boost and mode == "exact":
+            raise _refusals.invalid(
+                "quality_boost", "quality_boost: mode exact does not weigh; take mode hybrid"
+            )
+        elif boost:
+            mode = "hybrid"
+        if query is None and mode != "hybrid" and not self.tags and window is None:
+            raise _refusals.invalid(
+                "query", "query: it is required unless time_expr, after, before or tags are given"
+            )
+        filters = MemoryFilters(
+            namespace=whole_namespace(self.namespace),
+            tags=self.tags or None,
+            tag_match=self.tag_match,
+            kind=self.kind,
+            scope=self.scope,
+            author=self.author,
+            conversation_id=self.conversation_id,
+            after=None if window is None else window.after,
+            before=None if window is None else window.before,
+        )
+        return Asked(self.namespace, query, mode, boost, filters, self.limit, self.include_debug)
+
+    def _window(self, now: int) -> replies.TimeWindow | None:
+        if self.timezone is None and self.time_expr is None and self.after is None and self.before is None:
+            return None
+        zone, name = time_zone(self.timezone)
+        if self.time_expr is None and self.after is None and self.before is None:
+            return None
+        window = time_window(
+            to_datetime(now), zone, time_expr=self.time_expr, after=self.after, before=self.before
+        )
+        return replies.TimeWindow(
+            after=window.after, before=window.before, time_expr=self.time_expr, timezone=name
+        )

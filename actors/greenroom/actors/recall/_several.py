@@ -1,0 +1,126 @@
+"""Asking the owners of several namespaces side by side, and one list of what they found."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import trio
+
+from greenroom.actors.recall._replies import FailedNamespace
+from greenroom.runtime import (
+    ActorFailedError,
+    ActorSetAsideError,
+    DeadlineExceededError,
+    GreenroomError,
+    OverloadedError,
+    Refusal,
+    StoreDamagedError,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from greenroom.actors.recall._roots import Root
+    from greenroom.actors.requests._memories import FindMemories
+    from greenroom.actors.requests._memory_replies import Found, FoundMemory
+    from greenroom.runtime import Desk
+
+AT_ONCE = 64
+"""How many owners are asked at a time: each may have to read its index first."""
+PATIENCE = 10.0
+"""Seconds that one owner has. The others' answers are not held up for ever by one that hangs."""
+
+_WHY: tuple[tuple[type[GreenroomError], str], ...] = (
+    (ActorFailedError, "it failed at this search; ask again"),
+    (ActorSetAsideError, "it failed too often and is set aside until the operator admits it again"),
+    (OverloadedError, "too many requests wait for it; ask again"),
+    (DeadlineExceededError, "its time ran out before it was asked"),
+    (StoreDamagedError, "a stored record of it is damaged"),
+)
+_CONTAINED: tuple[type[GreenroomError], ...] = (Refusal, *(kind for kind, _ in _WHY))
+
+
+class Answers(NamedTuple):
+    """What came back.
+
+    Attributes:
+        found: The answers of those that answered.
+        failed: Those that did not, in the order in which they were asked.
+        error: What the first of those ended with.
+    """
+
+    found: list[Found]
+    failed: list[FailedNamespace]
+    error: GreenroomError | None
+
+
+async def ask_each(desk: Desk, roots: Sequence[Root], message: FindMemories) -> Answers:
+    """Ask the owners of all roots; what one of them fails at is told, and costs the others nothing.
+
+    Raises:
+        GreenroomError: what concerns all of them alike: the runtime is closed, the store failed.
+    """
+    answers: dict[int, Found | GreenroomError] = {}
+    waiting = iter(enumerate(roots))
+
+    async def work() -> None:
+        for number, root in waiting:
+            answers[number] = await _ask(desk, root, message)
+
+    if len(roots) == 1:
+        await work()
+    else:
+        async with trio.open_nursery() as nursery:
+            for _ in range(min(AT_ONCE, len(roots))):
+                nursery.start_soon(work)
+    found: list[Found] = []
+    failed: list[FailedNamespace] = []
+    first: GreenroomError | None = None
+    for number, root in enumerate(roots):
+        answer = answers[number]
+        if isinstance(answer, GreenroomError):
+            first = first or answer
+            failed.append(FailedNamespace(namespace=root.name, error=_why(answer)))
+        else:
+            found.append(answer)
+    return Answers(found, failed, first)
+
+
+async def _ask(desk: Desk, root: Root, message: FindMemories) -> Found | GreenroomError:
+    with trio.move_on_after(PATIENCE):
+        try:
+            return await desk.ask(root.address, message)
+        except _CONTAINED as error:
+            return error
+    return Refusal("TIMED_OUT", f"it did not answer within {PATIENCE:g} s")
+
+
+def _why(error: GreenroomError) -> str:
+    if isinstance(error, Refusal):
+        return error.sentence
+    return next(sentence for kind, sentence in _WHY if isinstance(error, kind))
+
+
+def merged(found: Sequence[Found]) -> list[FoundMemory]:
+    """Return all hits in one order: best first, newest among equals."""
+    hits = [hit for each in found for hit in each.hits]
+    hits.sort(key=lambda hit: (-hit.score, -hit.memory.created_at.timestamp(), hit.memory.memory_id))
+    return hits
+
+
+def summed(found: Sequence[Found]) -> dict[str, int]:
+    """Return the counts of all of them together, in the order of filtering."""
+    counts: dict[str, int] = {}
+    for each in found:
+        for name, count in each.counts.items():
+            counts[name] = counts.get(name, 0) + count
+    return counts
+
+
+def slowest(found: Sequence[Found]) -> dict[str, float]:
+    """Return for each stage the time of the one that took longest."""
+    timings: dict[str, float] = {}
+    for each in found:
+        for name, took in each.timings.items():
+            timings[name] = max(timings.get(name, 0.0), took)
+    return timings

@@ -1,0 +1,35 @@
+"""The types of what searches are asked with, besides those that all requests about memories share."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta
+
+_SEGMENT = "[A-Za-z0-9_.@+~-]{1,100}"
+
+Below = Annotated[
+    str,
+    Meta(
+        pattern=f"^{_SEGMENT}(:{_SEGMENT}){{0,7}}(?!\\n)$",
+        description="leading segments, such as project:atlas; default all you may see",
+        extra={"takes": "1 to 8 segments joined by a colon, such as project, user:alice or project:atlas:ui"},
+    ),
+]
+OwnBelow = Annotated[
+    str,
+    Meta(
+        pattern=f"^{_SEGMENT}(:{_SEGMENT}){{0,7}}(?!\\n)$",
+        description="leading segments; default your user's",
+        extra={"takes": "1 to 8 segments joined by a colon, such as project, user:alice or project:atlas:ui"},
+    ),
+]
+After = Annotated[str, Meta(min_length=1, max_length=40, description="date or time, included")]
+Before = Annotated[str, Meta(min_length=1, max_length=40, description="date or time, not included")]
+TimeWords = Annotated[
+    str, Meta(min_length=1, max_length=200, description="such as yesterday, last week, in March 2026")
+]
+Zone = Annotated[str, Meta(min_length=1, max_length=64, description="such as Europe/Berlin")]
+Boost = Annotated[float, Meta(ge=0, le=1, description="part of quality in the score; hybrid: 0.3")]
+Budget = Annotated[int, Meta(ge=1, le=1_000_000)]
+Task = Annotated[str, Meta(min_length=1, max_length=10_000, description="what you are about to do")]

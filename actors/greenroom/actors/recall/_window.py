@@ -1,0 +1,106 @@
+"""The times that a search names, as instants: pure functions of words, of now, and of a time zone."""
+
+from __future__ import annotations
+
+import datetime as dt
+import functools
+import zoneinfo
+from typing import TYPE_CHECKING, NamedTuple
+
+from greenroom.actors import _refusals
+
+if TYPE_CHECKING:
+    from greenroom.runtime import Refusal
+
+_DATE_CHARS = len("2026-01-31")
+
+
+class Window(NamedTuple):
+    """From ``after`` (included) until ``before`` (not included), in UTC; None: no bound."""
+
+    after: dt.datetime | None
+    before: dt.datetime | None
+
+
+def time_window(
+    now: dt.datetime, zone: dt.tzinfo, *, time_expr: str | None, after: str | None, before: str | None
+) -> Window:
+    """Return the time in which all that was given agrees.
+
+    Args:
+        now: The present instant, aware.
+        zone: The zone in which dates and expressions are meant.
+        time_expr: Words such as "last week".
+        after: A date, which begins at its midnight, or a time.
+        before: The same; not included.
+
+    Raises:
+        Refusal: ``VALIDATION_ERROR``: one of them is not understood.
+    """
+    start = None if after is None else _instant("after", after, zone)
+    end = None if before is None else _instant("before", before, zone)
+    if time_expr is not None:
+        first, last = _resolved(time_expr, now, zone)
+        start = first if start is None else start if first is None else max(start, first)
+        end = last if end is None else end if last is None else min(end, last)
+    return Window(start, end)
+
+
+def time_zone(name: str | None) -> tuple[dt.tzinfo, str]:
+    """Return a time zone and its name; the machine's for None.
+
+    Raises:
+        Refusal: ``VALIDATION_ERROR``: there is no such zone.
+    """
+    if name is None:
+        name = machine_zone()
+    try:
+        return zoneinfo.ZoneInfo(name), name
+    except (ValueError, OSError, zoneinfo.ZoneInfoNotFoundError):
+        raise _refusals.invalid(
+            "timezone", f"timezone: it takes a name such as Europe/Berlin or UTC and got {name[:100]!r}"
+        ) from None
+
+
+@functools.cache
+def machine_zone() -> str:
+    """Return the name of the machine's time zone; UTC where it has none that is known."""
+    import tzlocal  # noqa: PLC0415 - few searches name a time
+
+    try:
+        name = tzlocal.get_localzone_name()
+        zoneinfo.ZoneInfo(name)
+    except (ValueError, OSError, LookupError):
+        return "UTC"
+    return name
+
+
+def _instant(field: str, given: str, zone: dt.tzinfo) -> dt.datetime:
+    try:
+        if len(given) == _DATE_CHARS:
+            local = dt.datetime.combine(dt.date.fromisoformat(given), dt.time())
+        else:
+            local = dt.datetime.fromisoformat(given)
+        aware = local.replace(tzinfo=zone) if local.tzinfo is None else local
+        return aware.astimezone(dt.UTC)
+    except (ValueError, OverflowError):
+        raise _not_a_time(field, given) from None
+
+
+def _not_a_time(field: str, given: str) -> Refusal:
+    return _refusals.invalid(
+        field,
+        f"{field}: it takes a date such as 2026-01-31 or a time such as 2026-01-31T12:00:00Z "
+        f"and got {given[:60]!r}",
+    )
+
+
+def _resolved(
+    expression: str, now: dt.datetime, zone: dt.tzinfo
+) -> tuple[dt.datetime | None, dt.datetime | None]:
+    from greenroom.actors.timewords import EXAMPLES, resolve  # noqa: PLC0415 - few searches name a time
+
+    try:
+        return resolve(expression, now, zone)
+    except ValueError as error:
+        raise _refusals.invalid("time_expr", f"time_expr: {error}", examples=list(EXAMPLES)) from None
