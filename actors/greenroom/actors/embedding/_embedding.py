@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 import trio
@@ -20,6 +20,7 @@ from greenroom.actors.embedding._cache import Cache
 from greenroom.actors.embedding._choice import EmbedderChoice, read_choice
 from greenroom.actors.embedding._errors import EmbedderError, TextRefusedError
 from greenroom.actors.embedding._loading import load
+from greenroom.actors.embedding._progress import EmbeddingState, EmbeddingStatistics
 from greenroom.actors.embedding._register import NoteEmbedder, register_of
 from greenroom.actors.embedding._rows import FindUnfinished, Space, Unfinished
 from greenroom.actors.embedding._worker import Worker
@@ -40,35 +41,6 @@ QUERY_SECONDS: Final = 2.0
 """A search waits this long for an endpoint, and then goes on by words alone."""
 QUERIES_KEPT: Final = 1_024
 LOOK_SECONDS: Final = 60.0
-
-
-class EmbeddingStatistics(msgspec.Struct, frozen=True, kw_only=True):
-    """What becomes of meaning. Counts are since the runtime was opened unless they say "now".
-
-    Attributes:
-        embedder: Which one is wanted, as `--embedder` has it.
-        state: ``off``: none is wanted; ``idle``: none was needed so far; then ``loading``, ``ready``, or
-            ``failing`` when it cannot be had or does not embed now.
-        space: The name of its vectors, once it was ready.
-        trouble: Why it fails.
-        embedded: Texts that got vectors from the worker.
-        texts_waiting: Texts without vectors of this space, about, now.
-        actors_waiting: How many actors have these, now.
-        older_spaces: The spaces of embedders before this one in which some actors search, now.
-        queries: Searches that asked for vectors.
-        queries_without: Of those, how many got none.
-    """
-
-    embedder: str
-    state: Literal["off", "idle", "loading", "ready", "failing"]
-    space: str | None
-    trouble: str | None
-    embedded: int
-    texts_waiting: int
-    actors_waiting: int
-    older_spaces: list[str]
-    queries: int
-    queries_without: int
 
 
 class Embedding:
@@ -263,7 +235,7 @@ class Embedding:
             self._worker.failed(made)
         return None
 
-    def _state(self) -> Literal["off", "idle", "loading", "ready", "failing"]:
+    def _state(self) -> EmbeddingState:
         if self._choice.kind == "none":
             return "off"
         if self._worker.trouble is not None:

@@ -2,9 +2,8 @@
 
 Each actor that keeps memories writes its own rows in `INDEX`, in the commit of what they are about:
 
-- one at `WAITING` as long as some of its texts have no vectors of any space;
-- one at `serving(space)`, of the space that its searches use. It moves when all texts have vectors
-  of the new one.
+- one at `WAITING` as long as some of its texts have no vectors of the space that its searches use;
+- one at `serving(space)`, of that space. It moves when all texts have vectors of a new one.
 
 So what an embedder still has to do is found without asking every actor there is.
 """
@@ -20,7 +19,7 @@ from greenroom.runtime import Address, Query, Slices
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from greenroom.runtime import IndexReader, Row
+    from greenroom.runtime import Context, IndexReader, Row
 
 INDEX: Final = "embedding"
 WAITING: Final = b"w"
@@ -30,7 +29,7 @@ SPACES: Final = "spaces"
 
 
 class Waiting(msgspec.Struct, frozen=True):
-    """The value of an actor's row in `INDEX`: its key says all."""
+    """The value of a row in `INDEX`, whose key says all."""
 
 
 class Space(msgspec.Struct, frozen=True):
@@ -48,6 +47,22 @@ class Space(msgspec.Struct, frozen=True):
 def serving(space: str) -> bytes:
     """Return the sort key of the row of an actor that searches in a space."""
     return _SERVING + space.encode()
+
+
+def waits(context: Context, *, does: bool) -> None:
+    """Stage whether some of the actor's texts lack vectors; for a handler that changes it."""
+    if does:
+        context.put_row(INDEX, WAITING, Waiting())
+    else:
+        context.delete_row(INDEX, WAITING)
+
+
+def moves(context: Context, before: str | None, now: str | None) -> None:
+    """Stage that the actor's searches use vectors of another space than before; None stands for none."""
+    if before is not None:
+        context.delete_row(INDEX, serving(before))
+    if now is not None:
+        context.put_row(INDEX, serving(now), Waiting())
 
 
 class Unfinished(msgspec.Struct, frozen=True):
