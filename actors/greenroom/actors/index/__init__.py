@@ -9,3 +9,4 @@ from greenroom.actors.index._document import TEMPORAL as TEMPORAL
 from greenroom.actors.index._document import Document as Document
 from greenroom.actors.index._document import Field as Field
 from greenroom.actors.index._index import MemoryIndex as MemoryIndex
+from greenroom.actors.index._index import TidyIndex as TidyIndex

@@ -92,11 +92,17 @@ class Columns:
         self.size = row + 1
         return row
 
+    def extend(self, size: int, columns: Iterable[tuple[str, npt.NDArray[Any]]]) -> None:
+        """Add ``size`` rows, for which all columns are given."""
+        self.reserve(self.size + size)
+        for name, values in columns:
+            self.arrays[name][self.size : self.size + size] = values
+        self.size += size
+
     def keep(self, rows: npt.NDArray[np.intp]) -> None:
         """Leave only ``rows``, which are in order."""
-        for name, array in self.arrays.items():
+        for array in self.arrays.values():
             array[: len(rows)] = array[rows]
-            self.arrays[name] = array
         self.size = len(rows)
 
     def resident_bytes(self) -> int:

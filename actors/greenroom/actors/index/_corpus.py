@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from greenroom.actors.index._columns import Columns, Names
-from greenroom.actors.index._document import FOREVER, NEVER, NO_POSITION, Field, analyse
-from greenroom.actors.index._order import Neighbours, conversation_order, neighbours
+from greenroom.actors.index._document import FIELDS, Field, analyse
+from greenroom.actors.index._merge import merged_chunks
+from greenroom.actors.index._order import Neighbours, Order, neighbours
+from greenroom.actors.index._rows import Rows
+from greenroom.actors.index._segment import Chunk, Segment, sealed
 from greenroom.actors.index._tail import Postings, Tail
-from greenroom.actors.index._vectors import Matrix
+from greenroom.actors.index._tiers import TAIL_POSTINGS, TAIL_ROWS, merge_start
+from greenroom.actors.index._vectors import Matrix, TokenMatrix
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,31 +32,24 @@ _NO_ROWS = np.empty(0, np.int32)
 _NO_TIMES = np.empty(0, np.uint16)
 
 
-class Corpus:
-    """Rows 0..size-1 in order of insertion. A removed row is not ``alive`` until rows are numbered anew.
-
-    All arrays are views: they are right until the corpus changes, and nobody may write to them.
+class Corpus(Rows):
+    """Rows with their postings, neighbours and vectors.
 
     Attributes:
-        generation: Grows with every change, so that what was made of the corpus can be kept.
+        segments: Postings of the older rows, in order; the tail has the rest.
+        fetch_tokens: Brings a memory's token vectors from where they are kept, by space and id.
     """
 
     def __init__(self) -> None:
         """Make an empty corpus."""
-        self.generation = 0
-        self._columns = Columns()
-        self._shelves: Names[Hashable] = Names()
-        self._namespaces: Names[str] = Names()
-        self._authors: Names[str] = Names()
-        self._kinds: Names[str] = Names()
-        self._conversations: Names[str] = Names()
+        super().__init__()
+        self.segments: list[Segment] = []
+        self.fetch_tokens: Callable[[str, int], TokenMatrix | None] | None = None
         self._tail = Tail()
+        self._tail_start = 0
         self._matrices: dict[str, Matrix] = {}
-        self._row_of: dict[int, int] = {}
-        self._order: tuple[int, npt.NDArray[np.int32]] | None = None
+        self._order = Order()
         self._neighbours: tuple[int, Neighbours] | None = None
-        self.fetch_tokens: Callable[[str, int], npt.NDArray[np.int8] | None] | None = None
-        """Brings a memory's token vectors from where they are kept, by space and id."""
 
     # -- writing -----------------------------------------------------------
 
@@ -64,191 +60,129 @@ class Corpus:
 
     def add_analysed(self, document: Document, analysed: Analysed, pace: Pace) -> Slices[int]:
         """Add a document that was analysed before; returns its row. Yields when ``pace`` says so."""
-        row = self._add_row(document, analysed)
-        for field, counts in analysed.counts.items():
-            remaining = iter(counts.items())
-            total = 0
+        row = self.add_row(document, analysed)
+        self._tail.size += 1
+        yield from self.post(row, analysed.counts, pace)
+        return row
+
+    def post(self, row: int, counts: Mapping[Field, Mapping[str, int]], pace: Pace) -> Slices[None]:
+        """Add terms to a row of the tail, each for the first time; yields when ``pace`` says so."""
+        place = row - self._tail_start
+        for field, terms in counts.items():
+            remaining = iter(terms.items())
+            total = int(self._columns.arrays[f"length.{field}"][row])
             while step := list(islice(remaining, _POSTED)):
-                total += self._tail.post(field, row, step)
+                total += self._tail.post(field, place, step)
                 if pace():
                     yield
             self._columns.arrays[f"length.{field}"][row] = min(total, 2**32 - 1)
-        return row
 
-    def remove(self, id: int) -> bool:
-        """Mark a memory's row as dead; False if there is none."""
-        row = self._row_of.pop(id, None)
-        if row is None:
-            return False
-        self._columns.arrays["alive"][row] = False
+    def attach(self, segment: Segment) -> None:
+        """Take the postings of the rows that were added last, while the tail is empty."""
+        assert not self._tail.size, "what is in the tail is newer"
+        self.segments.append(segment)
+        self._tail_start += segment.size
         self.generation += 1
-        return True
-
-    def change(self, id: int, values: Mapping[str, Any]) -> bool:
-        """Change columns of a memory's row; False if there is none."""
-        row = self._row_of.get(id)
-        if row is None:
-            return False
-        for name, value in values.items():
-            self._columns.arrays[name][row] = value
-        self.generation += 1
-        return True
 
     def set_vectors(
         self,
         space: str,
-        ids: Sequence[int],
+        ids: npt.NDArray[np.uint64],
         values: npt.NDArray[np.int8],
         scales: npt.NDArray[np.float32],
-    ) -> None:
-        """Give the memories ``ids`` their vectors, one a row of ``values``; unknown ids are passed over."""
-        rows = np.array([self._row_of.get(number, -1) for number in ids], np.intp)
+    ) -> int:
+        """Give the memories ``ids`` their vectors, one a row of ``values``; returns how many are there."""
+        rows = self.rows_of(ids)
         known = rows >= 0
         matrix = self._matrices.get(space)
         if matrix is None:
             matrix = self._matrices[space] = Matrix(values.shape[1])
         matrix.set(rows[known], values[known], scales[known])
         self.generation += 1
+        return int(known.sum())
 
     def drop_vectors(self, space: str) -> None:
         """Forget the vectors of a space."""
         self._matrices.pop(space, None)
         self.generation += 1
 
-    # -- rows --------------------------------------------------------------
+    # -- tidying -----------------------------------------------------------
 
     @property
-    def size(self) -> int:
-        """The number of rows, dead ones included."""
-        return self._columns.size
+    def tail_rows(self) -> int:
+        """How many of the last rows are in no segment yet."""
+        return self._tail.size
 
-    def row(self, id: int) -> int | None:
-        """Return the row of a memory, or None."""
-        return self._row_of.get(id)
+    def tail_is_full(self) -> bool:
+        """Return whether the tail should become a segment."""
+        return self._tail.size >= TAIL_ROWS or self._tail.postings >= TAIL_POSTINGS
 
-    def column(self, name: str) -> npt.NDArray[Any]:
-        """Return a column by its name in `_columns.TYPES`."""
-        return self._columns.arrays[name][: self._columns.size]
+    def tidy(self, pace: Pace) -> Slices[None]:
+        """Seal a full tail and merge what is due, for a corpus that is only in memory."""
+        if not self.tail_is_full():
+            return
+        yield from self.seal(pace)
+        start = merge_start([segment.weight for segment in self.segments], 1)
+        if start == len(self.segments) - 1:
+            return
+        kept = self.kept(start, len(self.segments))
+        chunks: dict[Field, list[Chunk]] = {field: [] for field in FIELDS}
+        for found in merged_chunks(self.segments[start:], kept):
+            if found is not None:
+                chunks[found[0]].append(found[1])
+            if pace():
+                yield
+        yield from self.replace(start, len(self.segments), Segment(int(kept.sum()), chunks), kept, pace)
 
-    @property
-    def ids(self) -> npt.NDArray[np.uint64]:
-        """The memories' ids."""
-        return self.column("id")
+    def seal(self, pace: Pace) -> Slices[None]:
+        """Make a segment of the tail, and begin a new one; yields when ``pace`` says so."""
+        if self._tail.size:
+            segment = yield from sealed(self._tail, pace)
+            self._tail = Tail()
+            self.attach(segment)
 
-    @property
-    def alive(self) -> npt.NDArray[np.bool_]:
-        """Whether a row's memory is still there."""
-        return self.column("alive")
+    def span(self, start: int, end: int) -> tuple[int, int]:
+        """Return the first row of segment ``start`` and the first after segment ``end - 1``."""
+        first = sum(segment.size for segment in self.segments[:start])
+        return first, first + sum(segment.size for segment in self.segments[start:end])
 
-    @property
-    def superseded(self) -> npt.NDArray[np.bool_]:
-        """Whether another memory took its place."""
-        return self.column("superseded")
+    def kept(self, start: int, end: int) -> npt.NDArray[np.bool_]:
+        """Return which rows of the segments ``start`` to ``end - 1`` a merge of them keeps."""
+        low, high = self.span(start, end)
+        return self.alive[low:high].copy()
 
-    @property
-    def shelf(self) -> npt.NDArray[np.int32]:
-        """Numbers of `shelves`."""
-        return self.column("shelf")
+    def replace(
+        self, start: int, end: int, segment: Segment, kept: npt.NDArray[np.bool_], pace: Pace
+    ) -> Slices[None]:
+        """Put the segment that was merged from ``start`` to ``end - 1`` in their place.
 
-    @property
-    def shelves(self) -> Sequence[Any]:
-        """The visibility classes."""
-        return self._shelves.names
-
-    @property
-    def namespace(self) -> npt.NDArray[np.int32]:
-        """Numbers of `namespaces`."""
-        return self.column("namespace")
-
-    @property
-    def namespaces(self) -> Sequence[str]:
-        """The namespaces."""
-        return self._namespaces.names
-
-    @property
-    def author(self) -> npt.NDArray[np.int32]:
-        """Numbers of `authors`."""
-        return self.column("author")
-
-    @property
-    def authors(self) -> Sequence[str]:
-        """The authors' names."""
-        return self._authors.names
-
-    @property
-    def kind(self) -> npt.NDArray[np.int32]:
-        """Numbers of `kinds`."""
-        return self.column("kind")
-
-    @property
-    def kinds(self) -> Sequence[str]:
-        """The kinds of memories."""
-        return self._kinds.names
-
-    @property
-    def conversation(self) -> npt.NDArray[np.int32]:
-        """Numbers of `conversations`, -1 for none."""
-        return self.column("conversation")
-
-    @property
-    def conversations(self) -> Sequence[str]:
-        """The conversations."""
-        return self._conversations.names
-
-    @property
-    def position(self) -> npt.NDArray[np.int64]:
-        """Places in the conversation as given, `NO_POSITION` for none."""
-        return self.column("position")
-
-    @property
-    def created(self) -> npt.NDArray[np.int64]:
-        """When the entry was first written, in microseconds since 1970."""
-        return self.column("created")
-
-    @property
-    def updated(self) -> npt.NDArray[np.int64]:
-        """When this version was written, in microseconds since 1970."""
-        return self.column("updated")
-
-    @property
-    def expires(self) -> npt.NDArray[np.int64]:
-        """From when on it is no longer there, in microseconds since 1970; `FOREVER` for never."""
-        return self.column("expires")
-
-    @property
-    def last_used(self) -> npt.NDArray[np.int64]:
-        """When it was last used, in microseconds since 1970; `NEVER` for never."""
-        return self.column("last_used")
-
-    @property
-    def importance(self) -> npt.NDArray[np.float32]:
-        """0 to 1."""
-        return self.column("importance")
-
-    @property
-    def rating(self) -> npt.NDArray[np.float32]:
-        """-1 to 1, 0 for none."""
-        return self.column("rating")
-
-    @property
-    def uses(self) -> npt.NDArray[np.uint32]:
-        """How often it was used."""
-        return self.column("uses")
-
-    @property
-    def flags(self) -> npt.NDArray[np.uint8]:
-        """QUESTION and TEMPORAL."""
-        return self.column("flags")
-
-    def lengths(self, field: Field) -> npt.NDArray[np.uint32]:
-        """Return the number of posted occurrences of a field, by row."""
-        return self.column(f"length.{field}")
+        Args:
+            start: The first segment merged.
+            end: The first after it that was not.
+            segment: What became of them.
+            kept: Which of their rows it has.
+            pace: Whether to yield.
+        """
+        low, high = self.span(start, end)
+        self.segments[start:end] = [segment] if segment.size else []
+        if not kept.all():
+            size = self.size
+            rows = np.concatenate((np.arange(low), low + np.flatnonzero(kept), np.arange(high, size)))
+            places = np.full(size, -1, np.int32)
+            places[rows] = np.arange(len(rows), dtype=np.int32)
+            self.keep(rows)
+            self._tail_start -= high - low - segment.size
+            for matrix in self._matrices.values():
+                yield from matrix.keep(rows, size, pace)
+            self._order.renumber(places)
+        self.generation += 1
 
     # -- neighbours --------------------------------------------------------
 
     def neighbours(self, mask: npt.NDArray[np.bool_]) -> Neighbours:
         """Return who stands next to whom among the rows of ``mask`` only, and each row's place."""
-        return neighbours(self._ordered(), self.conversation, mask)
+        order = self._order.rows(self.conversation, self.position)
+        return neighbours(order, self.conversation, mask)
 
     @property
     def previous(self) -> npt.NDArray[np.int32]:
@@ -265,20 +199,31 @@ class Corpus:
             self._neighbours = self.generation, self.neighbours(self.alive)
         return self._neighbours[1]
 
-    def _ordered(self) -> npt.NDArray[np.int32]:
-        if self._order is None or self._order[0] != self.size:
-            self._order = self.size, conversation_order(self.conversation, self.position)
-        return self._order[1]
-
     # -- terms -------------------------------------------------------------
 
     def postings(self, field: Field, term: str) -> Postings:
         """Return the rows that hold ``term``, ascending, and how often; dead rows may be among them."""
-        found = self._tail.postings(field, term)
-        return (_NO_ROWS, _NO_TIMES) if found is None else found
+        found: list[Postings] = []
+        base = 0
+        for segment in self.segments:
+            part = segment.find(field, term)
+            if part is not None:
+                found.append((part[0] + np.int32(base), part[1]) if base else part)
+            base += segment.size
+        part = self._tail.find(field, term)
+        if part is not None:
+            found.append((part[0] + np.int32(base), part[1]))
+        if len(found) == 1:
+            return found[0]
+        if not found:
+            return _NO_ROWS, _NO_TIMES
+        return np.concatenate([rows for rows, _ in found]), np.concatenate([times for _, times in found])
 
     def vocabulary(self, field: Field) -> Iterator[Sequence[str]]:
         """Yield the terms of a field in blocks; a term may come twice, and may have no living row."""
+        for segment in self.segments:
+            for chunk in segment.chunks[field]:
+                yield chunk.terms
         remaining = iter(self._tail.fields[field])
         while block := list(islice(remaining, BLOCK)):
             yield block
@@ -296,8 +241,8 @@ class Corpus:
         matrix = self._matrices.get(space)
         return None if matrix is None else matrix.view(self.size)
 
-    def token_vectors(self, space: str, rows: Sequence[int]) -> list[npt.NDArray[np.int8] | None]:
-        """Return the vectors of each row's tokens, or None for a row that has none."""
+    def token_vectors(self, space: str, rows: Sequence[int]) -> list[TokenMatrix | None]:
+        """Return the vectors of each row's tokens, or None for a row that has none; read from the store."""
         fetch = self.fetch_tokens
         return [None if fetch is None else fetch(space, int(self.ids[row])) for row in rows]
 
@@ -310,37 +255,7 @@ class Corpus:
 
     def resident_bytes(self) -> int:
         """Return an estimate of the memory in use, in bytes."""
+        terms = self._tail.resident_bytes + sum(segment.resident_bytes for segment in self.segments)
         vectors = sum(matrix.resident_bytes(self.size) for matrix in self._matrices.values())
-        return self._columns.resident_bytes() + self._tail.resident_bytes + vectors + 100 * self.size
-
-    def _add_row(self, document: Document, analysed: Analysed) -> int:
-        known = self._row_of.get(document.id)
-        assert known is None, f"memory {document.id} is in the index already"
-        conversation = document.conversation
-        values: dict[str, Any] = {
-            "id": document.id,
-            "created": document.created_at,
-            "updated": document.updated_at,
-            "position": NO_POSITION if document.position is None else document.position,
-            "shelf": self._shelves.number(document.shelf),
-            "namespace": self._namespaces.number(document.namespace),
-            "author": self._authors.number(document.author),
-            "kind": self._kinds.number(document.kind),
-            "conversation": -1 if conversation is None else self._conversations.number(conversation),
-            "flags": analysed.flags,
-            "length.text": 0,
-            "length.key": 0,
-            "length.tags": 0,
-            "length.author": 0,
-            "length.labels": 0,
-            "alive": True,
-            "superseded": document.superseded,
-            "importance": document.importance,
-            "rating": document.rating,
-            "uses": document.uses,
-            "last_used": NEVER if document.last_used is None else document.last_used,
-            "expires": FOREVER if document.expires_at is None else document.expires_at,
-        }
-        row = self._row_of[document.id] = self._columns.append(values.items())
-        self.generation += 1
-        return row
+        order = self._order.resident_bytes() + (0 if self._neighbours is None else 12 * self.size)
+        return super().resident_bytes() + terms + vectors + order

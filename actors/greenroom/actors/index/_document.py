@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from greenroom.runtime import Slices
 
 Field = Literal["text", "key", "tags", "author", "labels"]
-"""Parts of a memory that have postings. ``labels`` are whole tags as given, for filters; the rest are terms."""
+"""Parts of a memory with postings; ``labels`` are whole tags as given, to filter by, the others are terms."""
 
 FIELDS: tuple[Field, ...] = get_args(Field)
 Pace = Callable[[], bool]

@@ -1,26 +1,34 @@
-"""An actor's index: records of its own in the commit of the memory, and a copy in memory once it is searched."""
+"""An actor's index: records of its own in the commit of the memory, and a copy in memory once searched."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Protocol, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import msgspec
 
 from greenroom.actors.index import _records as records
 from greenroom.actors.index._document import FOREVER, Analysed, Document, Field, analyse
+from greenroom.runtime import Message
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
     from greenroom.actors.index._corpus import Corpus
+    from greenroom.actors.index._loading import Loaded
+    from greenroom.actors.index._upkeep import Upkeep
+    from greenroom.actors.index._vectors import TokenMatrix
+    from greenroom.actors.requests._vectors import Vectors
     from greenroom.runtime import Context, Slices
 
 ANALYSIS = "1 english"
+TIMER = "index"
 _PART = 2_048  # terms in one record, about
+_WRITES = 1_024  # records of the tail and patches before a look whether there is something to tidy
+
+
+class TidyIndex(Message[None], frozen=True):
+    """An actor's word to itself that its index may want a step of upkeep; see `MemoryIndex.tidy`."""
 
 
 class Changes(TypedDict, total=False):
@@ -34,101 +42,105 @@ class Changes(TypedDict, total=False):
     superseded: bool
 
 
-class Vectors(Protocol):
-    """Vectors of one memory, as an embedder makes them."""
-
-    scale: float
-    values: bytes
-    tokens: bytes | None
-    token_scale: float
-
-
 class MemoryIndex:
     """The index of one actor.
 
     Everything is staged in the commit of the message that calls. What was loaded is
     changed alike, so a message that fails must drop this object, as a rollback of the actor does.
+    The actor handles `TidyIndex` with `tidy`, and has no records of its own whose keys begin with ``i``.
 
     Args:
         shelf: The type of the documents' shelves.
     """
 
     def __init__(self, shelf: Any) -> None:
-        self._shelf = msgspec.msgpack.Decoder(shelf)
-        self._corpus: Corpus | None = None
+        self._decode_shelf = msgspec.msgpack.Decoder(shelf).decode
         self._manifest: records.Manifest | None = None
+        self._loaded: Loaded | None = None
+        self._upkeep: Upkeep | None = None
+        self._writes: int | None = None  # since the last look; None as long as nobody counted
 
     # -- writing -----------------------------------------------------------
 
     def add(self, context: Context, document: Document) -> Slices[None]:
-        """Add a memory, whose id must be new; yields when the slice is over."""
+        """Add a memory, whose id must never have been there; yields when the slice is over."""
         analysed = yield from analyse(document, context.slice_over)
         self._known(context)
-        yield from self._stage_row(context, document, analysed)
-        if self._corpus is not None:
-            yield from self._corpus.add_analysed(document, analysed, context.slice_over)
+        parts = yield from _stage_row(context, document, analysed)
+        if self._loaded is not None:
+            yield from self._loaded.corpus.add_analysed(document, analysed, context.slice_over)
+            if parts:
+                self._loaded.long[document.id] = parts
+        self._written(context)
 
     def remove(self, context: Context, id: int) -> None:
         """Remove a memory; an unknown one is no error."""
         row = context.get(records.row_key(id), records.RowRecord)
-        if row is None:
-            context.put(records.patch_key(id), {"dead": True})
-        else:
+        must_mark = self._upkeep is not None and self._upkeep.touch(id)
+        if row is not None:
             context.delete(records.row_key(id))
-            context.delete(records.patch_key(id))
             for part in range(row.parts):
                 context.delete(records.more_key(id, part))
+        if row is None or must_mark:
+            self._patch(context, id, {"alive": False})
+        else:
+            context.delete(records.patch_key(id))
+            if self._loaded is not None:
+                self._loaded.patched.discard(id)
         for space in self._known(context).spaces.values():
             if space.has_tokens:
                 context.delete(records.token_key(space.number, id))
-        if self._corpus is not None:
-            self._corpus.remove(id)
+        if self._loaded is not None:
+            self._loaded.long.pop(id, None)
+            self._loaded.corpus.remove(id)
+        self._written(context)
 
     def change(self, context: Context, id: int, **changes: Unpack[Changes]) -> None:
         """Change what may change of a memory; an unknown one is no error."""
-        values: records.Patch = {}
-        for name, value in changes.items():
-            if name == "expires_at":
-                values["expires"] = FOREVER if value is None else value  # type: ignore[assignment]
-            else:
-                values[name] = value  # type: ignore[assignment]
-        key = records.patch_key(id)
-        context.put(key, (context.get(key, records.Patch) or {}) | values)
-        if self._corpus is not None:
-            self._corpus.change(id, values)
+        values: dict[str, Any] = {**changes}
+        if "expires_at" in values:
+            expires_at = values.pop("expires_at")
+            values["expires"] = FOREVER if expires_at is None else expires_at
+        if self._upkeep is not None:
+            self._upkeep.touch(id)
+        self._patch(context, id, (context.get(records.patch_key(id), records.Patch) or {}) | values)
+        if self._loaded is not None:
+            self._loaded.corpus.change(id, values)
+        self._written(context)
 
     def set_vectors(
         self, context: Context, space: str, vectors: Sequence[tuple[int, Vectors]]
-    ) -> Slices[None]:
-        """Give memories their vectors in ``space``; what is unknown or removed by now is passed over."""
-        corpus = yield from self.loaded(context)
-        import numpy as np  # noqa: PLC0415 - loaded by now
+    ) -> Slices[int]:
+        """Give memories their vectors in ``space``; what is unknown or removed by now is passed over.
 
-        known = [(id, vector) for id, vector in vectors if corpus.row(id) is not None]
+        Returns:
+            How many got theirs.
+        """
+        corpus = yield from self.loaded(context)
+        known = [(number, vector) for number, vector in vectors if corpus.row(number) is not None]
         if not known:
-            return
-        dimensions = len(known[0][1].values)
+            return 0
+        from greenroom.actors.index._packing import pack  # noqa: PLC0415 - needs numpy, loaded by now
+
+        ids, values, scales, record = pack(known)
         manifest = self._known(context)
         found = manifest.spaces.get(space)
         if found is None:
-            found = manifest.spaces[space] = records.Space(manifest.next_space, dimensions)
+            found = manifest.spaces[space] = records.Space(manifest.next_space, values.shape[1])
             manifest.next_space += 1
-        ids = np.array([number for number, _ in known], np.uint64)
-        scales = np.array([vector.scale for _, vector in known], np.float32)
-        values = b"".join(bytes(vector.values) for _, vector in known)
-        chunk = records.VectorChunk(ids.tobytes(), scales.tobytes(), values)
-        context.put(records.vector_key(found.number, found.next_chunk), chunk)
+        context.put(records.vector_key(found.number, found.next_chunk), record)
+        assert self._loaded is not None, "it is loaded by now"
+        self._loaded.chunks.setdefault(space, {})[found.next_chunk] = len(known)
         found.next_chunk += 1
         for number, vector in known:
             if vector.tokens is not None:
                 found.has_tokens = True
-                context.put(
-                    records.token_key(found.number, number),
-                    records.TokenVectors(vector.token_scale, bytes(vector.tokens)),
-                )
+                tokens = records.TokenVectors(vector.token_scale, vector.tokens)
+                context.put(records.token_key(found.number, number), tokens)
         context.put(records.MANIFEST, manifest)
-        matrix = np.frombuffer(values, np.int8).reshape(len(known), dimensions)
-        corpus.set_vectors(space, [number for number, _ in known], matrix, scales)
+        corpus.set_vectors(space, ids, values, scales)
+        self._written(context)
+        return len(known)
 
     def drop_space(self, context: Context, space: str) -> Slices[None]:
         """Remove all vectors of a space."""
@@ -136,27 +148,57 @@ class MemoryIndex:
         found = manifest.spaces.pop(space, None)
         if found is None:
             return
-        for prefix in (records.VECTORS, records.TOKENS):
-            for key, _ in context.scan(msgspec.Raw, prefix=prefix + found.number.to_bytes(2)):
-                context.delete(key)
-                if context.slice_over():
-                    yield
+        for kind in (records.VECTORS, records.TOKENS):
+            yield from _delete_all(context, records.space_prefix(kind, found.number))
         context.put(records.MANIFEST, manifest)
-        if self._corpus is not None:
-            self._corpus.drop_vectors(space)
+        if self._loaded is not None:
+            self._loaded.chunks.pop(space, None)
+            self._loaded.corpus.drop_vectors(space)
+
+    def tidy(self, context: Context) -> Slices[None]:
+        """Do one short step of upkeep, if there is one to do, and come back for the next."""
+        yield from self.loaded(context)
+        assert self._upkeep is not None, "what is loaded has its upkeep"
+        if (yield from self._upkeep.step(context)):
+            context.set_timer(TIMER, context.now, TidyIndex())
+        self._writes = 0
+
+    def rebuild(self, context: Context, documents: Iterable[Document]) -> Slices[None]:
+        """Make the index anew of the memories that there are; yields when the slice is over.
+
+        Vectors that can be read are kept.
+        """
+        from greenroom.actors.index._rebuilding import rebuild  # noqa: PLC0415 - needs numpy
+
+        manifest = context.get(records.MANIFEST, records.Manifest)
+        self.forget()
+        self._manifest, loaded = yield from rebuild(context, manifest, documents, ANALYSIS)
+        self._take(loaded)
 
     # -- reading -----------------------------------------------------------
 
+    def is_current(self, context: Context) -> bool:
+        """Return whether there is an index, made as this program makes it; else it is to be rebuilt."""
+        manifest = self._manifest or context.get(records.MANIFEST, records.Manifest)
+        return manifest is not None and (manifest.format, manifest.analysis) == (records.FORMAT, ANALYSIS)
+
     def loaded(self, context: Context) -> Slices[Corpus]:
-        """Return the index in memory, loaded if it is not there; yields when the slice is over."""
-        if self._corpus is None:
-            corpus = yield from self._load(context)
-            self._corpus = corpus
-        self._corpus.fetch_tokens = partial(self._token_vectors, context)
-        return self._corpus
+        """Return the index in memory, loaded if it is not there; yields when the slice is over.
+
+        Raises:
+            StoreDamagedError: a record is missing or does not fit the others; `rebuild` helps.
+        """
+        if self._loaded is None:
+            from greenroom.actors.index._loading import load  # noqa: PLC0415 - not before the first search
+
+            manifest = self._known(context)
+            self._take((yield from load(context, manifest, self._decode_shelf)))
+        assert self._loaded is not None, "it is loaded by now"
+        self._loaded.corpus.fetch_tokens = partial(self._token_vectors, context)
+        return self._loaded.corpus
 
     def without_vectors(self, context: Context, space: str, limit: int) -> Slices[list[int]]:
-        """Return ids of memories that have no vector in ``space``, at most ``limit``."""
+        """Return ids of memories that have no vector in ``space``, at most ``limit``, oldest first."""
         corpus = yield from self.loaded(context)
         return corpus.without_vectors(space, limit)
 
@@ -167,16 +209,15 @@ class MemoryIndex:
     @property
     def is_loaded(self) -> bool:
         """Whether the index is in memory."""
-        return self._corpus is not None
+        return self._loaded is not None
 
     def resident_bytes(self) -> int:
         """Return an estimate of the memory in use, in bytes."""
-        return 0 if self._corpus is None else self._corpus.resident_bytes()
+        return 0 if self._loaded is None else self._loaded.corpus.resident_bytes()
 
     def forget(self) -> None:
         """Drop what is in memory; the next search loads it again."""
-        self._corpus = None
-        self._manifest = None
+        self._loaded = self._upkeep = self._manifest = self._writes = None
 
     # -- parts -------------------------------------------------------------
 
@@ -189,107 +230,88 @@ class MemoryIndex:
             context.put(records.MANIFEST, self._manifest)
         return self._manifest
 
-    def _stage_row(self, context: Context, document: Document, analysed: Analysed) -> Slices[None]:
-        parts = _parts(analysed.counts)
-        first = next(parts, {})
-        part = 0
-        for part, counts in enumerate(parts, 1):
-            context.put(records.more_key(document.id, part - 1), counts)
-            if context.slice_over():
-                yield
-        row = records.RowRecord(
-            shelf=msgspec.msgpack.encode(document.shelf),
-            namespace=document.namespace,
-            author=document.author,
-            kind=document.kind,
-            conversation=document.conversation,
-            position=document.position,
-            created_at=document.created_at,
-            updated_at=document.updated_at,
-            expires_at=document.expires_at,
-            importance=document.importance,
-            uses=document.uses,
-            last_used=document.last_used,
-            rating=document.rating,
-            superseded=document.superseded,
-            flags=analysed.flags,
-            counts=first,
-            parts=part,
-        )
-        context.put(records.row_key(document.id), row)
+    def _take(self, loaded: Loaded) -> None:
+        from greenroom.actors.index._upkeep import Upkeep  # noqa: PLC0415 - needs numpy, loaded by now
 
-    def _load(self, context: Context) -> Slices[Corpus]:
-        import numpy as np  # noqa: PLC0415 - not before the first search
+        assert self._manifest is not None, "what is loaded has a manifest"
+        self._loaded = loaded
+        self._upkeep = Upkeep(self._manifest, loaded)
+        self._writes = 0
 
-        from greenroom.actors.index._corpus import Corpus  # noqa: PLC0415 - needs numpy
+    def _patch(self, context: Context, id: int, patch: records.Patch) -> None:
+        context.put(records.patch_key(id), patch)
+        if self._loaded is not None:
+            self._loaded.patched.add(id)
 
-        corpus = Corpus()
-        for key, row in context.scan(records.RowRecord, prefix=records.ROWS):
-            yield from self._load_row(context, corpus, records.id_of(key), row)
-            if context.slice_over():
-                yield
-        for key, patch in context.scan(records.Patch, prefix=records.PATCHES):
-            corpus.change(records.id_of(key), patch)
-            if context.slice_over():
-                yield
-        manifest = context.get(records.MANIFEST, records.Manifest)
-        for name, space in ({} if manifest is None else manifest.spaces).items():
-            prefix = records.VECTORS + space.number.to_bytes(2)
-            for _, chunk in context.scan(records.VectorChunk, prefix=prefix):
-                ids = np.frombuffer(chunk.ids, np.uint64)
-                values = np.frombuffer(chunk.values, np.int8).reshape(len(ids), space.dimensions)
-                corpus.set_vectors(
-                    name, [int(number) for number in ids], values, np.frombuffer(chunk.scales, np.float32)
-                )
-                if context.slice_over():
-                    yield
-        return corpus
+    def _written(self, context: Context) -> None:
+        """Take note of a write, and see to it that the index is tidied now and then."""
+        if self._writes is None:
+            self._writes = sum(
+                1
+                for prefix in (records.ROWS, records.PATCHES)
+                for _ in context.scan(msgspec.Raw, prefix=prefix)
+            )
+        self._writes += 1
+        full = self._loaded is not None and self._loaded.corpus.tail_is_full()
+        if (full or self._writes >= _WRITES) and context.timer_due(TIMER) is None:
+            context.set_timer(TIMER, context.now, TidyIndex())
 
-    def _load_row(self, context: Context, corpus: Corpus, id: int, row: records.RowRecord) -> Slices[None]:
-        counts: dict[Field, Mapping[str, int]] = dict(row.counts)
-        for part in range(row.parts):
-            more = context.get(records.more_key(id, part), records.Counts)  # type: ignore[type-abstract]
-            assert more is not None, "a row goes with its terms"
-            for field, terms in more.items():
-                counts[field] = {**counts.get(field, {}), **terms}
-            if context.slice_over():
-                yield
-        document = Document(
-            id=id,
-            shelf=self._shelf.decode(row.shelf),
-            namespace=row.namespace,
-            text="",
-            author=row.author,
-            kind=row.kind,
-            conversation=row.conversation,
-            position=row.position,
-            created_at=row.created_at,
-            updated_at=row.updated_at,
-            expires_at=row.expires_at,
-            importance=row.importance,
-            uses=row.uses,
-            last_used=row.last_used,
-            rating=row.rating,
-            superseded=row.superseded,
-        )
-        yield from corpus.add_analysed(document, Analysed(counts, row.flags), context.slice_over)
-
-    def _token_vectors(self, context: Context, space: str, id: int) -> npt.NDArray[np.int8] | None:
-        import numpy as np  # noqa: PLC0415 - loaded by now
+    def _token_vectors(self, context: Context, space: str, id: int) -> TokenMatrix | None:
+        from greenroom.actors.index._packing import token_matrix  # noqa: PLC0415 - needs numpy, loaded by now
 
         known = self._known(context).spaces.get(space)
         if known is None:
             return None
         found = context.get(records.token_key(known.number, id), records.TokenVectors)
-        return None if found is None else np.frombuffer(found.values, np.int8).reshape(-1, known.dimensions)
+        return None if found is None else token_matrix(found, known.dimensions)
 
 
-def _parts(counts: records.Counts) -> Iterator[dict[Field, dict[str, int]]]:
+def _stage_row(context: Context, document: Document, analysed: Analysed) -> Slices[int]:
+    """Stage a row of the tail; returns how many further records it takes."""
+    parts = _parts(analysed.counts)
+    first = next(parts, {})
+    number = 0
+    for number, counts in enumerate(parts, 1):
+        context.put(records.more_key(document.id, number - 1), counts)
+        if context.slice_over():
+            yield
+    row = records.RowRecord(
+        shelf=msgspec.msgpack.encode(document.shelf),
+        namespace=document.namespace,
+        author=document.author,
+        kind=document.kind,
+        conversation=document.conversation,
+        position=document.position,
+        created_at=document.created_at,
+        updated_at=document.updated_at,
+        expires_at=document.expires_at,
+        importance=document.importance,
+        uses=document.uses,
+        last_used=document.last_used,
+        rating=document.rating,
+        superseded=document.superseded,
+        flags=analysed.flags,
+        counts=first,
+        parts=number,
+    )
+    context.put(records.row_key(document.id), row)
+    return number
+
+
+def _parts(counts: records.Counts) -> Iterator[records.Counts]:
     """Cut terms into records' worth."""
     if sum(map(len, counts.values())) <= _PART:
-        yield {field: dict(terms) for field, terms in counts.items()}
+        yield counts
         return
     for field, terms in counts.items():
-        remaining: Iterable[tuple[str, int]] = iter(terms.items())
+        remaining = iter(terms.items())
         while step := dict(islice(remaining, _PART)):
-            yield {field: step}
+            part: dict[Field, dict[str, int]] = {field: step}
+            yield part
+
+
+def _delete_all(context: Context, prefix: bytes) -> Slices[None]:
+    for key, _ in context.scan(msgspec.Raw, prefix=prefix):
+        context.delete(key)
+        if context.slice_over():
+            yield

@@ -23,13 +23,20 @@ Postings = tuple["npt.NDArray[np.int32]", "npt.NDArray[np.uint16]"]
 
 
 class Tail:
-    """Postings by field and term; a posting is a row, shifted, and how often the term occurs there."""
+    """Postings by field and term; a posting is a row, shifted, and how often the term occurs there.
 
-    __slots__ = ("fields", "resident_bytes")
+    Attributes:
+        fields: Half of a vocabulary occurs once: such a term has its posting itself, any other has an array.
+        size: Rows, which are counted from the first of the tail.
+        postings: Postings of all fields.
+    """
+
+    __slots__ = ("fields", "postings", "resident_bytes", "size")
 
     def __init__(self) -> None:
-        # Half of a vocabulary occurs once: such a term has its posting itself, any other has an array.
         self.fields: dict[Field, dict[str, int | array[int]]] = {field: {} for field in FIELDS}
+        self.size = 0
+        self.postings = 0
         self.resident_bytes = 0
 
     def post(self, field: Field, row: int, counts: Iterable[tuple[str, int]]) -> int:
@@ -49,13 +56,19 @@ class Tail:
             else:
                 terms[term] = array("Q", (known, posting))
                 grown += _ARRAY_BYTES
+            self.postings += 1
         self.resident_bytes += grown
         return total
 
-    def postings(self, field: Field, term: str) -> Postings | None:
+    def find(self, field: Field, term: str) -> Postings | None:
         """Return the rows of ``term`` in order, and how often it occurs there, or None."""
         known = self.fields[field].get(term)
         if known is None:
             return None
-        packed = np.array([known] if isinstance(known, int) else known, np.uint64)
-        return (packed >> 16).astype(np.int32), (packed & MOST_TIMES).astype(np.uint16)
+        return unpack(array("Q", (known,)) if isinstance(known, int) else known)
+
+
+def unpack(postings: array[int]) -> Postings:
+    """Return rows and numbers of occurrences."""
+    packed = np.array(postings, np.uint64)
+    return (packed >> 16).astype(np.int32), (packed & MOST_TIMES).astype(np.uint16)

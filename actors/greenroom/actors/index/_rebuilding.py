@@ -1,0 +1,74 @@
+"""The index made anew of the memories that there are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import msgspec
+import numpy as np
+
+from greenroom.actors.index import _arrays
+from greenroom.actors.index import _records as records
+from greenroom.actors.index._corpus import Corpus
+from greenroom.actors.index._loading import Loaded, load_vectors
+
+if TYPE_CHECKING:
+    from greenroom.actors.index._document import Document
+    from greenroom.runtime import Context, Slices
+
+_REPLACED = (records.ROWS, records.MORE, records.PATCHES, records.SEGMENTS)
+
+
+def rebuild(
+    context: Context, old: records.Manifest | None, documents: Iterable[Document], analysis: str
+) -> Slices[tuple[records.Manifest, Loaded]]:
+    """Stage an index of ``documents`` in the place of what is there; yields when the slice is over.
+
+    Args:
+        context: Where its records are.
+        old: What the index consisted of; its vectors are kept.
+        documents: The memories.
+        analysis: How texts become terms.
+    """
+    for prefix in _REPLACED:
+        for key, _ in context.scan(msgspec.Raw, prefix=prefix):
+            context.delete(key)
+            if context.slice_over():
+                yield
+    corpus = Corpus()
+    for document in documents:
+        yield from corpus.add(document, context.slice_over)
+        yield from corpus.tidy(context.slice_over)
+        if context.slice_over():
+            yield
+    yield from corpus.seal(context.slice_over)
+    manifest = records.Manifest(records.FORMAT, analysis)
+    if old is not None:
+        manifest.spaces, manifest.next_space = old.spaces, old.next_space
+    for number in range(len(corpus.segments)):
+        yield from _stage_segment(context, corpus, manifest, number)
+    context.put(records.MANIFEST, manifest)
+    loaded = Loaded(corpus)
+    yield from load_vectors(context, manifest, loaded)
+    return manifest, loaded
+
+
+def _stage_segment(context: Context, corpus: Corpus, manifest: records.Manifest, place: int) -> Slices[None]:
+    segment = corpus.segments[place]
+    number = segment.number = manifest.next_segment
+    manifest.next_segment += 1
+    low, high = corpus.span(place, place + 1)
+    for block, first in enumerate(range(low, high, records.BLOCK_ROWS)):
+        rows = np.arange(first, min(first + records.BLOCK_ROWS, high))
+        context.put(records.block_key(number, block), _arrays.block_record(corpus, rows))
+        context.put(records.changing_key(number, block), _arrays.changing_record(corpus, rows))
+        if context.slice_over():
+            yield
+    for field, chunks in segment.chunks.items():
+        for count, chunk in enumerate(chunks):
+            context.put(records.chunk_key(number, field, count), _arrays.chunk_record(chunk))
+            if context.slice_over():
+                yield
+    counts = {field: len(chunks) for field, chunks in segment.chunks.items()}
+    manifest.segments.append(records.SegmentRecord(number, segment.size, counts))
