@@ -1,0 +1,129 @@
+"""The actor of one import: it decides, in one commit, that all namespaces take it or none.
+
+Its key is made of who imports what how, so that the same file again finds the same actor: to go on
+where an attempt stopped, to wait for one that is decided, or, when that is done, to begin anew.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from greenroom.actors import _audit, _policy, _refusals
+from greenroom.actors import _namespaces as names
+from greenroom.actors._principal import Principal
+from greenroom.actors._times import DAY
+from greenroom.actors.memory._importing import KIND, topic_of
+from greenroom.actors.requests import _exchange as requests
+from greenroom.runtime import Actor, Context, handles
+
+TIMER = "give up"
+STAGED_FOR = 7 * DAY
+"""How long an import waits to be gone on with."""
+KEPT_FOR = DAY
+"""How long it can be seen that an import is done."""
+_RECORD = b"i"
+
+
+class Import(msgspec.Struct, frozen=True, array_like=True):
+    """Where an import is.
+
+    Attributes:
+        attempt: How often it was begun anew.
+        applied: What came of the lines, by root.
+    """
+
+    principal: Principal
+    state: Literal["staging", "decided", "done"]
+    attempt: int
+    roots: list[str]
+    applied: dict[str, dict[str, int]] = {}
+
+
+class ImportActor(Actor):
+    """One import, addressed by its id."""
+
+    kind = KIND
+
+    @handles(requests.BeginImport)
+    def begin(self, request: requests.BeginImport, context: Context) -> requests.ImportProgress:
+        """Begin, or say how far it is; what is done is begun anew."""
+        found = self._read(context)
+        if found is None or found.state == "done":
+            for root in request.roots:
+                _policy.check_writes_namespace(context.principal, root)
+            attempt = 0 if found is None else found.attempt + 1
+            found = Import(context.principal, "staging", attempt, request.roots)
+            context.put(_RECORD, found)
+        if found.state == "staging":
+            context.set_timer(TIMER, context.now + STAGED_FOR, requests.GiveUpImport())
+        return self._progress(context, found)
+
+    @handles(requests.DecideImport)
+    def decide(self, request: requests.DecideImport, context: Context) -> requests.ImportProgress:
+        """Let everything that is staged take effect."""
+        found = self._read(context)
+        if found is None or self._staging(context, found) != request.staging:
+            raise _refusals.invalid("staging", "staging: this import was given up; begin it again")
+        if found.state == "staging":
+            found = msgspec.structs.replace(found, state="decided")
+            context.put(_RECORD, found)
+            context.cancel_timer(TIMER)
+            for root in found.roots:
+                told = requests.ApplyLines(staging=request.staging, batches=request.batches[root])
+                context.tell(names.memory_address(root), told)
+            _audit.record(context, "decide_import", None, roots=found.roots)
+        return self._progress(context, found)
+
+    @handles(requests.ReadImport)
+    def read(self, _: requests.ReadImport, context: Context) -> requests.ImportProgress | None:
+        """Answer where it is."""
+        found = self._read(context)
+        return None if found is None else self._progress(context, found)
+
+    @handles(requests.ImportApplied)
+    def applied(self, told: requests.ImportApplied, context: Context) -> None:
+        """Take note that a root is done."""
+        found = context.get(_RECORD, Import)
+        if found is None or self._staging(context, found) != told.staging:
+            return
+        applied = {**found.applied, told.root: told.counts}
+        is_done = len(applied) == len(found.roots)
+        found = msgspec.structs.replace(found, applied=applied, state="done" if is_done else "decided")
+        context.put(_RECORD, found)
+        if is_done:
+            context.set_timer(TIMER, context.now + KEPT_FOR, requests.GiveUpImport())
+        audience = _policy.own_audience(found.principal.agent_id)
+        context.publish(topic_of(context.address.key), _policy.Heard(audience))
+
+    @handles(requests.GiveUpImport)
+    def give_up(self, _: requests.GiveUpImport, context: Context) -> None:
+        """Forget what nobody went on with, and what is done."""
+        context.use_reserve()
+        found = context.get(_RECORD, Import)
+        if found is None or found.state == "decided":
+            return
+        if found.state == "staging":
+            for root in found.roots:
+                dropped = requests.DropLines(staging=self._staging(context, found))
+                context.tell(names.memory_address(root), dropped)
+        context.delete(_RECORD)
+
+    def _read(self, context: Context) -> Import | None:
+        found = context.get(_RECORD, Import)
+        if found is not None and found.principal != context.principal:
+            raise _refusals.permission_denied("import", "import: this is another's")
+        return found
+
+    @staticmethod
+    def _staging(context: Context, found: Import) -> str:
+        return f"{context.address.key}.{found.attempt}"
+
+    def _progress(self, context: Context, found: Import) -> requests.ImportProgress:
+        return requests.ImportProgress(
+            state=found.state,
+            staging=self._staging(context, found),
+            roots=found.roots,
+            applied=found.applied,
+        )

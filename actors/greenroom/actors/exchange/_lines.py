@@ -1,0 +1,141 @@
+"""One line of a file: checked before anything is staged, with a sentence that names what is wrong."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from greenroom.actors import _namespaces as names
+from greenroom.actors import _policy, _refusals
+from greenroom.actors._json import check_json
+from greenroom.actors._parse import parse_request
+from greenroom.actors._refusals import MAX_VALUE_BYTES
+from greenroom.actors.requests._exchange import MemoryLine
+from greenroom.actors.requests._memory_types import MAX_IMPORTED_BYTES, Namespace
+from greenroom.runtime import Refusal
+
+if TYPE_CHECKING:
+    from greenroom.actors._principal import Principal
+
+MAX_LINE_BYTES = 64 << 20
+"""The most that a line may take: the largest value, and what JSON makes of it."""
+_NO_OBJECT = b"{}"
+_decode = msgspec.json.Decoder(MemoryLine).decode
+_encode = msgspec.json.Encoder().encode
+
+
+class Checked(NamedTuple):
+    """A line that can be imported.
+
+    Attributes:
+        raw: Its JSON, with its namespace.
+        root: The root of that.
+        namespace: Where it goes.
+        identity: What no other line of the file may have.
+    """
+
+    raw: bytes
+    root: str
+    namespace: str
+    identity: tuple[str, ...]
+
+
+def check_line(raw: bytes, namespace: str, principal: Principal) -> Checked:
+    """Return a line that can be imported.
+
+    Args:
+        raw: JSON as it stands in the file.
+        namespace: Where it goes if it does not say.
+        principal: Who imports.
+
+    Raises:
+        Refusal: it cannot be; the sentence names the field, what it takes, and what was given.
+    """
+    line = read_line(raw)
+    place = line.namespace or namespace
+    _policy.check_writes_namespace(principal, place)
+    root = names.root_of(place)
+    _check_values(line)
+    if line.session_id is not None and place != names.agent_namespace(principal):
+        raise _refusals.invalid(
+            "session_id", f"session_id: only memories of the agent's own namespace have one, not {place!r}"
+        )
+    if line.supersedes == line.key:
+        raise _refusals.invalid("supersedes", "supersedes: a memory cannot take the place of itself")
+    if line.namespace is None:
+        raw = _encode(msgspec.structs.replace(line, namespace=place))
+    scope = "" if root.startswith((names.AGENT, names.USER)) else line.scope or "shared"
+    return Checked(raw, root, place, (place, line.key, line.session_id or "", scope))
+
+
+def read_line(raw: bytes) -> MemoryLine:
+    """Return a line of strictly valid JSON that has the fields of one.
+
+    Raises:
+        Refusal: as `check_line`.
+    """
+    check_json(raw)
+    try:
+        return _decode(raw)
+    except msgspec.DecodeError as error:
+        if len(raw) <= MAX_VALUE_BYTES:
+            parse_request(MemoryLine, raw)  # which says it in the user's words
+        raise _refusals.invalid("line", str(error)) from None
+
+
+def decode_line(raw: bytes | msgspec.Raw) -> MemoryLine:
+    """Return a line that was checked before."""
+    return _decode(raw)
+
+
+def metadata_of(line: MemoryLine) -> bytes:
+    """Return a line's metadata as JSON; null, as many programs leave an object out, is an empty one."""
+    raw = _NO_OBJECT if isinstance(line.metadata, UnsetType) else bytes(line.metadata)
+    return _NO_OBJECT if raw == b"null" else raw
+
+
+def check_namespace(namespace: str) -> str:
+    """Return a namespace as it is.
+
+    Raises:
+        Refusal: it is none.
+    """
+    parse_request(_Where, _encode({"namespace": namespace}))
+    return namespace
+
+
+def _check_values(line: MemoryLine) -> None:
+    if (line.content is None) == (line.value is UNSET):
+        raise _refusals.invalid("content", "content: a line has either content or value")
+    name, size = "content", 0
+    if line.content is not None:
+        size = len(line.content) if line.content.isascii() else len(line.content.encode())
+    elif isinstance(line.value, msgspec.Raw):
+        name, size = "value", len(bytes(line.value))
+    if size > MAX_IMPORTED_BYTES:
+        raise _refusals.too_large(name, size, MAX_IMPORTED_BYTES)
+    metadata = metadata_of(line)
+    if len(metadata) > MAX_VALUE_BYTES:
+        raise _refusals.too_large("metadata", len(metadata))
+    if not metadata.startswith(b"{"):
+        raise _refusals.invalid("metadata", f"metadata: it takes an object and got {metadata[:40].decode()}")
+
+
+class _Where(msgspec.Struct):
+    namespace: Namespace
+
+
+class Problem(NamedTuple):
+    """Why a line cannot be imported, and where it stands."""
+
+    place: str
+    sentence: str
+    field: str | None
+
+
+def problem_of(place: str, refusal: Refusal) -> Problem:
+    """Return what is wrong with a line, and where."""
+    field = refusal.details.get("field")
+    return Problem(place, refusal.sentence, field if isinstance(field, str) else None)

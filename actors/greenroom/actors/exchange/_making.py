@@ -1,0 +1,147 @@
+"""What the readers of other programs' files share: keys, times, tags, and SQLite opened to be read only."""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from datetime import UTC, date, datetime, time
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import msgspec
+
+from greenroom.actors._times import to_datetime
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SQLITE_MAGIC: Final = b"SQLite format 3\0"
+MAX_KEY: Final = 255
+MAX_NAME: Final = 128
+MAX_TAG: Final = 200
+KINDS: Final = frozenset({"semantic", "episodic", "procedural"})
+_NOT_IN_KEYS: Final = re.compile(r'[/\\:*?"<>|\x00-\x1f\x7f-\x9f]+')
+_DIGEST_BYTES: Final = 6
+_encode = msgspec.json.Encoder().encode
+
+
+class SourceError(Exception):
+    """A file is not in its format at all, or cannot be read; nothing was imported."""
+
+
+class Made(NamedTuple):
+    """A line: where it stands, its JSON, and how many bytes of the source were passed."""
+
+    place: str
+    raw: bytes
+    passed: int
+
+
+def made(place: str, passed: int, **fields: Any) -> Made:
+    """Return a line of these fields of `MemoryLine`; None is left out."""
+    given = {name: value for name, value in fields.items() if value is not None}
+    try:
+        return Made(place, _encode(given), passed)
+    except UnicodeEncodeError:
+        # A lone surrogate: the same with an escape, which is refused with its place when it is checked.
+        return Made(place, json.dumps(given, default=str).encode(), passed)
+
+
+def key_of(*parts: object) -> str:
+    """Return a key made of texts of any kind: what a key cannot hold becomes a dot.
+
+    Where that loses something, or the key would be too long, it ends with a digest, so that different
+    texts have different keys.
+    """
+    text = ".".join(str(part) for part in parts)
+    key = _NOT_IN_KEYS.sub(".", text).strip()
+    if key == text and 0 < len(key) <= MAX_KEY:
+        return key
+    digest = blake2b(text.encode(errors="surrogatepass"), digest_size=_DIGEST_BYTES).hexdigest()
+    return f"{key[: MAX_KEY - len(digest) - 1]}~{digest}"
+
+
+def short(text: object, limit: int = MAX_NAME) -> str | None:
+    """Return a name that fits its field, cut if it must be; None for nothing."""
+    return str(text)[:limit] or None if text not in {None, ""} else None
+
+
+def tags_of(*groups: object) -> list[str] | None:
+    """Return tags given as a list, or as a text with commas; each once, in their order."""
+    found: dict[str, None] = {}
+    for group in groups:
+        given = group.split(",") if isinstance(group, str) else group if isinstance(group, list) else []
+        for tag in given:
+            if text := str(tag).strip()[:MAX_TAG]:
+                found[text] = None
+    return list(found) or None
+
+
+def time_of(given: object) -> datetime | None:
+    """Return a time given as seconds since 1970, as ISO text (UTC if it does not say), or as YAML's own."""
+    if isinstance(given, bool) or given in {None, ""}:
+        return None
+    if isinstance(given, int | float):
+        return to_datetime(round(given * 1_000_000)) if abs(given) < 1e12 else None  # noqa: PLR2004
+    if isinstance(given, datetime):
+        return given if given.tzinfo is not None else given.replace(tzinfo=UTC)
+    if isinstance(given, date):
+        return datetime.combine(given, time(), UTC)
+    try:
+        read = datetime.fromisoformat(str(given).strip())
+    except ValueError:
+        return None
+    return read if read.tzinfo is not None else read.replace(tzinfo=UTC)
+
+
+def fraction_of(given: object) -> float | None:
+    """Return a number from 0 to 1 as it is, None for anything else."""
+    if isinstance(given, bool) or not isinstance(given, int | float):
+        return None
+    return float(given) if 0 <= given <= 1 else None
+
+
+def object_of(given: object) -> dict[str, Any]:
+    """Return an object given as such or as JSON; what is neither is kept under ``metadata``."""
+    if isinstance(given, str) and given.strip():
+        try:
+            given = json.loads(given)
+        except ValueError:
+            return {"metadata": given}
+    if given is None or given == "":
+        return {}
+    return given if isinstance(given, dict) else {"metadata": given}
+
+
+def tables_of(path: Path) -> set[str]:
+    """Return the names of an SQLite file's tables.
+
+    Raises:
+        SourceError: it is none, or is damaged.
+    """
+    with opened(path) as connection:
+        return {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[sqlite3.Connection]:
+    """Open an SQLite file for reading alone; nothing is written beside it but what SQLite's log needs.
+
+    Raises:
+        SourceError: it cannot be read.
+    """
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+            connection.row_factory = sqlite3.Row
+            yield connection
+    except sqlite3.Error as error:
+        raise SourceError(f"{path} cannot be read as SQLite: {error}") from None
+
+
+def rows(connection: sqlite3.Connection, table: str, order: str) -> Iterator[dict[str, Any]]:
+    """Yield a table's rows as objects: columns come and go between the versions of a program."""
+    for row in connection.execute(f"SELECT * FROM {table} ORDER BY {order}"):  # noqa: S608  names of ours
+        yield dict(row)

@@ -1,0 +1,182 @@
+"""Folders of Markdown files, such as an Obsidian vault: a memory for each section that has text.
+
+The file's path without its ending, and the heading, become the key (``notes.atlas.Open questions``); a
+file is a conversation, its sections in their order. YAML before the text (*front matter*) gives ``tags``,
+``created``, ``updated``, ``author``, ``importance``, ``kind``, ``scope``, ``expires``, ``key``; what else
+it says is kept as metadata. Without it the file's own time counts.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, date, datetime
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from greenroom.actors.exchange._making import (
+    KINDS,
+    Made,
+    SourceError,
+    fraction_of,
+    key_of,
+    made,
+    short,
+    tags_of,
+    time_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+SUFFIXES: Final = frozenset({".md", ".markdown", ".mdown"})
+MAX_FRONT_MATTER: Final = 65_536
+_FRONT_MATTER: Final = re.compile(
+    r"---[ \t]*\r?\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE
+)
+_HEADING: Final = re.compile(r" {0,3}(#{1,6})[ \t]+(.*?)[ \t]*#*[ \t]*$")
+_FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})")
+_SCOPES: Final = frozenset({"private", "shared", "public"})
+_KNOWN: Final = frozenset(
+    {
+        *("key", "id", "tags", "tag", "created", "created_at", "date", "updated", "updated_at", "modified"),
+        *("author", "created_by", "importance", "kind", "type", "scope", "expires", "expires_at"),
+    }
+)
+
+
+class _Section(NamedTuple):
+    """A heading with what is below it, up to the next one; `headings` has those above it, too."""
+
+    headings: tuple[str, ...]
+    text: str
+    has_body: bool
+
+
+def files(path: Path) -> list[Path]:
+    """Return the Markdown files of a folder by name, without what is hidden; of a file itself."""
+    if not path.is_dir():
+        return [path]
+    return sorted(
+        each
+        for each in path.rglob("*")
+        if each.suffix.lower() in SUFFIXES
+        and each.is_file()
+        and not any(part.startswith(".") for part in each.relative_to(path).parts)
+    )
+
+
+def read(path: Path) -> Iterator[Made]:
+    """Yield the sections of all files."""
+    passed = 0
+    taken: dict[str, int] = {}
+    for file in files(path):
+        data = file.read_bytes()
+        passed += len(data)
+        name = file.name if file == path else file.relative_to(path).as_posix()
+        try:
+            text = data.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise SourceError(f"{name} is not UTF-8: {error.reason} at byte {error.start}") from None
+        about, body = _front_matter(name, text)
+        created = datetime.fromtimestamp(file.stat().st_mtime, UTC)
+        yield from _sections_of(name, body, about, created, passed, taken)
+
+
+def _front_matter(name: str, text: str) -> tuple[dict[str, Any], str]:
+    found = _FRONT_MATTER.match(text)
+    if found is None:
+        return {}, text
+    import yaml  # noqa: PLC0415  only who imports Markdown waits for it
+
+    try:
+        if len(found[1]) > MAX_FRONT_MATTER or any(
+            isinstance(event, yaml.AliasEvent) for event in yaml.parse(found[1], yaml.SafeLoader)
+        ):
+            raise SourceError(f"{name}: its front matter is too large, or refers to itself")
+        about = yaml.safe_load(found[1])
+    except (yaml.YAMLError, ValueError) as error:
+        raise SourceError(f"{name}: its front matter is no YAML: {error}") from None
+    if about is None:
+        return {}, text[found.end() :]
+    if not isinstance(about, dict):  # a rule at the top, and another one further down
+        return {}, text
+    return {str(key): value for key, value in about.items()}, text[found.end() :]
+
+
+def _sections_of(
+    name: str, body: str, about: dict[str, Any], changed: datetime, passed: int, taken: dict[str, int]
+) -> Iterator[Made]:
+    sections = [section for section in _sections(body) if section.has_body]
+    stem = name.rpartition(".")[0]
+    given = about.get("key", about.get("id"))
+    base = key_of(given if given not in {None, ""} else stem.replace("/", "."))
+    created = time_of(about.get("created", about.get("created_at", about.get("date")))) or changed
+    kind, scope = about.get("kind", about.get("type")), about.get("scope")
+    rest = {key: _plain(value) for key, value in about.items() if key not in _KNOWN}
+    if kind is not None and kind not in KINDS:
+        rest["type"] = _plain(kind)
+    for position, section in enumerate(sections):
+        heading = section.headings[-1] if section.headings else ""
+        key = base if len(sections) == 1 or not heading else key_of(base, heading)
+        taken[key] = taken.get(key, 0) + 1
+        if taken[key] > 1:
+            key = key_of(f"{key[:240]}~{taken[key]}")
+        metadata = {"path": name, **rest}
+        if section.headings:
+            metadata["heading"] = " > ".join(section.headings)
+        yield made(
+            f"{name}, section {position + 1}",
+            passed,
+            key=key,
+            content=section.text,
+            created_at=created,
+            updated_at=time_of(about.get("updated", about.get("updated_at", about.get("modified")))),
+            created_by=short(about.get("author", about.get("created_by"))),
+            conversation_id=short(name, 255),
+            position=position,
+            tags=tags_of(about.get("tags"), about.get("tag")),
+            kind=kind if kind in KINDS else None,
+            importance=fraction_of(about.get("importance")),
+            scope=scope if scope in _SCOPES else None,
+            expires_at=time_of(about.get("expires", about.get("expires_at"))),
+            metadata=metadata,
+        )
+
+
+def _sections(body: str) -> Iterator[_Section]:
+    """Cut a text before each of its headings; what stands in a fenced block of code is none."""
+    above: list[tuple[int, str]] = []
+    lines: list[str] = []
+    fence = ""
+    for line in body.splitlines(keepends=True):
+        marks = _FENCE.match(line)
+        if marks is not None and (not fence or (marks[1][0] == fence[0] and len(marks[1]) >= len(fence))):
+            fence = "" if fence else marks[1]
+        found = None if fence or marks else _HEADING.match(line.rstrip("\r\n"))
+        if found is not None:
+            yield _section(above, lines)
+            above = [(level, text) for level, text in above if level < len(found[1])]
+            above.append((len(found[1]), found[2]))
+            lines = []
+        lines.append(line)
+    yield _section(above, lines)
+
+
+def _section(above: list[tuple[int, str]], lines: list[str]) -> _Section:
+    text = "".join(lines).strip()
+    begins_with_heading = bool(lines) and bool(above) and _HEADING.match(lines[0].rstrip("\r\n")) is not None
+    has_body = any(line.strip() for line in lines[1 if begins_with_heading else 0 :])
+    return _Section(tuple(heading for _, heading in above if heading), text, has_body)
+
+
+def _plain(value: Any) -> Any:
+    """Return what YAML made as JSON has it."""
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, dict):
+        return {str(key): _plain(member) for key, member in value.items()}
+    if isinstance(value, list | set | tuple):
+        return [_plain(member) for member in value]
+    if isinstance(value, bytes):
+        return value.decode(errors="replace")
+    return value

@@ -1,0 +1,142 @@
+"""Where memories come from: each format makes lines of JSON of what it reads, with the place of each.
+
+`open_source` tells the formats apart by what a file holds. Readers are generators, so that a file of any
+size is read once from the front and never held whole. They raise `SourceError` for what is not in their
+format at all; what is wrong with a single memory is found when the line is checked.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, get_args
+
+from greenroom.actors.exchange import _knowledge_graph, _markdown, _mem0, _memory_service, _shared_context
+from greenroom.actors.exchange._lines import MAX_LINE_BYTES
+from greenroom.actors.exchange._making import SQLITE_MAGIC, Made, SourceError, tables_of
+
+if TYPE_CHECKING:
+    from greenroom.actors._principal import Principal
+
+Format = Literal[
+    "auto",
+    "jsonl",
+    "mem0",
+    "mcp-memory-service",
+    "server-memory",
+    "shared-context-server",
+    "markdown",
+]
+FORMATS: Final[tuple[str, ...]] = get_args(Format)
+_LOOKED_AT_BYTES: Final = 1 << 16
+
+
+class Source(NamedTuple):
+    """What is to be imported.
+
+    Attributes:
+        format: In which format it is.
+        size: Its bytes, about; what `read` has passed is told as part of that.
+        read: Reads it from the front.
+    """
+
+    format: str
+    size: int
+    read: Callable[[], Iterator[Made]]
+
+
+def source_of_text(text: str) -> Source:
+    """Return the source that is made of JSON Lines in a text."""
+    data = text.encode(errors="surrogatepass")  # what is no UTF-8 is refused with the line's number
+    return Source("jsonl", len(data), lambda: _json_lines(io.BytesIO(data)))
+
+
+def open_source(path: Path, chosen: str, principal: Principal) -> Source:
+    """Return the source that is a file or a folder.
+
+    Args:
+        path: Where it is.
+        chosen: One of `FORMATS`.
+        principal: Who imports: what a file holds of this agent becomes its own.
+
+    Raises:
+        SourceError: it is in none of the formats, or cannot be read.
+    """
+    try:
+        found = _detect(path) if chosen == "auto" else chosen
+        size = _size(path)
+    except OSError as error:
+        raise SourceError(f"{path} cannot be read: {error.strerror or error}") from None
+    readers: dict[str, Callable[[], Iterator[Made]]] = {
+        "jsonl": lambda: _file_lines(path),
+        "mem0": lambda: _mem0.read(path),
+        "mcp-memory-service": lambda: _memory_service.read(path),
+        "server-memory": lambda: _knowledge_graph.read(path),
+        "shared-context-server": lambda: _shared_context.read(path, principal),
+        "markdown": lambda: _markdown.read(path),
+    }
+    return Source(found, size, readers[found])
+
+
+def _size(path: Path) -> int:
+    if path.is_dir():
+        return sum(each.stat().st_size for each in _markdown.files(path))
+    return path.stat().st_size
+
+
+def _detect(path: Path) -> str:
+    if path.is_dir() or path.suffix.lower() in _markdown.SUFFIXES:
+        return "markdown"
+    with path.open("rb") as file:
+        begin = file.read(_LOOKED_AT_BYTES)
+    if begin.startswith(SQLITE_MAGIC):
+        tables = tables_of(path)
+        if {"memories"} <= tables:
+            return "mcp-memory-service"
+        if {"agent_memory", "messages"} <= tables:
+            return "shared-context-server"
+        raise SourceError(f"{path} is an SQLite file of none of the known programs: say --format")
+    return _detect_json(begin.removeprefix(b"\xef\xbb\xbf").lstrip())
+
+
+def _detect_json(begin: bytes) -> str:
+    first = begin.split(b"\n", 1)[0].strip()
+    try:
+        line = json.loads(first)
+    except ValueError:
+        line = None
+    if isinstance(line, dict):
+        if line.get("type") in {"entity", "relation"}:
+            return "server-memory"
+        if "key" in line:
+            return "jsonl"
+        if "memory" in line and "id" in line:
+            return "mem0"
+    head = begin.decode(errors="replace")
+    if begin.startswith(b"{") and '"entities"' in head:
+        return "server-memory"
+    if begin.startswith((b"[", b"{")) and '"memory"' in head:
+        return "mem0"
+    return "jsonl"  # whose errors name the line
+
+
+def _file_lines(path: Path) -> Iterator[Made]:
+    with path.open("rb") as file:
+        yield from _json_lines(file)
+
+
+def _json_lines(file: io.BufferedIOBase | io.BytesIO) -> Iterator[Made]:
+    """Yield the lines of a file that are not blank; a byte order mark at the beginning is none of them."""
+    number = passed = 0
+    while raw := file.readline(MAX_LINE_BYTES + 1):
+        number += 1
+        passed += len(raw)
+        if len(raw) > MAX_LINE_BYTES:
+            raise SourceError(f"line {number} has more than {MAX_LINE_BYTES:,} bytes")
+        if number == 1:
+            raw = raw.removeprefix(b"\xef\xbb\xbf")
+        raw = raw.strip(b" \t\r\n")
+        if raw:
+            yield Made(f"line {number}", raw, passed)

@@ -1,0 +1,274 @@
+"""Memories on their way in and out: the line of a file, what is asked of the tools, and what actors tell.
+
+An import is *staged*, line by line, in the actors whose namespaces it is for; then an actor of its
+own *decides* it in one commit, and from then on every namespace *applies* what it has. What was not
+decided changes nothing; what was is carried out whole, whoever dies.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from greenroom.actors.requests import _memory_types as kinds
+from greenroom.actors.requests import _types as types
+from greenroom.actors.requests._memory_replies import MemoryFilters
+from greenroom.actors.requests._replies import Reply
+from greenroom.runtime import Message
+
+OnConflict = Literal["skip", "overwrite", "version"]
+ExportFormat = Literal["jsonl", "json"]
+ImportState = Literal["staging", "decided", "done"]
+Outcome = Literal["created", "versioned", "overwritten", "skipped", "unchanged", "expired", "refused"]
+
+MAX_SOURCE_BYTES = 4 << 20
+"""The most that lines may take that come with a request; larger files go through `greenroom import`."""
+MAX_EXPORT_BYTES = 32 << 20
+"""The most that an export may take that is kept to be read; larger ones go through `greenroom export`."""
+MAX_LINES = 20_000
+
+Counts = dict[str, int]
+"""How many lines had which `Outcome`."""
+
+
+class MemoryLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """One memory in a file of JSON Lines: either ``content`` or ``value``; all but ``key`` may be missing.
+
+    Attributes:
+        namespace: Where it goes; the importing user's own unless the import says another one.
+        created_by: Who wrote it; the memory itself belongs to the importing user.
+        updated_at: When it was last changed; ``created_at`` unless given.
+        supersedes: The key of the memory in the same namespace that this one takes the place of.
+        session_id: In an agent's own namespace: the session that the memory belongs to.
+    """
+
+    key: types.MemoryKey
+    content: Annotated[str, Meta(min_length=1)] | None = None
+    value: types.Json | UnsetType = UNSET
+    namespace: kinds.Namespace | None = None
+    created_at: types.Instant | None = None
+    updated_at: types.Instant | None = None
+    created_by: kinds.Author | None = None
+    conversation_id: kinds.ConversationId | None = None
+    position: kinds.Position | None = None
+    tags: kinds.Tags = []
+    kind: kinds.MemoryKind = "semantic"
+    importance: kinds.Fraction = kinds.DEFAULT_IMPORTANCE
+    scope: kinds.Scope | None = None
+    expires_at: types.Instant | None = None
+    metadata: types.JsonObject | UnsetType = UNSET
+    supersedes: types.MemoryKey | None = None
+    session_id: types.SessionId | None = None
+
+
+# -- tools -------------------------------------------------------------
+
+Source = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=MAX_SOURCE_BYTES,
+        description="JSON Lines, a memory a line: key, content or value, and optional namespace, "
+        "created_at, created_by, conversation_id, position, tags, kind, importance, scope, expires_at, "
+        "metadata",
+    ),
+]
+
+
+class ImportMemories(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Import memories, all of them or none. The same lines again change nothing."""
+
+    source: Source
+    namespace: Annotated[
+        kinds.Namespace | None, Meta(description="for lines that name none; default your own")
+    ] = None
+    on_conflict: Annotated[OnConflict, Meta(description="what a key that is there means")] = "skip"
+    dry_run: Annotated[bool, Meta(description="only count what would happen")] = False
+
+
+class ExportMemories(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Export the memories below a namespace that you may see; the answer links to the export."""
+
+    namespace: kinds.NamespacePrefix | None = None
+    filters: MemoryFilters | None = None
+    format: ExportFormat = "jsonl"
+
+
+class MemoriesImported(Reply, frozen=True, kw_only=True):
+    """Answers `ImportMemories`.
+
+    Attributes:
+        dry_run: Whether nothing was written.
+        lines: How many memories the source has.
+        counts: How many of them had which outcome: ``created``, ``versioned``, ``overwritten``,
+            ``skipped`` (the key is there), ``unchanged`` (the same memory is there), ``expired``.
+        namespaces: How many lines went to which namespace.
+        digest: SHA-256 of the lines.
+    """
+
+    dry_run: bool
+    lines: int
+    counts: Counts
+    namespaces: dict[str, int]
+    digest: str
+
+
+class MemoriesExported(Reply, frozen=True, kw_only=True):
+    """Answers `ExportMemories`.
+
+    Attributes:
+        uri: Where the export can be read for a day, by the same caller.
+        count: How many memories it holds.
+        digest: SHA-256 of its bytes.
+    """
+
+    uri: str
+    count: int
+    size_bytes: int
+    digest: str
+    format: ExportFormat
+    failed: list[str] = msgspec.field(default_factory=list)
+
+
+# -- to the actor of one import -----------------------------------------
+
+
+class ImportProgress(msgspec.Struct, frozen=True, kw_only=True):
+    """Where an import is.
+
+    Attributes:
+        staging: The id under which this attempt is staged; a later attempt has another one.
+        roots: The roots that it is for.
+        applied: What came of the lines, by those roots that are done.
+    """
+
+    state: ImportState
+    staging: str
+    roots: list[str]
+    applied: dict[str, Counts]
+
+
+class BeginImport(Message[ImportProgress], frozen=True, kw_only=True):
+    """Begin an import, or find out how far an earlier attempt at the same one has come."""
+
+    roots: list[str]
+
+
+class DecideImport(Message[ImportProgress], frozen=True, kw_only=True):
+    """Decide that an import takes effect: everything is staged, in so many batches for each root."""
+
+    staging: str
+    batches: dict[str, int]
+
+
+class ReadImport(Message[ImportProgress | None], frozen=True, kw_only=True):
+    """Find out where an import is; None: nobody began it, or it is long over."""
+
+
+class ImportApplied(Message[None], frozen=True, kw_only=True):
+    """A namespace's word that it has applied its part."""
+
+    staging: str
+    root: str
+    counts: Counts
+
+
+class GiveUpImport(Message[None], frozen=True, kw_only=True):
+    """The import's word to itself: forget what was not decided in time, or is long done."""
+
+
+# -- to the actor of a namespace ----------------------------------------
+
+
+class Staged(msgspec.Struct, frozen=True, kw_only=True):
+    """How many batches of an import a namespace has, and how many of those it has applied."""
+
+    batches: int
+    applied: int
+
+
+class StageLines(Message[Staged], frozen=True, kw_only=True):
+    """Keep a batch of lines until it is decided what becomes of them.
+
+    Attributes:
+        staging: Of which attempt at which import.
+        root: The root of their namespaces.
+        number: The batch's number, from 0.
+        lines: JSON of `MemoryLine`, checked, with their namespaces.
+    """
+
+    staging: str
+    root: str
+    number: int
+    on_conflict: OnConflict
+    lines: list[msgspec.Raw]
+
+
+class ReadStaged(Message[Staged], frozen=True, kw_only=True):
+    """Find out how much of an import is staged here."""
+
+    staging: str
+
+
+class TryLines(Message[Counts], frozen=True, kw_only=True):
+    """Count what would become of lines."""
+
+    root: str
+    on_conflict: OnConflict
+    lines: list[msgspec.Raw]
+
+
+class ApplyLines(Message[None], frozen=True, kw_only=True):
+    """The import's word that it is decided; then the actor's word to itself to go on."""
+
+    staging: str
+    batches: int
+
+
+class DropLines(Message[None], frozen=True, kw_only=True):
+    """The import's word that it was given up."""
+
+    staging: str
+
+
+class ExportPage(Message["ExportedPage"], frozen=True, kw_only=True):
+    """Hand over the memories below a namespace that the asker may see, in the order of their creation.
+
+    Attributes:
+        start: The number of the entry to begin with.
+        limit_bytes: After so many bytes the page ends.
+    """
+
+    namespace: kinds.NamespacePrefix
+    filters: MemoryFilters | None = None
+    start: int = 0
+    limit_bytes: int = 1 << 20
+
+
+class ExportedPage(msgspec.Struct, frozen=True, kw_only=True):
+    """Answers `ExportPage`: JSON of `MemoryLine`, and where the next page begins."""
+
+    lines: list[msgspec.Raw]
+    next: int | None
+
+
+# -- to the actor of one export -----------------------------------------
+
+
+class KeepExport(Message[None], frozen=True, kw_only=True):
+    """Keep a piece of an export; the last one says how it is to be found.
+
+    Attributes:
+        is_last: Whether it is complete with this piece.
+    """
+
+    number: int
+    text: str
+    format: ExportFormat
+    is_last: bool
+
+
+class ForgetExport(Message[None], frozen=True, kw_only=True):
+    """The export's word to itself: its time is over."""
