@@ -59,6 +59,8 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "request_timeout": st.floats(0.01, 86_400).map(lambda seconds: float(f"{seconds:g}")),
     "debounce": st.floats(0, 3_600).map(lambda seconds: float(f"{seconds:g}")),
     "content_limit": st.integers(1, 1 << 20),
+    "timezone": st.sampled_from(["UTC", "Europe/Berlin", "America/Argentina/Buenos_Aires"]),
+    "compat": st.booleans(),
     "audit_days": st.integers(1, 36_500),
     "log_level": st.sampled_from(["debug", "info", "warning", "error"]),
 }

@@ -191,7 +191,9 @@ def reference_server(tools: Mapping[str, Tool]) -> Server[Desk]:
         instructions=INSTRUCTIONS,
         cache_hints={"tools/list": HOURLY, "resources/templates/list": HOURLY},
     )
-    listing = ListToolsResult.model_validate({"tools": [tool.listing() for tool in tools.values()]})
+    listing = ListToolsResult.model_validate(
+        {"tools": [tool.listing() for tool in tools.values() if tool.alias is None]}
+    )
 
     async def list_tools(_context: Context, _params: PaginatedRequestParams) -> ListToolsResult:
         return listing
@@ -221,20 +223,27 @@ def reference_server(tools: Mapping[str, Tool]) -> Server[Desk]:
 async def _call(tools: Mapping[str, Tool], context: Context, params: CallToolRequestParams) -> CallToolResult:
     tool = tools.get(params.name)
     if tool is None:
-        near = " or ".join(difflib.get_close_matches(params.name[:100], tools, n=3))
+        listed = [name for name, each in tools.items() if each.alias is None]
+        near = " or ".join(difflib.get_close_matches(params.name[:100], listed, n=3))
         hint = f"; did you mean {near}?" if near else ""
         raise MCPError(INVALID_PARAMS, f"Unknown tool: {params.name[:100]}{hint}")
     seconds = _seconds(context)
+    arguments = b"{}" if params.arguments is None else _arguments(context)
+    older = tool.meant(arguments)
+    meta = None if older is None else older.meta
     with trio.move_on_after(seconds):
         try:
-            request = tool.parse(b"{}" if params.arguments is None else _arguments(context))
+            request = tool.parse(arguments)
             reply = msgspec.json.encode(await context.lifespan_context.door.ask(request, checked=True))
         except Exception as error:  # noqa: BLE001  (a tool's failure is an answer)
-            return _failed(tool_error(error))
+            return _failed(tool_error(error if older is None else older.worded(error)), meta)
         return CallToolResult(
-            content=[TextContent(text=reply.decode())], structured_content=json.loads(reply), is_error=False
+            content=[TextContent(text=reply.decode())],
+            structured_content=json.loads(reply),
+            is_error=False,
+            _meta=meta,
         )
-    return _failed(overdue(seconds))
+    return _failed(overdue(seconds), meta)
 
 
 def _arguments(context: Context) -> bytes:
@@ -244,8 +253,8 @@ def _arguments(context: Context) -> bytes:
     return bytes(msgspec.json.decode(params, type=dict[str, msgspec.Raw])["arguments"])
 
 
-def _failed(error: bytes) -> CallToolResult:
-    return CallToolResult(content=[TextContent(text=error.decode())], is_error=True)
+def _failed(error: bytes, meta: dict[str, Any] | None) -> CallToolResult:
+    return CallToolResult(content=[TextContent(text=error.decode())], is_error=True, _meta=meta)
 
 
 def _seconds(context: Context) -> float:

@@ -1,0 +1,144 @@
+"""The times that a search names, and the budgets that cut its answer: pure functions."""
+
+from __future__ import annotations
+
+import datetime as dt
+import zoneinfo
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from greenroom.actors import _budget
+from greenroom.actors.recall._window import Window, machine_zone, time_window, time_zone
+from greenroom.runtime import Refusal
+
+BERLIN = zoneinfo.ZoneInfo("Europe/Berlin")
+NOW = dt.datetime(2026, 3, 31, 10, 0, tzinfo=dt.UTC)  # two days after the clocks were put forward
+NOTHING: dict[str, Any] = {"time_expr": None, "after": None, "before": None}
+
+
+def at(*parts: int) -> dt.datetime:
+    return dt.datetime(*parts, tzinfo=dt.UTC)  # type: ignore[arg-type]
+
+
+def window(**given: str) -> Window:
+    return time_window(NOW, BERLIN, **{**NOTHING, **given})
+
+
+@pytest.mark.promise("recall.times")
+@pytest.mark.parametrize(
+    ("given", "wanted"),
+    [
+        ({"after": "2026-03-29"}, Window(at(2026, 3, 28, 23), None)),
+        ({"before": "2026-03-29"}, Window(None, at(2026, 3, 28, 23))),
+        ({"before": "2026-03-30"}, Window(None, at(2026, 3, 29, 22))),
+        ({"after": "2026-03-29T12:00:00Z"}, Window(at(2026, 3, 29, 12), None)),
+        ({"after": "2026-03-29T12:00:00"}, Window(at(2026, 3, 29, 10), None)),
+        ({"after": "2026-03-29T12:00:00+05:30"}, Window(at(2026, 3, 29, 6, 30), None)),
+        ({"time_expr": "yesterday"}, Window(at(2026, 3, 29, 22), at(2026, 3, 30, 22))),
+        ({"time_expr": "2 days ago"}, Window(at(2026, 3, 28, 23), at(2026, 3, 29, 22))),
+        (
+            {"time_expr": "yesterday", "after": "2026-03-30T12:00:00Z"},
+            Window(at(2026, 3, 30, 12), at(2026, 3, 30, 22)),
+        ),
+        (
+            {"time_expr": "yesterday", "before": "2026-03-30T12:00:00Z"},
+            Window(at(2026, 3, 29, 22), at(2026, 3, 30, 12)),
+        ),
+        (
+            {"time_expr": "yesterday", "after": "2020-01-01", "before": "2030-01-01"},
+            Window(at(2026, 3, 29, 22), at(2026, 3, 30, 22)),
+        ),
+        ({"after": "0001-01-02T00:00:00Z"}, Window(at(1, 1, 2), None)),
+    ],
+    ids=str,
+)
+def test_times_are_meant_in_the_callers_zone(given: dict[str, str], wanted: Window) -> None:
+    assert window(**given) == wanted
+
+
+@pytest.mark.promise("recall.times")
+@pytest.mark.parametrize(
+    ("given", "field", "words"),
+    [
+        ({"time_expr": "when the moon was full"}, "time_expr", "yesterday"),
+        ({"time_expr": "last purple"}, "time_expr", "last week"),
+        ({"after": "tomorrowish"}, "after", "2026-01-31"),
+        ({"after": "2026-02-30"}, "after", "2026-02-30"),
+        ({"before": "31.12.2026"}, "before", "2026-01-31"),
+        ({"before": "2026-13-01T00:00:00Z"}, "before", "2026-13-01"),
+        ({"after": "0001-01-01T00:00:00+14:00"}, "after", "0001-01-01"),
+        ({"after": "2026-01-01T25:00:00Z"}, "after", "25:00"),
+        ({"after": "\0"}, "after", "\\x00"),
+    ],
+    ids=str,
+)
+def test_a_time_that_is_not_understood_is_refused_with_examples(
+    given: dict[str, str], field: str, words: str
+) -> None:
+    with pytest.raises(Refusal) as caught:
+        window(**given)
+    assert (caught.value.code, caught.value.details["field"]) == ("VALIDATION_ERROR", field)
+    assert caught.value.sentence.startswith(f"{field}: ")
+    assert words in caught.value.sentence
+
+
+@pytest.mark.promise("recall.times")
+@pytest.mark.parametrize("name", ["Mars/Olympus", "", "../../etc/passwd", "/etc/localtime", "\0", "Europe"])
+def test_a_zone_that_is_none_is_refused(name: str) -> None:
+    with pytest.raises(Refusal) as caught:
+        time_zone(name)
+    assert caught.value.details["field"] == "timezone"
+    assert "Europe/Berlin" in caught.value.sentence
+
+
+def test_without_a_name_it_is_the_machines_zone() -> None:
+    assert time_zone(None)[1] == machine_zone()
+    assert time_zone("America/New_York")[0] == zoneinfo.ZoneInfo("America/New_York")
+
+
+# -- budgets -----------------------------------------------------------------------------------------
+
+things = st.lists(st.text(max_size=60) | st.dictionaries(st.text(max_size=5), st.integers(), max_size=4))
+budgets = st.integers(1, 60)
+
+
+@pytest.mark.promise("recall.budget")
+@given(things, budgets)
+def test_a_page_is_cut_where_the_budget_ends_and_goes_on_behind_it(some: list[Any], budget: int) -> None:
+    page = _budget.page(some, budget)
+    costs = [_budget.tokens_of(thing) for thing in some]
+    assert page.tokens == sum(costs[: page.count]) <= budget
+    assert page.left_out == len(some) - page.count
+    if page.count < len(some):
+        assert page.tokens + costs[page.count] > budget
+        assert page.passed == max(1, page.count)  # a reader who goes on always gets further
+
+
+@pytest.mark.promise("recall.budget")
+@given(things, budgets)
+def test_the_best_that_fit_are_those_that_come_first(some: list[Any], budget: int) -> None:
+    kept, page = _budget.best(some, budget)
+    fitting = [thing for thing in some if _budget.tokens_of(thing) <= budget]
+    assert kept == fitting[: len(kept)]
+    assert page.left_out == len(some) - len(kept)
+    assert page.tokens == sum(map(_budget.tokens_of, kept)) <= budget
+    assert kept == fitting or page.tokens + _budget.tokens_of(fitting[len(kept)]) > budget
+
+
+@pytest.mark.promise("recall.budget")
+@given(things, budgets)
+def test_a_budget_is_filled_as_far_as_it_goes(some: list[Any], budget: int) -> None:
+    kept, spent = _budget.fill(some, budget)
+    assert spent == sum(map(_budget.tokens_of, kept)) <= budget
+    left = iter(some)
+    assert all(any(one is each for each in left) for one in kept), "the order is kept"
+    if len(kept) < len(some):
+        assert any(spent + _budget.tokens_of(thing) > budget for thing in some)
+
+
+def test_without_a_budget_nothing_is_cut_and_nothing_said() -> None:
+    assert _budget.page(["x" * 1_000], None).count == 1
+    assert _budget.best(["x" * 1_000], None)[0] == ["x" * 1_000]
