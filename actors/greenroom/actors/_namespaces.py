@@ -76,6 +76,11 @@ def memory_address(namespace: str) -> Address:
     return Address(KIND, root)
 
 
+def root_at(key: str) -> str:
+    """Return the root of the actor whose address has this key, unless it was too long for an address."""
+    return key if ":" in key else AGENT + key
+
+
 def tag_of_root(root: str) -> bytes:
     """Return what stands for a root in memory ids."""
     return blake2b(root.encode(), digest_size=ROOT_TAG_BYTES, person=b"greenroom root").digest()

@@ -65,6 +65,21 @@ def check_request(request: Q) -> Q:
     return parse_request(type(request), raw)
 
 
+def parse_part(part_type: type[Q], raw: bytes, field: str) -> Q:
+    """Return what is known within the JSON object of one argument; what is unknown is passed over.
+
+    Raises:
+        Refusal: ``VALIDATION_ERROR``, with names that begin with ``field``.
+    """
+    try:
+        part: Q = _plan(part_type)[0].decode(raw)
+    except msgspec.DecodeError as error:
+        refusal = _worded(str(error), part_type, msgspec.json.decode(raw), raw)
+        details = {**refusal.details, "field": f"{field}.{refusal.details['field']}"}
+        raise type(refusal)(refusal.code, f"{field}.{refusal.sentence}", **details) from None
+    return part
+
+
 def _refuse_large_values(raw: bytes) -> None:
     """Refuse arrays and objects that no field takes, before millions of Python objects are made of them."""
     try:

@@ -68,6 +68,43 @@ def key_exists(key: str, scope: str) -> Refusal:
     )
 
 
+def no_memory(named: str | None, *, where: str | None = None) -> Refusal:
+    """Unknown, forbidden, expired and forgotten memories are refused with this same answer."""
+    place = "" if where is None else f" in {where!r}"
+    return Refusal(
+        "MEMORY_NOT_FOUND",
+        f"there is no memory {named!r}{place} that you may see, or not that version; "
+        "list_memories shows what there is",
+        memory=named,
+        **({} if where is None else {"namespace": where}),
+    )
+
+
+def memory_exists(key: str, namespace: str) -> Refusal:
+    """A live memory is there and the caller wanted a new one."""
+    return Refusal(
+        "KEY_EXISTS",
+        f"there is already a memory {key!r} in {namespace!r}; choose another key or update that one",
+        key=key,
+        namespace=namespace,
+    )
+
+
+def version_conflict(key: str, namespace: str, expected: int, current: int, **details: Any) -> Refusal:
+    """The memory is not at the version that the caller expects; 0 stands for no memory."""
+    there = f"is at version {current}" if current else "is not there"
+    return Refusal(
+        "VERSION_CONFLICT",
+        f"the memory {key!r} in {namespace!r} {there} and you expected version {expected}; "
+        "read it again and decide anew",
+        key=key,
+        namespace=namespace,
+        expected_version=expected,
+        current_version=current,
+        **details,
+    )
+
+
 def session_exists(session_id: str) -> Refusal:
     """The id that the caller chose is taken."""
     return Refusal(

@@ -186,7 +186,3 @@ class StoreVectors(Message[replies.VectorsStored], frozen=True, kw_only=True):
 
     space: str
     vectors: list[tuple[int, Vectors]]
-
-
-class UpgradeMemory(Message[None], frozen=True, kw_only=True):
-    """The memory's word to itself: index what an older program stored."""

@@ -160,13 +160,18 @@ class MemoryForgotten(Reply, frozen=True, kw_only=True):
 
 
 class MemoryPage(Reply, frozen=True, kw_only=True):
-    """Answers `ListMemories`; ``left_out`` memories of this page did not fit into ``max_tokens``."""
+    """Answers `ListMemories`.
+
+    Attributes:
+        tokens: An estimate of what ``memories`` cost, where ``max_tokens`` was given: bytes of UTF-8 by 4.
+        left_out: How many of this page did not fit into ``max_tokens``; ``next_cursor`` leads to them.
+    """
 
     memories: list[MemoryView]
     count: int
     next_cursor: str | None
-    tokens: int
-    left_out: int = 0
+    tokens: int | UnsetType = UNSET
+    left_out: int | UnsetType = UNSET
 
 
 class MemoryShown(Reply, frozen=True, kw_only=True):

@@ -1,0 +1,132 @@
+"""Forgetting memories: one that is named, or all that fit; several only when that is confirmed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from greenroom.actors import _audit, _policy, _refusals
+from greenroom.actors.memory import _records as records
+from greenroom.actors.memory import _removing as removing
+from greenroom.actors.memory import _upgrading as upgrading
+from greenroom.actors.memory._filters import Filter, newest_first
+from greenroom.actors.memory._keeper import Held, Keeper
+from greenroom.actors.memory._storing import check_version
+from greenroom.actors.memory._views import forgotten
+from greenroom.actors.requests import _memories as requests
+from greenroom.actors.requests import _memory_replies as replies
+
+if TYPE_CHECKING:
+    from greenroom.runtime import Context, Slices
+
+SHOWN = 100
+"""Memories that an answer names."""
+
+
+def forget(
+    keeper: Keeper, request: requests.ForgetMemory, context: Context
+) -> Slices[replies.MemoryForgotten]:
+    """Forget what is named or fits, or list what would be forgotten."""
+    given = [request.memory_id is not None, request.key is not None, request.filters is not None]
+    if sum(given) != 1:
+        raise _refusals.invalid("memory_id", "memory_id: give one of memory_id, key and filters")
+    namespace = request.namespace or keeper.root
+    if request.memory_id is None:
+        _policy.check_writes_namespace(context.principal, namespace)
+    yield from upgrading.finish(keeper, context)
+    if request.filters is None:
+        held = _named(keeper, context, request, namespace)
+        check_version(keeper, namespace, held[0].entry.key, held[0], request.expected_version)
+    else:
+        fitting = Filter(keeper, context, request.filters, request.namespace)
+        held = []
+        for one in newest_first(context):
+            if fitting.fits(one.entry):
+                held.append(one)
+            if context.slice_over():
+                yield
+    done = request.confirm or len(held) == 1 or request.filters is None
+    answer = replies.MemoryForgotten(
+        forgotten=len(held) if done else 0,
+        purged=request.purge and done and bool(held),
+        confirm_needed=not done and bool(held),
+        matched=len(held),
+        memories=[forgotten(keeper, one.entry) for one in held[:SHOWN]],
+    )
+    if done and held:
+        yield from _end(keeper, context, held, purge=request.purge, action="forget_memory")
+    return answer
+
+
+def drop(keeper: Keeper, request: requests.DropMemory, context: Context) -> Slices[replies.MemoryForgotten]:
+    """Delete a memory, for the memory service; a missing one is no error."""
+    _policy.check_writes_namespace(context.principal, request.namespace)
+    yield from upgrading.finish(keeper, context)
+    held = keeper.find(context, keeper.sub(request.namespace), None, request.key)
+    gone = [] if held is None else [held]
+    if request.purge:
+        gone += [one for one in _buried(keeper, context, request.namespace, request.key) if one != held]
+    answer = replies.MemoryForgotten(
+        forgotten=len(gone),
+        purged=request.purge and bool(gone),
+        confirm_needed=False,
+        matched=len(gone),
+        memories=[forgotten(keeper, one.entry) for one in gone[:SHOWN]],
+    )
+    if gone:
+        details = {"task_id": request.task_id, "by": request.deleted_by}
+        yield from _end(keeper, context, gone, purge=request.purge, action="delete_memory", **details)
+    return answer
+
+
+def _named(keeper: Keeper, context: Context, request: requests.ForgetMemory, namespace: str) -> list[Held]:
+    """Return what an id or a key names; to be purged, also what was forgotten before."""
+    held: list[Held] = []
+    if request.memory_id is not None:
+        one = keeper.find_id(context, request.memory_id, forgotten=request.purge)
+        if one is not None:
+            _policy.check_writes_namespace(context.principal, keeper.namespace(one.entry.sub))
+            return [one]
+        raise _refusals.no_memory(request.memory_id)
+    assert request.key is not None, "one of both was given"
+    one = keeper.find(context, keeper.sub(namespace), None, request.key)
+    if one is not None:
+        held.append(one)
+    if request.purge:
+        held += [each for each in _buried(keeper, context, namespace, request.key) if each != one]
+    if not held:
+        raise _refusals.no_memory(request.key, where=namespace)
+    return held
+
+
+def _buried(keeper: Keeper, context: Context, namespace: str, key: str) -> list[Held]:
+    """Return what was forgotten under a key, as far as the sender may see it."""
+    prefix = records.entry_key(None, key, keeper.sub(namespace))
+    return [
+        held
+        for held in keeper.places(context, prefix)
+        if held.entry.deleted_at is not None and keeper.may_see(context.principal, held.entry)
+    ]
+
+
+def _end(
+    keeper: Keeper, context: Context, gone: list[Held], *, purge: bool, action: str, **details: str
+) -> Slices[None]:
+    context.use_reserve()
+    for held in gone:
+        # One of them may have taken the place of another one, which so has changed meanwhile.
+        current = keeper.numbered(context, held.entry.number)
+        assert current is not None, "it is still there"
+        (removing.purge if purge else removing.forget)(keeper, context, current)
+        _audit.record(
+            context,
+            action,
+            current.entry.session_id,
+            namespace=keeper.namespace(current.entry.sub),
+            key=current.entry.key,
+            version=current.entry.version,
+            purged=purge,
+            **details,
+        )
+        if context.slice_over():
+            yield
+    keeper.removed(context)

@@ -1,0 +1,360 @@
+"""Importing: lines are kept until it is decided what becomes of them, and then written batch by batch.
+
+What is kept lies in the records ``j staging``: the head, then ``j staging number`` for each batch, and
+``j staging p`` for lines that wait for the memory that they supersede. A batch leaves in the commit that
+writes its memories, so that after a crash the rest goes on where it was.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from hashlib import blake2b
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+from msgspec import UnsetType
+
+from greenroom.actors import _audit, _policy, _refusals
+from greenroom.actors import _namespaces as names
+from greenroom.actors._principal import Principal
+from greenroom.actors._times import to_microseconds
+from greenroom.actors.exchange._lines import decode_line, metadata_of
+from greenroom.actors.memory import _records as records
+from greenroom.actors.memory import _upgrading as upgrading
+from greenroom.actors.memory._keeper import Held, Keeper
+from greenroom.actors.memory._records import Ends, Entry, More
+from greenroom.actors.memory._writing import Draft, write
+from greenroom.actors.requests import _exchange as requests
+from greenroom.actors.requests._exchange import OnConflict, Outcome
+from greenroom.runtime import Address, Refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from greenroom.actors.requests._exchange import MemoryLine
+    from greenroom.runtime import Context, Slices
+
+KIND = "import"
+_TAG_BYTES = 16
+_WAITING = b"p"
+_DROPPED_AT_ONCE = 200
+_OF_CONFLICT: dict[OnConflict, Outcome] = {
+    "skip": "skipped",
+    "overwrite": "overwritten",
+    "version": "versioned",
+}
+
+
+class Head(msgspec.Struct, frozen=True, array_like=True):
+    """What is known of the lines of one import that are for this root.
+
+    Attributes:
+        staged: How many batches came.
+        applied: How many of them are written.
+        counts: What came of their lines.
+        waiting: How many lines wait for others.
+    """
+
+    root: str
+    principal: Principal
+    on_conflict: OnConflict
+    staged: int = 0
+    applied: int = 0
+    counts: dict[str, int] = {}
+    waiting: int = 0
+
+
+class _Judged(NamedTuple):
+    """A line with what is there already, and what would become of it."""
+
+    draft: Draft
+    held: Held | None
+    outcome: Outcome
+
+
+def import_address(staging: str) -> Address:
+    """Return the actor of the import of which this is an attempt."""
+    return Address(KIND, staging.partition(".")[0])
+
+
+def topic_of(import_id: str) -> str:
+    """Return the topic under which it is told that an import came further."""
+    return f"import:{import_id}"
+
+
+# -- before the decision -------------------------------------------------------
+
+
+def stage(request: requests.StageLines, context: Context) -> requests.Staged:
+    """Keep a batch; one that is there already is kept once."""
+    head = _head(context, request.staging) or Head(request.root, context.principal, request.on_conflict)
+    _check_asker(head, context)
+    _policy.check_writes_namespace(context.principal, request.root)
+    if request.number == head.staged:
+        context.put(_batch_key(request.staging, request.number), [bytes(line) for line in request.lines])
+        head = msgspec.structs.replace(head, staged=head.staged + 1)
+        context.put(_head_key(request.staging), head)
+    elif request.number > head.staged:
+        raise _refusals.invalid("number", f"number: batch {head.staged} comes before {request.number}")
+    return requests.Staged(batches=head.staged, applied=head.applied)
+
+
+def staged(request: requests.ReadStaged, context: Context) -> requests.Staged:
+    """Answer how many batches there are."""
+    head = _head(context, request.staging)
+    if head is None:
+        return requests.Staged(batches=0, applied=0)
+    _check_asker(head, context)
+    return requests.Staged(batches=head.staged, applied=head.applied)
+
+
+def try_lines(keeper: Keeper, request: requests.TryLines, context: Context) -> Slices[dict[str, int]]:
+    """Count what would become of lines."""
+    _policy.check_writes_namespace(context.principal, request.root)
+    head = Head(request.root, context.principal, request.on_conflict)
+    counts: Counter[str] = Counter()
+    for raw in request.lines:
+        judged = yield from _judged(keeper, context, head, decode_line(raw))
+        counts[judged.outcome] += 1
+        if context.slice_over():
+            yield
+    return dict(counts)
+
+
+def drop(request: requests.DropLines, context: Context) -> Slices[None]:
+    """Remove what is kept of an import that was given up."""
+    context.use_reserve()
+    prefix = _head_key(request.staging)
+    for dropped, (key, _) in enumerate(context.scan(msgspec.Raw, prefix=prefix)):
+        if dropped == _DROPPED_AT_ONCE:
+            context.tell(context.address, request)
+            return
+        context.delete(key)
+        if context.slice_over():
+            yield
+
+
+# -- after it --------------------------------------------------------------------
+
+
+def apply(keeper: Keeper, request: requests.ApplyLines, context: Context) -> Slices[None]:
+    """Write a batch, and go on with the next one; after the last one say so."""
+    head = _head(context, request.staging)
+    if head is None:  # all is done
+        return
+    yield from upgrading.finish(keeper, context)
+    if head.applied < request.batches:
+        key = _batch_key(request.staging, head.applied)
+        lines = context.get(key, list[bytes]) or []
+        context.delete(key)
+        head = yield from _write_all(keeper, context, request.staging, head, lines, wait=True)
+        head = msgspec.structs.replace(head, applied=head.applied + 1)
+    else:
+        head = yield from _write_waiting(keeper, context, request.staging, head)
+    if head.applied < request.batches or head.waiting:
+        context.put(_head_key(request.staging), head)
+        context.tell(context.address, request)
+    else:
+        _finish(context, request.staging, head)
+    audience = _policy.own_audience(head.principal.agent_id)
+    context.publish(topic_of(import_address(request.staging).key), _policy.Heard(audience))
+
+
+def _write_waiting(keeper: Keeper, context: Context, staging: str, head: Head) -> Slices[Head]:
+    """Write a batch of the lines that waited for others."""
+    lines: list[bytes] = []
+    for key, raw in context.scan(bytes, prefix=_head_key(staging) + _WAITING):
+        if len(lines) == _DROPPED_AT_ONCE:
+            break
+        context.delete(key)
+        lines.append(raw)
+    waiting = head.waiting - len(lines) if lines else 0
+    head = yield from _write_all(keeper, context, staging, head, lines, wait=False)
+    return msgspec.structs.replace(head, waiting=waiting)
+
+
+def _write_all(
+    keeper: Keeper, context: Context, staging: str, head: Head, lines: Iterable[bytes], *, wait: bool
+) -> Slices[Head]:
+    counts = Counter(head.counts)
+    waiting = head.waiting
+    for raw in lines:
+        line = decode_line(raw)
+        judged = yield from _judged(keeper, context, head, line)
+        superseded = None
+        if line.supersedes is not None and judged.outcome not in {"skipped", "unchanged", "expired"}:
+            superseded = _superseded(keeper, context, judged.draft, line.supersedes)
+            if superseded is None and wait:
+                context.put(_head_key(staging) + _WAITING + waiting.to_bytes(8), raw)
+                waiting += 1
+                continue
+        judged.draft.supersedes = superseded
+        counts[(yield from _write(keeper, context, head, judged))] += 1
+        if context.slice_over():
+            yield
+    return msgspec.structs.replace(head, counts=dict(counts), waiting=waiting)
+
+
+def _write(keeper: Keeper, context: Context, head: Head, judged: _Judged) -> Slices[Outcome]:
+    """Write a line, if it is to be written; what it supersedes is left out if that cannot be."""
+    draft, held, outcome = judged
+    if outcome in {"skipped", "unchanged", "expired"}:
+        return outcome
+    keeper.begin(context, head.root)
+    if held is not None and draft.created_at is not None:
+        held = Held(held.where, msgspec.structs.replace(held.entry, created_at=draft.created_at))
+    try:
+        written = yield from write(keeper, context, draft, held)
+    except Refusal:
+        if draft.supersedes is None:
+            return "refused"
+        draft.supersedes = None
+        return (yield from _write(keeper, context, head, judged))
+    if outcome == "overwritten":
+        yield from _forget_history(context, written.entry)
+    return outcome
+
+
+def _forget_history(context: Context, entry: Entry) -> Slices[None]:
+    prefix = records.versions_prefix(entry.number)
+    newest = records.version_key(entry.number, entry.version)
+    for key, ends in context.scan(Ends, prefix=prefix):
+        if key == newest:
+            break
+        context.delete(key)
+        if ends.expires_at is not None:
+            version = int.from_bytes(key[-8:])
+            context.delete(records.expiry_key(ends.expires_at, entry.number, version))
+        if context.slice_over():
+            yield
+
+
+def _finish(context: Context, staging: str, head: Head) -> None:
+    context.delete(_head_key(staging))
+    _audit.record(
+        context,
+        "import_memories",
+        None,
+        namespace=head.root,
+        by=head.principal.agent_id,
+        on_conflict=head.on_conflict,
+        counts=head.counts,
+    )
+    told = requests.ImportApplied(staging=staging, root=head.root, counts=head.counts)
+    context.tell(import_address(staging), told)
+
+
+# -- a line ------------------------------------------------------------------------
+
+
+def _judged(keeper: Keeper, context: Context, head: Head, line: MemoryLine) -> Slices[_Judged]:
+    draft = _draft(head.principal, line)
+    held = _held(keeper, context, draft)
+    outcome: Outcome
+    if not records.is_live(draft.expires_at, context.now):
+        outcome = "expired"
+    elif held is None:
+        outcome = "created"
+    elif head.on_conflict != "skip" and (yield from _is_same(keeper, context, draft, held.entry)):
+        outcome = "unchanged"
+    else:
+        outcome = _OF_CONFLICT[head.on_conflict]
+    return _Judged(draft, held, outcome)
+
+
+def _draft(principal: Principal, line: MemoryLine) -> Draft:
+    namespace = line.namespace
+    assert namespace is not None, "lines are staged with theirs"
+    author = line.created_by or principal.agent_id
+    created = None if line.created_at is None else to_microseconds(line.created_at)
+    updated = created if line.updated_at is None else to_microseconds(line.updated_at)
+    if line.content is not None:
+        value, form = line.content.encode(), records.TEXT
+    else:
+        assert not isinstance(line.value, UnsetType), "a line has either"
+        value, form = bytes(line.value), records.JSON
+    return Draft(
+        key=line.key,
+        value=value,
+        form=form,
+        compress=True,
+        shelf=_policy.memory_shelf(principal, namespace, line.scope),
+        sub=namespace[len(names.root_of(namespace)) + 1 :],
+        session_id=line.session_id,
+        metadata=metadata_of(line),
+        expires_at=None if line.expires_at is None else to_microseconds(line.expires_at),
+        kind=line.kind,
+        tags=tuple(line.tags),
+        importance=line.importance,
+        author=author,
+        by=author,
+        conversation=line.conversation_id,
+        position=line.position,
+        created_at=created,
+        updated_at=updated,
+    )
+
+
+def _held(keeper: Keeper, context: Context, draft: Draft) -> Held | None:
+    """Return the entry that has the key already, on the same shelf where several write."""
+    where = records.entry_key(draft.session_id, draft.key, draft.sub)
+    if keeper.has_several_owners:
+        number = keeper.known_shelf(draft.shelf)
+        if number is None:
+            return None
+        where = keeper.place(where, number)
+    entry = context.get(where, Entry)
+    return None if entry is None or not records.is_there(entry, context.now) else Held(where, entry)
+
+
+def _superseded(keeper: Keeper, context: Context, draft: Draft, key: str) -> Held | None:
+    """Return the memory of this key that the draft takes the place of."""
+    for held in keeper.places(context, records.entry_key(draft.session_id, key, draft.sub)):
+        shelf = keeper.shelf(held.entry)
+        is_own = (shelf.user, shelf.agent) == (draft.shelf.user, draft.shelf.agent)
+        if is_own and records.is_there(held.entry, context.now):
+            return held
+    return None
+
+
+def _is_same(keeper: Keeper, context: Context, draft: Draft, entry: Entry) -> Slices[bool]:
+    """Return whether an entry says already what a draft would make of it."""
+    more = entry.more or _PLAIN
+    alike = (
+        more.form & records.TEXT == draft.form & records.TEXT
+        and entry.value_size == len(draft.value)
+        and entry.expires_at == draft.expires_at
+        and keeper.shelf(entry) == draft.shelf
+        and keeper.author(entry) == draft.author
+        and (more.kind, more.tags, more.importance) == (draft.kind, draft.tags, draft.importance)
+        and (more.conversation, more.position) == (draft.conversation, draft.position)
+        and draft.created_at in {None, entry.created_at}
+        and draft.updated_at in {None, entry.updated_at}
+    )
+    if not alike:
+        return False
+    value, version = yield from keeper.value(context, entry)
+    return value == draft.value and version.metadata == draft.metadata
+
+
+# -- records -------------------------------------------------------------------------
+
+
+def _head(context: Context, staging: str) -> Head | None:
+    return context.get(_head_key(staging), Head)
+
+
+def _head_key(staging: str) -> bytes:
+    return b"j" + blake2b(staging.encode(), digest_size=_TAG_BYTES).digest()
+
+
+def _batch_key(staging: str, number: int) -> bytes:
+    return _head_key(staging) + number.to_bytes(8)
+
+
+def _check_asker(head: Head, context: Context) -> None:
+    if head.principal != context.principal:
+        raise _refusals.permission_denied("staging", "staging: this is another's import")
+
+
+_PLAIN = More(0)

@@ -1,0 +1,292 @@
+"""What an actor keeps in mind of its memories, and how they are found."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from greenroom.actors import _namespaces as names
+from greenroom.actors import _policy
+from greenroom.actors._policy import MemoryShelf
+from greenroom.actors.index import Document, MemoryIndex
+from greenroom.actors.memory import _directory, _ids
+from greenroom.actors.memory import _records as records
+from greenroom.actors.memory._records import Common, Entry, More, Version
+from greenroom.actors.memory._uses import Uses
+from greenroom.actors.memory._values import searched_text, unpack
+from greenroom.actors.resources._uris import memory_uri
+
+if TYPE_CHECKING:
+    from greenroom.actors._principal import Principal
+    from greenroom.actors.memory._masks import Views
+    from greenroom.runtime import Context, Slices
+
+MADE_UP = re.compile(r"memory_[0-9a-f]{16}")
+"""What a key looks like that nobody chose; its letters are not searched."""
+NEWEST = b"n"
+_SINGLE_OWNER = (names.AGENT, names.USER)
+
+
+class Held(NamedTuple):
+    """An entry and where it lies."""
+
+    where: bytes
+    entry: Entry
+
+
+class Keeper:
+    """The memories below one root.
+
+    Attributes:
+        address: The key of the actor's address.
+        counter: The highest number in use.
+        common: What holds for all of them; None before the first write, and for a store of an older program.
+        index: Their index.
+        uses: Their uses that are not written yet.
+        waits: Whether the embedder was told that some lack vectors.
+    """
+
+    def __init__(self, context: Context) -> None:
+        """Find the highest number in use; everything else stays on disk."""
+        self.address = context.address.key
+        self.index = MemoryIndex(MemoryShelf)
+        self.uses = Uses()
+        self.counter = context.get(NEWEST, int) or 0
+        for prefix in (records.UPDATES, records.DELETED):
+            highest = next(context.scan(msgspec.Raw, prefix=prefix, reverse=True), None)
+            if highest is not None:
+                self.counter = max(self.counter, int.from_bytes(highest[0][1:]))
+        self.common = context.get(records.COMMON, Common)
+        self._agent_shelf = _policy.agent_shelf(self.address)
+        self._is_listed = False
+        self.waits = False
+        self._views: Views | None = None
+        self._derive()
+
+    # -- the root ----------------------------------------------------------
+
+    @property
+    def indexed_to(self) -> int | None:
+        """Up to which update entries are in the index; None: all are."""
+        if self.common is None:
+            return 0 if self.counter else None
+        return self.common.indexed_to
+
+    def is_indexed(self, entry: Entry) -> bool:
+        """Return whether an entry's newest version is in the index."""
+        to = self.indexed_to
+        return entry.deleted_at is None and (to is None or entry.update <= to)
+
+    def begin(self, context: Context, root: str) -> Common:
+        """Return what holds for all memories of the root; staged if there is nothing yet."""
+        if self.common is None:
+            secret = context.random.randbytes(_ids.SECRET_BYTES)
+            shelves = (self._agent_shelf,) if self.counter else ()
+            self.set_common(context, Common(root, secret, shelves, 0 if self.counter else None))
+        assert self.common is not None, "it was just made"
+        if not self._is_listed:
+            self.list_root(context)
+        return self.common
+
+    def set_common(self, context: Context, common: Common) -> None:
+        """Stage a change of what holds for all memories."""
+        context.put(records.COMMON, common)
+        self.common = common
+        self._derive()
+
+    def list_root(self, context: Context) -> None:
+        """Stage the root's row in the directory."""
+        assert self.common is not None, "it was made before"
+        _directory.put(context, self.root, self.common.shelves)
+        self._is_listed = True
+
+    def removed(self, context: Context) -> None:
+        """Stage what follows from removals; to be called once after all that a message removes."""
+        context.put(NEWEST, self.counter)  # no number is ever used twice
+        if next(context.scan(msgspec.Raw, prefix=records.UPDATES), None) is None:
+            _directory.remove(context, self.root)
+            self._is_listed = False
+
+    def publish(self, context: Context) -> None:
+        """Stage word to the owner that the memory changed; only an agent's is a resource."""
+        if ":" not in self.address:
+            label = _policy.Heard(_policy.own_audience(self.address))
+            context.publish(memory_uri(self.address), label)
+
+    def namespace(self, sub: str) -> str:
+        """Return a namespace below the root in full."""
+        return f"{self.root}:{sub}" if sub else self.root
+
+    def sub(self, namespace: str | None) -> str:
+        """Return what a namespace has below the root; None is the root."""
+        return "" if namespace is None else namespace[len(names.root_of(namespace)) + 1 :]
+
+    # -- shelves and ids ---------------------------------------------------
+
+    def shelf_number(self, context: Context, shelf: MemoryShelf) -> int:
+        """Return the number of a shelf, a new one if it has none."""
+        number = self._shelf_numbers.get(shelf)
+        if number is None:
+            assert self.common is not None, "it was made before"
+            number = len(self.common.shelves)
+            shelves = (*self.common.shelves, shelf)
+            self.set_common(context, msgspec.structs.replace(self.common, shelves=shelves))
+            self.list_root(context)
+        return number
+
+    def known_shelf(self, shelf: MemoryShelf) -> int | None:
+        """Return the number of a shelf, or None."""
+        return self._shelf_numbers.get(shelf)
+
+    def next_shelf(self) -> int:
+        """Return the number that the next new shelf gets."""
+        return 0 if self.common is None else len(self.common.shelves)
+
+    def shelf(self, entry: Entry) -> MemoryShelf:
+        """Return the shelf of an entry; a plain one is its agent's."""
+        if entry.more is None:
+            return self._agent_shelf
+        assert self.common is not None, "an entry with more came after it"
+        return self.common.shelves[entry.more.shelf]
+
+    def may_see(self, principal: Principal, entry: Entry) -> bool:
+        """Return whether ``principal`` may know of an entry."""
+        return _policy.may_see_memory(principal, self.shelf(entry))
+
+    def tail(self, number: int) -> bytes:
+        """Return what follows the root in the id of the entry with this number."""
+        assert self.common is not None, "ids are made of it"
+        return _ids.tail_of_number(self.common.secret, number)
+
+    def memory_id(self, number: int) -> str:
+        """Return the id of the entry with this number."""
+        return _ids.memory_id(self.tag, self.tail(number))
+
+    # -- finding -----------------------------------------------------------
+
+    def place(self, prefix: bytes, shelf: int) -> bytes:
+        """Return where an entry of this shelf lies."""
+        return prefix + records.shelf_place(shelf) if self.has_several_owners else prefix
+
+    def find(self, context: Context, sub: str, session_id: str | None, key: str) -> Held | None:
+        """Return the entry of a key that is there and that the sender may see.
+
+        Where several have one under that key, it is the sender's own before what others share.
+        """
+        prefix = records.entry_key(session_id, key, sub)
+        found: Held | None = None
+        best: tuple[bool, bool, int] | None = None
+        principal = context.principal
+        for held in self.places(context, prefix):
+            entry, shelf = held.entry, self.shelf(held.entry)
+            if not records.is_there(entry, context.now) or not _policy.may_see_memory(principal, shelf):
+                continue
+            rank = (shelf.scope == "private", _policy.owns_memory(principal, shelf), entry.update)
+            if best is None or rank > best:
+                found, best = held, rank
+        return found
+
+    def places(self, context: Context, prefix: bytes) -> Iterator[Held]:
+        """Yield what lies under one key: at most one entry a shelf that is there, and forgotten ones."""
+        if not self.has_several_owners:
+            entry = context.get(prefix, Entry)
+            if entry is not None and entry.deleted_at is None:
+                yield Held(prefix, entry)
+                return
+        for where, entry in context.scan(Entry, prefix=prefix):
+            yield Held(where, entry)
+
+    def find_id(self, context: Context, memory_id: str, *, forgotten: bool = False) -> Held | None:
+        """Return the entry with an id if the sender may see it, also a forgotten one if that is wanted."""
+        if names.tag_of_id(memory_id) != self.tag:
+            return None
+        held = self._at_tail(context, _ids.tail_of_id(memory_id))
+        if held is None or not self.may_see(context.principal, held.entry):
+            return None
+        there = records.is_live(held.entry.expires_at, context.now)
+        return held if there and (forgotten or held.entry.deleted_at is None) else None
+
+    def numbered(self, context: Context, number: int) -> Held | None:
+        """Return the entry with a number, whatever became of it."""
+        return None if self.common is None else self._at_tail(context, self.tail(number))
+
+    def updated(self, context: Context, update: int) -> Held | None:
+        """Return the entry whose newest version has this update number."""
+        where = context.get(records.update_key(update), bytes)
+        entry = None if where is None else context.get(where, Entry)
+        return None if where is None or entry is None else Held(where, entry)
+
+    def value(self, context: Context, entry: Entry) -> Slices[tuple[bytes, Version]]:
+        """Return the newest value as it was given, and its version."""
+        version = context.get(records.version_key(entry.number, entry.version), Version)
+        assert version is not None, "an entry has its newest version"
+        form = records.JSON if version.more is None else version.more.form
+        return (yield from unpack(version.value, form, context)), version
+
+    # -- the index ---------------------------------------------------------
+
+    def document(self, entry: Entry, value: bytes, quality: records.Quality) -> Document:
+        """Return an entry as the index gets it; ``value`` is not compressed."""
+        more = entry.more or _PLAIN
+        return Document(
+            id=entry.update,
+            shelf=self.shelf(entry),
+            namespace=self.namespace(more.sub),
+            text=searched_text(value, more.form),
+            key="" if MADE_UP.fullmatch(entry.key) else entry.key,
+            author=self.author(entry),
+            tags=more.tags,
+            kind=more.kind,
+            conversation=more.conversation,
+            position=more.position,
+            created_at=entry.created_at,
+            updated_at=entry.updated_at,
+            expires_at=entry.expires_at,
+            importance=more.importance,
+            uses=quality.uses,
+            last_used=quality.last_used,
+            rating=quality.rating,
+            superseded=more.superseded_by is not None,
+        )
+
+    def author(self, entry: Entry) -> str:
+        """Return who is said to have written an entry."""
+        if entry.more is None or entry.more.author is None:
+            return self.shelf(entry).agent or self.shelf(entry).user or ""
+        return entry.more.author
+
+    @property
+    def views(self) -> Views:
+        """What readers may see in the index."""
+        if self._views is None:
+            from greenroom.actors.memory._masks import Views  # noqa: PLC0415 - needs numpy
+
+            self._views = Views()
+        return self._views
+
+    def resident_bytes(self) -> int:
+        """Return an estimate of the memory in use."""
+        return self.index.resident_bytes() + self.uses.resident_bytes()
+
+    # -- parts -------------------------------------------------------------
+
+    def _derive(self) -> None:
+        if self.common is None:
+            self.root = names.root_at(self.address)
+            shelves: tuple[MemoryShelf, ...] = ()
+        else:
+            self.root, shelves = self.common.root, self.common.shelves
+        self.tag = names.tag_of_root(self.root)
+        self.has_several_owners = not self.root.startswith(_SINGLE_OWNER)
+        self._shelf_numbers = {shelf: number for number, shelf in enumerate(shelves)}
+
+    def _at_tail(self, context: Context, tail: bytes) -> Held | None:
+        where = context.get(records.id_key(tail), bytes)
+        entry = None if where is None else context.get(where, Entry)
+        return None if where is None or entry is None else Held(where, entry)
+
+
+_PLAIN = More(0)

@@ -1,0 +1,58 @@
+"""Rating memories."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from greenroom.actors import _audit
+from greenroom.actors.memory import _records as records
+from greenroom.actors.memory import _upgrading as upgrading
+from greenroom.actors.memory._records import Rating
+from greenroom.actors.memory._storing import named
+from greenroom.actors.requests import _memories as requests
+from greenroom.actors.requests import _memory_replies as replies
+
+if TYPE_CHECKING:
+    from greenroom.actors.memory._keeper import Keeper
+    from greenroom.runtime import Context, Slices
+
+
+def rate(keeper: Keeper, request: requests.RateMemory, context: Context) -> Slices[replies.MemoryRated]:
+    """Take the rating of whoever may see the memory; a rater has one opinion, the last."""
+    yield from upgrading.finish(keeper, context)
+    entry = named(keeper, context, request.memory_id, request.key, request.namespace).entry
+    rater = context.principal.agent_id if context.principal.user is None else f":{context.principal.user}"
+    where = records.rating_key(entry.number, rater)
+    before = context.get(where, Rating)
+    quality = keeper.uses.settle(context, entry)
+    quality = msgspec.structs.replace(
+        quality,
+        rated=quality.rated + request.rating - (0.0 if before is None else before.rating),
+        ratings=quality.ratings + (before is None),
+    )
+    context.put(where, Rating(context.now, rater, request.rating, request.note))
+    context.put(records.quality_key(entry.number), quality)
+    keeper.index.change(
+        context,
+        entry.update,
+        rating=quality.rating,
+        uses=quality.uses,
+        last_used=quality.last_used or 0,
+    )
+    _audit.record(
+        context,
+        "rate_memory",
+        entry.session_id,
+        namespace=keeper.namespace(entry.sub),
+        key=entry.key,
+        rating=request.rating,
+    )
+    return replies.MemoryRated(
+        memory_id=keeper.memory_id(entry.number),
+        key=entry.key,
+        namespace=keeper.namespace(entry.sub),
+        rating=round(quality.rating, 4),
+        ratings=quality.ratings,
+    )

@@ -1,0 +1,110 @@
+"""Reading one memory: its newest version, an older one, or the list of its versions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from greenroom.actors import _cursor, _refusals
+from greenroom.actors._times import optional_datetime, to_datetime
+from greenroom.actors.memory import _records as records
+from greenroom.actors.memory import _upgrading as upgrading
+from greenroom.actors.memory._keeper import Held, Keeper
+from greenroom.actors.memory._records import Version
+from greenroom.actors.memory._storing import named
+from greenroom.actors.memory._views import shown_version, version_id
+from greenroom.actors.requests import _memories as requests
+from greenroom.actors.requests import _memory_replies as replies
+
+if TYPE_CHECKING:
+    from greenroom.runtime import Context, Slices
+
+
+def read(keeper: Keeper, request: requests.ReadMemory, context: Context) -> Slices[replies.MemoryShown]:
+    """Answer a memory whole, however large it is."""
+    yield from upgrading.finish(keeper, context)
+    held = named(keeper, context, request.memory_id, request.key, request.namespace)
+    entry = held.entry
+    number = request.version or entry.version
+    version = None
+    if number <= entry.version:
+        version = context.get(records.version_key(entry.number, number), Version)
+    if version is None or not records.is_live(version.expires_at, context.now):
+        where = None if request.key is None else request.namespace or keeper.root
+        raise _refusals.no_memory(request.memory_id or request.key, where=where)
+    keeper.uses.note(entry, context.now)
+    keeper.uses.write_soon(context)
+    return replies.MemoryShown(
+        memory=(yield from shown_version(keeper, context, entry, number, version, most=None))
+    )
+
+
+def versions(
+    keeper: Keeper, request: requests.ListVersions, context: Context
+) -> Slices[replies.MemoryVersions]:
+    """Answer a page of versions, oldest first; of a key, also those of what was forgotten under it."""
+    yield from upgrading.finish(keeper, context)
+    if (request.memory_id is None) == (request.key is None):
+        raise _refusals.invalid("memory_id", "memory_id: give either memory_id or key")
+    binding = f"versions {request.memory_id} {request.namespace} {request.key}"
+    after = b"" if request.cursor is None else _cursor.decode(request.cursor, binding)
+    entries = sorted(_entries(keeper, request, context), key=lambda held: held.entry.number)
+    found: list[replies.MemoryVersion] = []
+    last, next_cursor = b"", None
+    for held in entries:
+        for position, version in _versions(context, held, after):
+            if len(found) == request.limit:
+                next_cursor = _cursor.encode(last, binding)
+                break
+            found.append(_version(keeper, held, int.from_bytes(position[8:]), version))
+            last = position
+            if context.slice_over():
+                yield
+        if next_cursor is not None:
+            break
+    if not found:
+        where = None if request.key is None else request.namespace or keeper.root
+        raise _refusals.no_memory(request.memory_id or request.key, where=where)
+    return replies.MemoryVersions(versions=found, count=len(found), next_cursor=next_cursor)
+
+
+def _entries(keeper: Keeper, request: requests.ListVersions, context: Context) -> list[Held]:
+    if request.memory_id is not None:
+        held = keeper.find_id(context, request.memory_id, forgotten=True)
+        return [] if held is None else [held]
+    assert request.key is not None, "one of both was given"
+    prefix = records.entry_key(None, request.key, keeper.sub(request.namespace))
+    return [
+        held
+        for held in keeper.places(context, prefix)
+        if records.is_live(held.entry.expires_at, context.now)
+        and keeper.may_see(context.principal, held.entry)
+    ]
+
+
+def _versions(context: Context, held: Held, after: bytes) -> Iterator[tuple[bytes, Version]]:
+    """Yield an entry's versions that have not expired, each with its entry's number and its own as bytes."""
+    prefix = records.versions_prefix(held.entry.number)
+    start = prefix
+    if after[:8] > held.entry.number.to_bytes(8):
+        return
+    if after[:8] == held.entry.number.to_bytes(8):
+        start = prefix + (int.from_bytes(after[8:]) + 1).to_bytes(8)
+    for key, version in context.scan(Version, prefix=prefix, start=start):
+        if records.is_live(version.expires_at, context.now):
+            yield key[1:], version
+
+
+def _version(keeper: Keeper, held: Held, number: int, version: Version) -> replies.MemoryVersion:
+    more = version.more
+    return replies.MemoryVersion(
+        memory_id=keeper.memory_id(held.entry.number),
+        id=version_id(held.entry, number, version),
+        version=number,
+        author=keeper.author(held.entry) if more is None else more.author,
+        stored_at=to_datetime(version.stored_at),
+        expires_at=optional_datetime(version.expires_at),
+        size_bytes=len(version.value) if more is None else more.size,
+        deleted_at=optional_datetime(held.entry.deleted_at),
+        task_id=None if more is None else more.task_id,
+    )

@@ -1,0 +1,177 @@
+"""Removing: forgetting, purging, and sweeping up what has expired."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from greenroom.actors import _audit
+from greenroom.actors._times import SECOND
+from greenroom.actors.memory import _records as records
+from greenroom.actors.memory._keeper import Held, Keeper
+from greenroom.actors.memory._records import Ends, Entry, More
+from greenroom.actors.requests import _memory as requests
+
+if TYPE_CHECKING:
+    from greenroom.runtime import Context, Slices
+
+SWEEP = "sweep"
+SWEEP_EVERY = 60 * SECOND
+"""Expiry times are rounded up to this, so that one sweep finds what expires close together."""
+SWEEP_BATCH = 200
+"""Effects of one sweep, about: it bounds how long others wait, for the disk."""
+SWEEP_SLICES = 4
+"""Slices of the loop, of 5 ms at most each, that one sweep takes: it bounds how long the actor is busy."""
+EFFECTS_OF_EXPIRY = 10
+"""Its row, the version and, when it was the newest, the entry with its places, its id and its index rows."""
+
+
+def unlist(keeper: Keeper, context: Context, entry: Entry) -> None:
+    """Stage that an entry's newest version is in no listing and no search any more."""
+    keeper.publish(context)
+    for key in records.order_keys(entry):
+        context.delete(key)
+    if keeper.is_indexed(entry):
+        keeper.index.remove(context, entry.update)
+
+
+def clear(keeper: Keeper, context: Context, held: Held) -> None:
+    """Stage that the place of an entry that is no longer there becomes free.
+
+    What has expired is removed. What was forgotten keeps its history and moves aside.
+    """
+    where, entry = held
+    if entry.deleted_at is None or not records.is_live(entry.expires_at, context.now):
+        remove(keeper, context, held)
+        return
+    prefix = records.entry_key(entry.session_id, entry.key, entry.sub)
+    aside = prefix + records.forgotten_place(entry.number)
+    context.delete(where)
+    context.put(aside, entry)
+    context.put(records.id_key(keeper.tail(entry.number)), aside)
+    if entry.expires_at is not None:
+        context.put(records.expiry_key(entry.expires_at, entry.number, entry.version), aside)
+
+
+def forget(keeper: Keeper, context: Context, held: Held) -> None:
+    """Stage that an entry is gone from reads and searches; its history stays."""
+    where, entry = held
+    unlist(keeper, context, entry)
+    more = entry.more or More(keeper.shelf_number(context, keeper.shelf(entry)), stored_size=entry.value_size)
+    context.put(
+        where, msgspec.structs.replace(entry, more=msgspec.structs.replace(more, deleted_at=context.now))
+    )
+    if more.supersedes is not None:
+        show_again(keeper, context, more.supersedes, entry.number)
+
+
+def remove(keeper: Keeper, context: Context, held: Held) -> None:
+    """Stage an entry's end at the same cost for any history: what is long is left to the sweep."""
+    where, entry = held
+    if entry.deleted_at is None:
+        unlist(keeper, context, entry)
+    context.delete(where)
+    if keeper.common is not None:
+        context.delete(records.id_key(keeper.tail(entry.number)))
+    if keeper.uses.drop(context, entry.number).ratings or entry.version > 1:
+        context.put(records.deleted_key(entry.number), True)
+        sweep_soon(context)
+    else:
+        context.delete(records.version_key(entry.number, entry.version))
+        if entry.expires_at is not None:
+            context.delete(records.expiry_key(entry.expires_at, entry.number, entry.version))
+
+
+def purge(keeper: Keeper, context: Context, held: Held) -> None:
+    """Stage an entry's end with all its history, and show again what it superseded."""
+    superseded = None if held.entry.more is None else held.entry.more.supersedes
+    remove(keeper, context, held)
+    if superseded is not None:
+        show_again(keeper, context, superseded, held.entry.number)
+
+
+def show_again(keeper: Keeper, context: Context, number: int, successor: int) -> None:
+    """Stage that an entry is not hidden any more, if this successor hides it."""
+    held = keeper.numbered(context, number)
+    if held is None or held.entry.more is None or held.entry.more.superseded_by != successor:
+        return
+    where, entry = held
+    more = msgspec.structs.replace(held.entry.more, superseded_by=None)
+    context.put(where, msgspec.structs.replace(entry, more=more))
+    if keeper.is_indexed(entry):
+        keeper.index.change(context, entry.update, superseded=False)
+
+
+def sweep(keeper: Keeper, context: Context) -> Slices[None]:
+    """Stage the end of a batch of what has expired or was purged, and come back for the rest.
+
+    What expired first goes first.
+    """
+    context.use_reserve()
+    expired = effects = slices = 0
+    for key, where in context.scan(bytes, prefix=records.EXPIRIES):
+        expires_at, number, version = (int.from_bytes(key[at : at + 8]) for at in (1, 9, 17))
+        if records.is_live(expires_at, context.now):
+            sweep_by(context, expires_at)
+            break
+        if effects >= SWEEP_BATCH or slices >= SWEEP_SLICES:
+            sweep_soon(context)
+            break
+        expired += 1
+        effects += EFFECTS_OF_EXPIRY
+        context.delete(key)
+        context.delete(records.version_key(number, version))
+        entry = context.get(where, Entry)
+        if entry is not None and (entry.number, entry.version) == (number, version):
+            remove(keeper, context, Held(where, entry))
+        if context.slice_over():
+            slices += 1
+            yield
+    if expired:
+        keeper.removed(context)
+        _audit.record(context, "expire_memory", None, owner=context.address.key, versions=expired)
+    yield from _purge_history(context, SWEEP_BATCH - effects)
+
+
+def sweep_by(context: Context, time: int) -> None:
+    """Stage a sweep soon after ``time``, unless one comes before."""
+    due = (time // SWEEP_EVERY + 1) * SWEEP_EVERY
+    already = context.timer_due(SWEEP)
+    if already is None or due < already:
+        context.set_timer(SWEEP, due, requests.SweepMemory())
+
+
+def sweep_soon(context: Context) -> None:
+    """Stage a sweep at once."""
+    due = context.now + 1
+    if context.timer_due(SWEEP) != due:
+        context.set_timer(SWEEP, due, requests.SweepMemory())
+
+
+def _purge_history(context: Context, effects: int) -> Slices[None]:
+    """Stage about so many removals of versions and ratings of removed entries; come back for the rest."""
+    for mark, _ in context.scan(bool, prefix=records.DELETED):
+        number = int.from_bytes(mark[1:])
+        for key, ends in context.scan(Ends, prefix=records.versions_prefix(number)):
+            if effects <= 0:
+                sweep_soon(context)
+                return
+            context.delete(key)
+            effects -= 1
+            if ends.expires_at is not None:
+                version = int.from_bytes(key[9:17])
+                context.delete(records.expiry_key(ends.expires_at, number, version))
+                effects -= 1
+            if context.slice_over():
+                yield
+        for key, _ in context.scan(msgspec.Raw, prefix=records.ratings_prefix(number)):
+            if effects <= 0:
+                sweep_soon(context)
+                return
+            context.delete(key)
+            effects -= 1
+            if context.slice_over():
+                yield
+        context.delete(mark)
+        effects -= 1

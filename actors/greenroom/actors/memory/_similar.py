@@ -1,0 +1,107 @@
+"""Near-duplicates: which memories say nearly the same as one that was just stored."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from greenroom.actors.memory import _records as records
+from greenroom.actors.memory._values import searched_text
+from greenroom.actors.requests import _memory_replies as replies
+from greenroom.actors.search._text import tokens
+
+if TYPE_CHECKING:
+    from greenroom.actors.index._corpus import Corpus
+    from greenroom.actors.memory._keeper import Keeper
+    from greenroom.actors.memory._records import Entry
+    from greenroom.actors.memory._writing import Draft
+    from greenroom.runtime import Context, Slices
+
+AT_LEAST = 0.8
+"""From which likeness on (0-1) memories are reported."""
+MOST = 5
+_COMPARED_CHARACTERS = 2_000
+_LOOKED_UP = 16  # terms of the text that are looked up, the longest, which mostly are the rarest
+_RARE = 6  # of these, the rarest that are there count
+_COMPARED = 12  # memories that share most of these are compared
+PREVIEW = 120
+
+
+class _Candidate(NamedTuple):
+    update: int
+    shared: int
+
+
+def near(keeper: Keeper, context: Context, entry: Entry, draft: Draft) -> Slices[list[replies.SimilarMemory]]:
+    """Return the most similar memories that the sender may see, of the same namespace and below the root.
+
+    What the new memory supersedes, and what is superseded, is not among them.
+    """
+    if keeper.indexed_to is not None or keeper.counter == 1:
+        return []
+    text = _start(draft.value, draft.form)
+    if not text.strip():
+        return []
+    corpus = yield from keeper.index.loaded(context)
+    found: list[replies.SimilarMemory] = []
+    for candidate in _candidates(corpus, text, entry.update):
+        held = keeper.updated(context, candidate.update)
+        other = None if held is None else held.entry
+        if (
+            other is None
+            or not records.is_there(other, context.now)
+            or not keeper.may_see(context.principal, other)
+            or (other.more is not None and other.more.superseded_by is not None)
+        ):
+            continue
+        value, version = yield from keeper.value(context, other)
+        form = records.JSON if version.more is None else version.more.form
+        said = _start(value, form)
+        likeness = _likeness(text, said)
+        if likeness >= AT_LEAST:
+            found.append(
+                replies.SimilarMemory(
+                    memory_id=keeper.memory_id(other.number),
+                    key=other.key,
+                    namespace=keeper.namespace(other.sub),
+                    similarity=round(likeness, 3),
+                    preview=said[:PREVIEW],
+                )
+            )
+        if context.slice_over():
+            yield
+    found.sort(key=lambda one: -one.similarity)
+    return found[:MOST]
+
+
+def _start(value: bytes, form: int) -> str:
+    """Return the beginning of a content; of a large JSON value nothing, since it is not parsed for this."""
+    if form & records.TEXT:
+        return value[: 4 * _COMPARED_CHARACTERS].decode(errors="ignore")[:_COMPARED_CHARACTERS]
+    if len(value) > 4 * _COMPARED_CHARACTERS:
+        return ""
+    return searched_text(value, form)[:_COMPARED_CHARACTERS]
+
+
+def _candidates(corpus: Corpus, text: str, update: int) -> list[_Candidate]:
+    """Return the memories that share most of the rare terms of a text, most first."""
+    import numpy as np  # noqa: PLC0415 - loaded by now
+
+    terms = {term for token in tokens(text) for term in token.posted}
+    longest = sorted(terms, key=lambda term: (-len(term), term))[:_LOOKED_UP]
+    postings = [corpus.postings("text", term)[0] for term in longest]
+    rarest = sorted((rows for rows in postings if len(rows) > 1), key=len)[:_RARE]
+    if not rarest:
+        return []
+    rows, shared = np.unique(np.concatenate(rarest), return_counts=True)
+    alive = corpus.alive[rows] & (corpus.ids[rows] != update) & (2 * shared >= len(rarest))
+    rows, shared = rows[alive], shared[alive]
+    best = np.lexsort((-rows, -shared))[:_COMPARED]
+    return [_Candidate(int(corpus.ids[rows[at]]), int(shared[at])) for at in best]
+
+
+def _likeness(text: str, other: str) -> float:
+    """Return how much two texts are alike, 0-1; the order of words does not count."""
+    from rapidfuzz import fuzz  # noqa: PLC0415 - not before something is stored
+
+    cutoff = 100 * AT_LEAST
+    return fuzz.token_sort_ratio(text.casefold(), other.casefold(), score_cutoff=cutoff) / 100
