@@ -64,6 +64,9 @@ from greenroom.actors.resources._subscriber import ResourceSubscriber as Resourc
 from greenroom.actors.resources._uris import TEMPLATES as TEMPLATES
 from greenroom.actors.resources._uris import ResourceTemplate as ResourceTemplate
 from greenroom.actors.services._errors import ServiceError as ServiceError
+from greenroom.actors.services._memory import Memory as Memory
+from greenroom.actors.services._memory import MemoryService as MemoryService
+from greenroom.actors.services._memory import MemoryVersion as MemoryVersion
 from greenroom.actors.services._session import Event as Event
 from greenroom.actors.services._session import Session as Session
 from greenroom.actors.services._session import SessionService as SessionService

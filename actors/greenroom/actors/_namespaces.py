@@ -12,6 +12,8 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from greenroom.runtime import Address
 
 if TYPE_CHECKING:
@@ -27,6 +29,8 @@ _MAX_SEGMENT = 100
 _MAX_ADDRESS = 200
 _ROOT_SEGMENTS = 2
 _DIGEST_CHARACTERS = 32
+_AGENT_ID = re.compile(r"[A-Za-z0-9_.-]{1,100}")
+_ESCAPED = re.compile(r"(?:~[0-9a-f]{2})+")
 _FOREIGN = re.compile(r"[^A-Za-z0-9_.@+-]")
 
 
@@ -62,6 +66,24 @@ def agent_namespace(principal: Principal) -> str:
 def user_namespace(principal: Principal) -> str:
     """Return the namespace that is the user's own; without a user the agent's."""
     return agent_namespace(principal) if principal.user is None else USER + segment(principal.user)
+
+
+def owner_of(namespace: str, otherwise: Principal) -> Principal:
+    """Return the user or the agent whose namespace it is, as a principal; for others ``otherwise``."""
+    first, name = root_of(namespace).split(":")
+    if first + ":" == USER:
+        return msgspec.structs.replace(otherwise, user=_name(name))
+    if first + ":" == AGENT and _AGENT_ID.fullmatch(name):
+        return msgspec.structs.replace(otherwise, agent_id=name)
+    return otherwise
+
+
+def _name(written: str) -> str:
+    """Return the name that `segment` wrote so; one that no name is written as comes as it is."""
+    try:
+        return _ESCAPED.sub(lambda run: bytes.fromhex(run[0].replace("~", "")).decode(), written)
+    except UnicodeDecodeError:
+        return written
 
 
 @lru_cache(maxsize=4_096)
