@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from greenroom.actors import _audit
@@ -12,8 +13,19 @@ from greenroom.actors._refusals import MAX_VALUE_BYTES
 from greenroom.actors._times import DAY
 from greenroom.actors.directory import _rows as directory
 from greenroom.actors.directory._query import ListSessions
+from greenroom.actors.embedding import _rows as embedding
+from greenroom.actors.embedding._choice import EmbedderChoice, read_choice
+from greenroom.actors.embedding._embedding import open_embedding
+from greenroom.actors.embedding._loading import check_choice
+from greenroom.actors.embedding._progress import GetEmbedding
+from greenroom.actors.embedding._register import EmbedderActor
+from greenroom.actors.exchange._import_actor import ImportActor
 from greenroom.actors.memory import _directory as namespaces
 from greenroom.actors.memory._actor import MemoryActor
+from greenroom.actors.recall._context import RecallContext
+from greenroom.actors.recall._retrieve import RetrieveMemory
+from greenroom.actors.recall._search import MemorySearch
+from greenroom.actors.recall._verify import AllNamespaces, VerifyMemories
 from greenroom.actors.resources._listing import CompleteResource, ListResources
 from greenroom.actors.session._actor import SessionActor
 from greenroom.runtime import Index, RuntimeOptions, open_shared_runtime
@@ -22,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
     from pathlib import Path
 
-    from greenroom.runtime import Actor, Clock, Committer, Group, Query, RecordCodec, SharedRuntime
+    from greenroom.runtime import Actor, Clock, Committer, Group, Procedure, Query, RecordCodec, SharedRuntime
 
 CONTENT_LIMIT = 10_000
 AUDIT_DAYS = 90
@@ -34,9 +46,10 @@ async def open_greenroom(
     *,
     content_limit: int = CONTENT_LIMIT,
     audit_days: int = AUDIT_DAYS,
+    embedder: str | EmbedderChoice = "static",
     actors: Iterable[type[Actor]] = (),
     indexes: Iterable[Index] = (),
-    queries: Iterable[type[Query[Any]]] = (),
+    queries: Iterable[type[Query[Any] | Procedure[Any]]] = (),
     groups: Iterable[Group] = (),
     options: RuntimeOptions | None = None,
     clock: Clock | None = None,
@@ -52,9 +65,12 @@ async def open_greenroom(
         path: The folder of the data.
         content_limit: The most characters that a message may have, up to 1,048,576.
         audit_days: How long audit records are kept, in days.
+        embedder: Who makes vectors of memories: ``static`` for word vectors that ship with this program,
+            ``onnx:DIR`` for a sentence-transformers export, an `EmbedderChoice` for an endpoint, or ``none``.
+            That of the process that owns the folder counts.
         actors: Actor classes of one's own besides.
         indexes: Shared indexes of one's own besides.
-        queries: Queries of one's own besides.
+        queries: Queries and procedures of one's own besides.
         groups: As in `open_runtime`.
         options: As in `open_runtime`.
         clock: As in `open_runtime`.
@@ -62,22 +78,27 @@ async def open_greenroom(
         codec: As in `open_runtime`.
 
     Raises:
-        ValueError: a limit is out of range.
+        ValueError: a limit is out of range, or there is no such embedder.
+        EmbedderError: what the embedder needs is not there, as far as that can be told without loading it.
         StoreError: as `open_shared_runtime`.
     """
     if not 1 <= content_limit <= MAX_VALUE_BYTES:
         raise ValueError(f"content_limit is {content_limit} and must be between 1 and {MAX_VALUE_BYTES}")
     if audit_days < 1:
         raise ValueError(f"audit_days is {audit_days} and must be at least 1")
+    choice = read_choice(embedder) if isinstance(embedder, str) else embedder
+    check_choice(choice)
     configured = type("SessionActor", (SessionActor,), {"content_limit": content_limit})
     async with open_shared_runtime(
         path,
         principal_type=Principal,
         label_type=Heard,
-        actors=[configured, MemoryActor, *actors],
+        actors=[configured, MemoryActor, EmbedderActor, ImportActor, *actors],
         indexes=[
             Index(directory.INDEX),
             Index(namespaces.INDEX),
+            Index(embedding.INDEX),
+            Index(embedding.SPACES),
             Index(_audit.INDEX, ttl=audit_days * DAY),
             *indexes,
         ],
@@ -87,6 +108,12 @@ async def open_greenroom(
             CompleteResource,
             namespaces.ListNamespaces,
             namespaces.RootOfMemory,
+            MemorySearch,
+            RetrieveMemory,
+            RecallContext,
+            GetEmbedding,
+            AllNamespaces,
+            VerifyMemories,
             *queries,
         ],
         groups=groups,
@@ -94,5 +121,6 @@ async def open_greenroom(
         clock=clock,
         committer=committer,
         codec=codec,
+        companion=partial(open_embedding, choice=choice),
     ) as runtime:
         yield runtime

@@ -133,8 +133,9 @@ def opened(path: Path) -> Iterator[sqlite3.Connection]:
     Raises:
         SourceError: it cannot be read.
     """
-    try:
-        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+    uri = f"{path.absolute().as_uri()}?mode=ro"
+    try:  # whichever thread has its turn reads on
+        with closing(sqlite3.connect(uri, uri=True, check_same_thread=False)) as connection:
             connection.row_factory = sqlite3.Row
             yield connection
     except sqlite3.Error as error:

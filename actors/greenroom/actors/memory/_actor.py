@@ -15,17 +15,20 @@ from greenroom.actors.memory import _removing as removing
 from greenroom.actors.memory import _statistics as statistics
 from greenroom.actors.memory import _storing as storing
 from greenroom.actors.memory import _upgrading as upgrading
+from greenroom.actors.memory import _verifying as verifying
+from greenroom.actors.memory._exchange import MemoryExchange
 from greenroom.actors.memory._keeper import Keeper
 from greenroom.actors.memory._resource import memory_resource
 from greenroom.actors.requests import _memories as memories
 from greenroom.actors.requests import _memory as requests
 from greenroom.actors.requests import _memory_replies as answers
 from greenroom.actors.requests import _replies as replies
+from greenroom.actors.requests import _upkeep as upkeep
 from greenroom.actors.resources import _reading as resources
-from greenroom.runtime import Actor, Context, Slices, handles
+from greenroom.runtime import Context, Slices, handles
 
 
-class MemoryActor(Actor):
+class MemoryActor(MemoryExchange):
     """The memories below one root, addressed by it; those of an agent by the agent's id alone."""
 
     kind = "memory"
@@ -158,6 +161,11 @@ class MemoryActor(Actor):
     def tidy(self, _: TidyIndex, context: Context) -> Slices[None]:
         """Do a step of the index's upkeep."""
         return self._keeper.index.tidy(context)
+
+    @handles(upkeep.VerifyIndex)
+    def verify(self, request: upkeep.VerifyIndex, context: Context) -> Slices[upkeep.IndexVerified]:
+        """Compare the index with the memories."""
+        return verifying.verify(self._keeper, request, context)
 
     @handles(memories.TextsToEmbed)
     def texts(self, request: memories.TextsToEmbed, context: Context) -> Slices[answers.UnembeddedTexts]:

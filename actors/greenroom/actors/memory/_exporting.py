@@ -17,6 +17,7 @@ from greenroom.actors.memory._records import Entry, More
 from greenroom.actors.requests import _exchange as requests
 from greenroom.actors.requests._exchange import MemoryLine
 from greenroom.actors.requests._memory_replies import MemoryFilters
+from greenroom.actors.requests._memory_types import DEFAULT_IMPORTANCE
 
 if TYPE_CHECKING:
     from greenroom.actors.memory._keeper import Keeper
@@ -71,7 +72,8 @@ def _line(keeper: Keeper, context: Context, entry: Entry) -> Slices[bytes]:
             position=more.position,
             tags=list(more.tags),
             kind=more.kind,
-            importance=more.importance,
+            # The very object that is the default, which alone is left out.
+            importance=DEFAULT_IMPORTANCE if more.importance == DEFAULT_IMPORTANCE else more.importance,
             scope=keeper.shelf(entry).scope,
             expires_at=optional_datetime(entry.expires_at),
             metadata=UNSET if version.metadata == _NO_METADATA else msgspec.Raw(version.metadata),

@@ -19,6 +19,7 @@ from greenroom.actors import _namespaces as names
 from greenroom.actors._principal import Principal
 from greenroom.actors._times import to_microseconds
 from greenroom.actors.exchange._lines import decode_line, metadata_of
+from greenroom.actors.memory import _embedding as embedding
 from greenroom.actors.memory import _records as records
 from greenroom.actors.memory import _upgrading as upgrading
 from greenroom.actors.memory._keeper import Held, Keeper
@@ -178,27 +179,32 @@ def _write_all(
 ) -> Slices[Head]:
     counts = Counter(head.counts)
     waiting = head.waiting
+    written = 0
     for raw in lines:
         line = decode_line(raw)
         judged = yield from _judged(keeper, context, head, line)
         superseded = None
-        if line.supersedes is not None and judged.outcome not in {"skipped", "unchanged", "expired"}:
+        if line.supersedes is not None and judged.outcome in _WRITTEN:
             superseded = _superseded(keeper, context, judged.draft, line.supersedes)
             if superseded is None and wait:
                 context.put(_head_key(staging) + _WAITING + waiting.to_bytes(8), raw)
                 waiting += 1
                 continue
         judged.draft.supersedes = superseded
-        counts[(yield from _write(keeper, context, head, judged))] += 1
+        outcome = yield from _write(keeper, context, head, judged)
+        counts[outcome] += 1
+        written += outcome in _WRITTEN
         if context.slice_over():
             yield
+    if written:
+        embedding.wait(keeper, context)  # in batches, beside us, which is faster than here one by one
     return msgspec.structs.replace(head, counts=dict(counts), waiting=waiting)
 
 
 def _write(keeper: Keeper, context: Context, head: Head, judged: _Judged) -> Slices[Outcome]:
     """Write a line, if it is to be written; what it supersedes is left out if that cannot be."""
     draft, held, outcome = judged
-    if outcome in {"skipped", "unchanged", "expired"}:
+    if outcome not in _WRITTEN:
         return outcome
     keeper.begin(context, head.root)
     if held is not None and draft.created_at is not None:
@@ -358,3 +364,4 @@ def _check_asker(head: Head, context: Context) -> None:
 
 
 _PLAIN = More(0)
+_WRITTEN = frozenset({"created", "versioned", "overwritten"})

@@ -1,0 +1,52 @@
+"""Carrying an export out: the pages of all namespaces that the caller may see, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from greenroom.actors import _namespaces as names
+from greenroom.actors.memory._directory import ListNamespaces
+from greenroom.actors.requests._exchange import ExportPage
+
+if TYPE_CHECKING:
+    from greenroom.actors._principal import Principal
+    from greenroom.actors.requests._memory_replies import MemoryFilters
+    from greenroom.runtime import Doors
+
+Progress = Callable[[int, int, int], None]
+"""Called with how many memories are exported, from how many roots, of how many."""
+
+
+async def exported(
+    doors: Doors,
+    principal: Principal,
+    namespace: str | None,
+    filters: MemoryFilters | None = None,
+    progress: Progress = lambda _memories, _roots, _of: None,
+) -> AsyncIterator[list[msgspec.Raw]]:
+    """Yield the memories below a namespace, or all that the caller may see, as JSON of lines, page by page.
+
+    Namespaces come in the order of their names, the memories of each in the order of their creation. What
+    is written meanwhile may be in it or not; nothing is in it twice.
+
+    Raises:
+        GreenroomError: as `Doors.ask`.
+    """
+    roots = sorted(await doors.query(ListNamespaces(prefix=namespace), principal=principal))
+    if filters is not None:
+        filters = msgspec.structs.replace(filters, superseded=True)
+    count = 0
+    for number, root in enumerate(roots):
+        below = root if namespace is None else namespace
+        start: int | None = 0
+        while start is not None:
+            asked = ExportPage(namespace=below, filters=filters, start=start)
+            page: Any = await doors.ask(names.memory_address(root), asked, principal=principal)
+            count += len(page.lines)
+            start = page.next
+            progress(count, number + (start is None), len(roots))
+            if page.lines:
+                yield page.lines

@@ -1,0 +1,330 @@
+"""Carrying an import out: read and check everything, stage it, let it be decided, and wait for the rest.
+
+Nothing is staged before all lines are found good, and nothing takes effect before all are staged. Who
+runs this may die at any moment: begun again with the same source it goes on.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from hashlib import blake2b, sha256
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+
+import msgspec
+import trio
+
+from greenroom.actors import _namespaces as names
+from greenroom.actors._policy import Heard, hears
+from greenroom.actors.embedding._progress import GetEmbedding
+from greenroom.actors.exchange._lines import Checked, Problem, check_line, check_namespace, problem_of
+from greenroom.actors.exchange._making import SourceError
+from greenroom.actors.memory._importing import KIND, topic_of
+from greenroom.actors.requests import _exchange as requests
+from greenroom.runtime import Address, Refusal
+
+if TYPE_CHECKING:
+    from greenroom.actors._principal import Principal
+    from greenroom.actors.exchange._sources import Source
+    from greenroom.actors.requests._exchange import OnConflict
+    from greenroom.runtime import Doors
+
+Stage = Literal["checking", "staging", "importing", "embedding"]
+Progress = Callable[[Stage, int, int], None]
+"""Called with what is done, how much of it, and how much there is of it."""
+
+BATCH_LINES: Final = 200
+BATCH_BYTES: Final = 262_144
+"""A batch is written in one turn of its actor, so it bounds how long others wait for that."""
+CHECKED_AT_ONCE: Final = 1_000
+MOST_PROBLEMS: Final = 10
+LOOK_SECONDS: Final = 5.0
+EMBEDDING_LOOK_SECONDS: Final = 0.2
+_BATCHING: Final = b"200 262144"
+"""How lines become batches is part of an import's id: a program that does it otherwise begins anew."""
+
+
+class ImportRefusedError(Exception):
+    """Lines cannot be imported, so nothing was.
+
+    Attributes:
+        problems: What is wrong where; the first ones.
+        more: Whether there may be more.
+    """
+
+    def __init__(self, problems: list[Problem], *, more: bool) -> None:
+        super().__init__("; ".join(f"{problem.place}: {problem.sentence}" for problem in problems))
+        self.problems = problems
+        self.more = more
+
+
+class Imported(NamedTuple):
+    """What came of an import.
+
+    Attributes:
+        lines: How many memories the source has.
+        counts: How many of them had which outcome.
+        namespaces: How many went to which namespace.
+        digest: SHA-256 of the lines.
+        resumed: Whether an earlier attempt had begun with it.
+        embedded: Whether all have vectors; None where nobody waited for that, or none are wanted.
+    """
+
+    lines: int
+    counts: dict[str, int]
+    namespaces: dict[str, int]
+    digest: str
+    resumed: bool
+    embedded: bool | None
+
+
+@dataclass
+class _Survey:
+    """What the first pass finds out."""
+
+    lines: int = 0
+    namespaces: Counter[str] = field(default_factory=Counter)
+    roots: dict[str, int] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+    seen: dict[bytes, int] = field(default_factory=dict)
+    digest: Any = field(default_factory=sha256)
+
+
+class Importer:
+    """One import.
+
+    Args:
+        doors: Where the actors are.
+        principal: Who imports, and owns what is imported.
+        source: What to import.
+        namespace: For lines that name none; the importing user's own for None.
+        on_conflict: What a key that is there means.
+        progress: Hears how far it is.
+
+    Raises:
+        Refusal: ``namespace`` is none.
+    """
+
+    def __init__(
+        self,
+        doors: Doors,
+        principal: Principal,
+        source: Source,
+        *,
+        namespace: str | None = None,
+        on_conflict: OnConflict = "skip",
+        progress: Progress | None = None,
+    ) -> None:
+        self._doors = doors
+        self._principal = principal
+        self._source = source
+        self._namespace = check_namespace(namespace or names.user_namespace(principal))
+        self._on_conflict: OnConflict = on_conflict
+        self._progress = progress or (lambda _stage, _done, _total: None)
+
+    async def run(self, *, dry_run: bool = False, wait_embedded: bool = True) -> Imported:
+        """Import everything, or nothing.
+
+        Args:
+            dry_run: Only count what would become of the lines.
+            wait_embedded: Whether to wait until all that was imported has vectors.
+
+        Raises:
+            ImportRefusedError: lines are not fit to be imported.
+            SourceError: the source is not in its format.
+            Refusal: the actors say no: to a namespace, or for lack of space.
+            GreenroomError: as `Doors.ask`.
+        """
+        survey = await self._checked()
+        digest = survey.digest.hexdigest()
+        if dry_run or not survey.lines:
+            counts = await self._tried(survey) if survey.lines else {}
+            return Imported(
+                survey.lines, counts, dict(survey.namespaces), digest, resumed=False, embedded=None
+            )
+        address = Address(KIND, self._import_id(survey))
+        with self._doors.subscriber() as changes:
+            changes.add(topic_of(address.key), self._may_hear)
+            begun = await self._ask(address, requests.BeginImport(roots=sorted(survey.roots)))
+            resumed = begun.state != "staging"
+            if begun.state == "staging":
+                batches, resumed = await self._staged(survey, begun)
+                decided = requests.DecideImport(staging=begun.staging, batches=batches)
+                begun = await self._ask(address, decided)
+            counts = await self._applied(survey, address, begun, changes)
+        embedded = await self._embedded() if wait_embedded and counts.keys() & _WRITTEN else None
+        return Imported(survey.lines, counts, dict(survey.namespaces), digest, resumed, embedded)
+
+    # -- checking ----------------------------------------------------------
+
+    async def _checked(self) -> _Survey:
+        """Read everything once, and let no line pass that could be refused later."""
+        survey = _Survey()
+        lines = self._source.read()
+        passed: int | None = 0
+        while passed is not None and len(survey.problems) < MOST_PROBLEMS:
+            self._progress("checking", passed, self._source.size)
+            passed = await trio.to_thread.run_sync(self._check_some, lines, survey)
+        if survey.problems:
+            raise ImportRefusedError(survey.problems, more=passed is not None)
+        self._progress("checking", self._source.size, self._source.size)
+        survey.seen.clear()
+        return survey
+
+    def _check_some(self, lines: Iterator[Any], survey: _Survey) -> int | None:
+        """Check some lines; return how much of the source is behind them, or None at its end."""
+        passed = None
+        for made in itertools.islice(lines, CHECKED_AT_ONCE):
+            passed = made.passed
+            survey.lines += 1
+            try:
+                checked = check_line(made.raw, self._namespace, self._principal)
+            except Refusal as refusal:
+                survey.problems.append(problem_of(made.place, refusal))
+            else:
+                self._note(made.place, checked, survey)
+            if len(survey.problems) >= MOST_PROBLEMS:
+                break
+        return passed
+
+    def _note(self, place: str, checked: Checked, survey: _Survey) -> None:
+        mark = blake2b("\0".join(checked.identity).encode(), digest_size=12).digest()
+        first = survey.seen.setdefault(mark, survey.lines)
+        if first != survey.lines:
+            key = checked.identity[1]
+            sentence = f"key: {key!r} is in memory {first:,} of this source already; each key comes once"
+            survey.problems.append(Problem(place, sentence, "key"))
+            return
+        survey.namespaces[checked.namespace] += 1
+        survey.roots[checked.root] = survey.roots.get(checked.root, 0) + 1
+        survey.digest.update(checked.raw)
+        survey.digest.update(b"\n")
+
+    def _import_id(self, survey: _Survey) -> str:
+        identity = msgspec.json.encode(self._principal, order="deterministic")
+        parts = (identity, survey.digest.digest(), self._on_conflict.encode(), _BATCHING)
+        return blake2b(b"\0".join(parts), digest_size=16).hexdigest()
+
+    # -- staging -------------------------------------------------------------
+
+    async def _staged(self, survey: _Survey, begun: requests.ImportProgress) -> tuple[dict[str, int], bool]:
+        """Stage what is not yet there; return how many batches there are by root, and whether some were."""
+        there: dict[str, int] = {}
+        for root in begun.roots:
+            found = await self._ask(names.memory_address(root), requests.ReadStaged(staging=begun.staging))
+            there[root] = found.batches
+        batches = dict.fromkeys(begun.roots, 0)
+        done = 0
+        async for root, lines in self._batches(survey):
+            number = batches[root]
+            batches[root] += 1
+            if number >= there[root]:
+                await self._ask(
+                    names.memory_address(root),
+                    requests.StageLines(
+                        staging=begun.staging,
+                        root=root,
+                        number=number,
+                        on_conflict=self._on_conflict,
+                        lines=lines,
+                    ),
+                )
+            done += len(lines)
+            self._progress("staging", done, survey.lines)
+        return batches, any(there.values())
+
+    async def _batches(self, survey: _Survey) -> Any:
+        """Yield the lines again, in batches of one root; the same source makes the same batches."""
+        lines = self._source.read()
+        buffers: dict[str, list[msgspec.Raw]] = {}
+        sizes: dict[str, int] = {}
+        digest = sha256()
+        while checked := await trio.to_thread.run_sync(self._read_some, lines):
+            for line in checked:
+                digest.update(line.raw)
+                digest.update(b"\n")
+                buffer = buffers.setdefault(line.root, [])
+                size = sizes.get(line.root, 0)
+                if buffer and (len(buffer) == BATCH_LINES or size + len(line.raw) > BATCH_BYTES):
+                    yield line.root, buffer
+                    buffer = buffers[line.root] = []
+                    size = 0
+                buffer.append(msgspec.Raw(line.raw))
+                sizes[line.root] = size + len(line.raw)
+        if digest.digest() != survey.digest.digest():
+            raise SourceError("the source changed while it was read; nothing was imported, begin again")
+        for root, buffer in buffers.items():
+            yield root, buffer
+
+    def _read_some(self, lines: Iterator[Any]) -> list[Checked]:
+        try:
+            return [
+                check_line(made.raw, self._namespace, self._principal)
+                for made in itertools.islice(lines, CHECKED_AT_ONCE)
+            ]
+        except Refusal as refusal:
+            raise SourceError(f"the source changed while it was read: {refusal.sentence}") from None
+
+    async def _tried(self, survey: _Survey) -> dict[str, int]:
+        counts: Counter[str] = Counter()
+        done = 0
+        async for root, lines in self._batches(survey):
+            tried = requests.TryLines(root=root, on_conflict=self._on_conflict, lines=lines)
+            counts.update(await self._ask(names.memory_address(root), tried))
+            done += len(lines)
+            self._progress("importing", done, survey.lines)
+        return dict(counts)
+
+    # -- waiting -------------------------------------------------------------
+
+    async def _applied(
+        self, survey: _Survey, address: Address, begun: requests.ImportProgress, changes: Any
+    ) -> dict[str, int]:
+        """Wait until every root has written its part."""
+        while begun.state != "done":
+            done = 0
+            for root, lines in survey.roots.items():
+                if root in begun.applied:
+                    done += lines
+                    continue
+                found = await self._ask(
+                    names.memory_address(root), requests.ReadStaged(staging=begun.staging)
+                )
+                done += lines * found.applied // max(1, found.batches)
+            self._progress("importing", done, survey.lines)
+            with trio.move_on_after(LOOK_SECONDS):  # and look without being told, too: telling is no promise
+                await changes.next()
+            found_now = await self._ask(address, requests.ReadImport())
+            assert found_now is not None, "what is decided is kept until it is long done"
+            begun = found_now
+        self._progress("importing", survey.lines, survey.lines)
+        counts: Counter[str] = Counter()
+        for each in begun.applied.values():
+            counts.update(each)
+        return dict(counts)
+
+    async def _embedded(self) -> bool | None:
+        """Wait until nothing waits for vectors any more; False when the embedder fails."""
+        most = 0
+        while True:
+            found = await self._doors.query(GetEmbedding(), principal=self._principal)
+            most = max(most, found.texts_waiting)
+            if found.state == "off":
+                return None
+            self._progress("embedding", most - found.texts_waiting, most)
+            if not found.texts_waiting and not found.actors_waiting:
+                return True
+            if found.state == "failing":
+                return False
+            await trio.sleep(EMBEDDING_LOOK_SECONDS)
+
+    async def _ask(self, address: Address, message: Any) -> Any:
+        return await self._doors.ask(address, message, principal=self._principal)
+
+    def _may_hear(self, label: Any) -> bool:
+        return isinstance(label, Heard) and hears(self._principal, label)
+
+
+_WRITTEN: Final = frozenset({"created", "versioned", "overwritten"})
