@@ -180,7 +180,7 @@ class Keeper:
         found: Held | None = None
         best: tuple[bool, bool, int] | None = None
         principal = context.principal
-        for held in self.places(context, prefix):
+        for held in self._places_in_use(context, prefix):
             entry, shelf = held.entry, self.shelf(held.entry)
             if not records.is_there(entry, context.now) or not _policy.may_see_memory(principal, shelf):
                 continue
@@ -191,11 +191,6 @@ class Keeper:
 
     def places(self, context: Context, prefix: bytes) -> Iterator[Held]:
         """Yield what lies under one key: at most one entry a shelf that is there, and forgotten ones."""
-        if not self.has_several_owners:
-            entry = context.get(prefix, Entry)
-            if entry is not None and entry.deleted_at is None:
-                yield Held(prefix, entry)
-                return
         for where, entry in context.scan(Entry, prefix=prefix):
             yield Held(where, entry)
 
@@ -282,6 +277,13 @@ class Keeper:
         self.tag = names.tag_of_root(self.root)
         self.has_several_owners = not self.root.startswith(_SINGLE_OWNER)
         self._shelf_numbers = {shelf: number for number, shelf in enumerate(shelves)}
+
+    def _places_in_use(self, context: Context, prefix: bytes) -> Iterator[Held]:
+        """Yield what may be there under one key; where one owner writes that is at most one."""
+        if self.has_several_owners:
+            yield from self.places(context, prefix)
+        elif (entry := context.get(prefix, Entry)) is not None:
+            yield Held(prefix, entry)
 
     def _at_tail(self, context: Context, tail: bytes) -> Held | None:
         where = context.get(records.id_key(tail), bytes)
