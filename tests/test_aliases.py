@@ -159,10 +159,21 @@ async def test_older_names_are_listed_only_where_that_is_wanted(tmp_path: Path) 
     assert full == set(TOOLS)
 
 
+CALLS: dict[str, dict[str, Any]] = {
+    "retrieve_memory": {"query": "harbour", "n_results": 5},
+    "recall_memory": {"query": "harbour", "time_expr": "today"},
+    "recall_by_timeframe": {"start_date": "2020-01-01", "end_date": "2999-12-31"},
+    "retrieve_with_quality_boost": {"query": "harbour"},
+    "exact_match_retrieve": {"content": "opens at"},
+    "debug_retrieve": {"query": "harbour"},
+    "omn_retrieve_memory": {"query": "harbour"},
+}
+
+
 @pytest.mark.parametrize("era", ["handshake", "modern"])
 @pytest.mark.parametrize("path", ["ours", "sdk"])
 async def test_each_answer_names_the_successor(tmp_path: Path, era: str, path: str) -> None:
-    """What is not plain about the second path: a member that no tool call has, which only the SDK passes over."""
+    """A member that no tool call has makes a request one for the SDK, which passes it over."""
     more = {"task": None} if path == "sdk" else {}
     async with serving(tmp_path, era) as client:
 
@@ -173,15 +184,7 @@ async def test_each_answer_names_the_successor(tmp_path: Path, era: str, path: s
 
         stored = await result("omn_store_memory", content="the harbour opens at six", key="harbour")
         assert stored["_meta"][META_KEY]["successor"] == "store_memory"
-        for tool, arguments in {
-            "retrieve_memory": {"query": "harbour", "n_results": 5},
-            "recall_memory": {"query": "harbour", "time_expr": "today"},
-            "recall_by_timeframe": {"start_date": "2020-01-01", "end_date": "2999-12-31"},
-            "retrieve_with_quality_boost": {"query": "harbour"},
-            "exact_match_retrieve": {"content": "opens at"},
-            "debug_retrieve": {"query": "harbour"},
-            "omn_retrieve_memory": {"query": "harbour"},
-        }.items():
+        for tool, arguments in CALLS.items():
             answer = await result(tool, **arguments)
             hint = answer["_meta"][META_KEY]
             assert hint["name"] == tool
@@ -197,7 +200,8 @@ async def test_each_answer_names_the_successor(tmp_path: Path, era: str, path: s
 async def test_one_answer_has_the_fields_of_both_forms(tmp_path: Path) -> None:
     async with serving(tmp_path) as client:
         await client.call("store_memory", content="the harbour opens at six", key="harbour")
-        for arguments in ({"n_results": 5}, {"limit": 5}):
+        for number in ("n_results", "limit"):
+            arguments: dict[str, Any] = {number: 5}
             found = await client.call("retrieve_memory", query="harbour", **arguments)
             assert {"memories", "total", "query", "mode", "total_found", "query_time_ms"} <= set(found)
             (memory,) = found["memories"]
@@ -236,6 +240,6 @@ async def test_the_flag_lists_them(tmp_path: Path) -> None:
     for flags, wanted in (((), False), (("--compat",), True)):
         async with server_process(tmp_path, *flags) as server:
             await server.client.initialize()
-            assert (OLD_NAMES <= await listed(server.client)) is wanted
+            assert (await listed(server.client) >= OLD_NAMES) is wanted
             await server.client.end_input()
             await server.process.wait()

@@ -19,8 +19,8 @@ NOW = dt.datetime(2026, 3, 31, 10, 0, tzinfo=dt.UTC)  # two days after the clock
 NOTHING: dict[str, Any] = {"time_expr": None, "after": None, "before": None}
 
 
-def at(*parts: int) -> dt.datetime:
-    return dt.datetime(*parts, tzinfo=dt.UTC)  # type: ignore[arg-type]
+def at(year: int, month: int, day: int, hour: int = 0, minute: int = 0) -> dt.datetime:
+    return dt.datetime(year, month, day, hour, minute, tzinfo=dt.UTC)
 
 
 def window(**given: str) -> Window:

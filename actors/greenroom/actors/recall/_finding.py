@@ -141,16 +141,18 @@ def reply(
 
 def explained(outcome: Outcome, search: Asked, window: replies.TimeWindow | None) -> replies.SearchDebug:
     """Return how an answer came about."""
-    timings = {f"owner.{stage}": took for stage, took in slowest(outcome.found).items()}
+    # One that has nothing for the caller must not show that it has something for others.
+    found = [each for each in outcome.found if each.counts.get("visible")]
+    timings = {f"owner.{stage}": took for stage, took in slowest(found).items()}
     return replies.SearchDebug(
         time_window=window,
         tags=search.filters.tags,
         tag_match=search.filters.tag_match,
         quality_boost=search.boost,
         namespaces=outcome.asked,
-        counts=summed(outcome.found),
+        counts=summed(found),
         timings={**outcome.timings, **timings},
-        models=sorted({each.model for each in outcome.found}),
+        models=sorted({each.model for each in found}),
         vectors=outcome.has_vectors,
         scores={each.memory.memory_id: each.components or {} for each in outcome.hits},
     )

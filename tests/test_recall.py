@@ -1,0 +1,484 @@
+"""Searches over namespaces: whom they ask, what they merge, and what becomes of an owner that fails."""
+
+from __future__ import annotations
+
+import datetime as dt
+import functools
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+import trio
+from support.agents import House, json, moment, refused, wire
+from support.committers import GatedCommitter
+
+from greenroom.actors import Agent, Principal, SetMemory
+from greenroom.actors.recall import _several
+from greenroom.actors.recall._context import RecallContext
+from greenroom.actors.recall._retrieve import RetrieveFilters, RetrieveMemory
+from greenroom.actors.recall._roots import Root
+from greenroom.actors.recall._search import MemorySearch
+from greenroom.actors.requests._memories import FindMemories, ForgetMemory, RateMemory, StoreMemory
+from greenroom.actors.requests._memory_replies import Found, FoundMemory, MemoryView
+from greenroom.runtime import (
+    Actor,
+    Address,
+    Context,
+    Desk,
+    PlainCodec,
+    Procedure,
+    Refusal,
+    Slices,
+    StoreDamagedError,
+    handles,
+)
+
+if TYPE_CHECKING:
+    from support.agents import Enter
+
+DAY = 86_400
+
+
+def who(agent_id: str = "planner", user: str | None = "alice", **more: Any) -> Principal:
+    return Principal(agent_id=agent_id, user=user, **more)
+
+
+@asynccontextmanager
+async def house(enter: Enter, **options: Any) -> AsyncIterator[House]:
+    async with enter(embedder="none", **options) as at:
+        yield at
+
+
+def agent(at: House, agent_id: str = "planner", user: str | None = "alice", **more: Any) -> Agent:
+    return Agent(at.runtime, who(agent_id, user, **more), timezone="Europe/Berlin")
+
+
+async def keep(alice: Agent, content: str, **arguments: Any) -> str:
+    metadata = arguments.pop("metadata", {})
+    request = StoreMemory(content=content, metadata=msgspec.Raw(msgspec.json.encode(metadata)), **arguments)
+    return (await alice.ask(request)).memory_id
+
+
+async def found(alice: Agent, query: str | None = "harbour", **arguments: Any) -> list[str | None]:
+    return [hit.content for hit in (await alice.ask(MemorySearch(query=query, **arguments))).memories]
+
+
+# -- what is searched --------------------------------------------------------------------------------
+
+
+@pytest.mark.promise("recall.across")
+async def test_a_search_finds_in_every_namespace_that_its_caller_may_see(enter: Enter) -> None:
+    async with house(enter) as at:
+        alice = agent(at, projects=frozenset({"atlas"}))
+        await keep(alice, "harbour one")
+        await keep(alice, "harbour two", namespace="user:alice:trips:north")
+        await keep(alice, "harbour three", namespace="project:atlas")
+        await keep(alice, "harbour four", namespace="team:crew")
+        await keep(alice, "harbour five", namespace="agent:planner")
+        await alice.ask(SetMemory(key="own", value=json('"harbour six"')))
+        await alice.ask(SetMemory(key="other", value=json('{"where": "harbour seven"}')))
+        everything = await alice.ask(MemorySearch(query="harbour"))
+        assert everything.total == len(everything.memories) == 7
+        assert {hit.namespace for hit in everything.memories} == {
+            "user:alice",
+            "user:alice:trips:north",
+            "project:atlas",
+            "team:crew",
+            "agent:planner",
+        }
+        scores = [hit.score for hit in everything.memories]
+        assert scores == sorted(scores, reverse=True)
+        assert everything.failed == []
+
+
+@pytest.mark.promise("recall.across")
+@pytest.mark.parametrize(
+    ("namespace", "wanted"),
+    [
+        ("user", {"harbour one", "harbour two"}),
+        ("user:alice", {"harbour one", "harbour two"}),
+        ("user:alice:trips", {"harbour two"}),
+        ("user:alice:trip", set()),
+        ("user:ali", set()),
+        ("project", {"harbour three"}),
+        ("nothing", set()),
+        ("nothing:there:at:all", set()),
+        ("agent", set()),
+    ],
+)
+async def test_a_namespace_narrows_by_whole_segments(enter: Enter, namespace: str, wanted: set[str]) -> None:
+    async with house(enter) as at:
+        alice = agent(at)
+        await keep(alice, "harbour one")
+        await keep(alice, "harbour two", namespace="user:alice:trips")
+        await keep(alice, "harbour three", namespace="project:atlas")
+        for mode in ("semantic", "exact", "hybrid"):
+            assert set(await found(alice, namespace=namespace, mode=mode)) == wanted
+
+
+@pytest.mark.promise("recall.hidden")
+async def test_a_namespace_that_may_not_be_seen_answers_like_one_that_is_not_there(enter: Enter) -> None:
+    async with house(enter) as at:
+        bob = agent(at, "builder", "bob", projects=frozenset({"secret"}))
+        await keep(bob, "harbour of bob")
+        await keep(bob, "harbour of the project", namespace="project:secret")
+        await keep(bob, "harbour of the team", namespace="team:crew", metadata={"scope": "private"})
+        await bob.ask(SetMemory(key="own", value=json('"harbour of the agent"')))
+        alice = agent(at, projects=frozenset({"atlas"}))
+        for hidden, unknown in (
+            ("user:bob", "user:nobody"),
+            ("project:secret", "project:unheard"),
+            ("agent:builder", "agent:nobody"),
+            ("team:crew", "team:nobody"),
+            ("user", "nothing"),
+        ):
+            for words in (
+                {"query": "harbour"},
+                {"query": "harbour", "mode": "exact"},
+                {"tags": ["x"]},
+                {"query": "harbour", "include_debug": True},
+            ):
+                one = await alice.ask(MemorySearch(namespace=hidden, **words))
+                other = await alice.ask(MemorySearch(namespace=unknown, **words))
+                assert wire(one) == wire(other) or hidden == "user"
+                assert (one.memories, one.total) == ([], 0)
+            assert wire(await alice.ask(RetrieveMemory(key="own", namespace=hidden)))["memories"] == []
+            recalled = await alice.ask(RecallContext(task="harbour", namespace=hidden))
+            assert (recalled.count, recalled.left_out) == (0, 0)
+        assert await found(alice) == []
+
+
+@pytest.mark.promise("recall.hidden")
+async def test_what_is_hidden_in_a_shared_namespace_moves_nothing(enter: Enter) -> None:
+    """Counts, order and scores are over what the caller sees, whatever lies beside it."""
+    async with house(enter) as at:
+        alice, bob = agent(at), agent(at, "builder", "bob")
+        for n in range(5):
+            await keep(alice, f"harbour {'lamp ' * n}number {n}", namespace="team:crew", key=f"k{n}")
+        request = MemorySearch(query="harbour lamp", include_debug=True)
+        before = wire(await alice.ask(request))
+        for n in range(40):
+            await keep(bob, f"harbour lamp secret {n}", namespace="team:crew", metadata={"scope": "private"})
+        after = wire(await alice.ask(request))
+        assert before == after
+
+
+@pytest.mark.promise("recall.across")
+async def test_without_a_query_the_newest_come_first_over_all_namespaces(enter: Enter) -> None:
+    async with house(enter) as at:
+        alice = agent(at)
+        for n in range(6):
+            namespace = ("user:alice", "team:crew", "project:atlas")[n % 3]
+            await keep(alice, f"note {n}", namespace=namespace, metadata={"tags": ["t"]})
+            at.tick()
+        assert await found(alice, None, tags=["t"], limit=4) == ["note 5", "note 4", "note 3", "note 2"]
+        assert await found(alice, None, tags=["u"]) == []
+        assert await found(alice, None, mode="hybrid", limit=1) != []
+        for empty in ({}, {"query": ""}, {"kind": "semantic"}, {"mode": "exact"}):
+            if "query" in empty:
+                with refused("VALIDATION_ERROR", field="query"):
+                    await alice.ask(MemorySearch(**empty))  # type: ignore[arg-type]
+            else:
+                with refused("VALIDATION_ERROR", field="query"):
+                    await alice.ask(MemorySearch(query=" ", **empty))  # type: ignore[arg-type]
+
+
+@pytest.mark.promise("recall.times")
+async def test_times_are_those_of_the_caller(enter: Enter) -> None:
+    async with house(enter) as at:
+        alice = agent(at)  # in Berlin, where the virtual clock begins at 23:13 of 14 November
+        start = moment(at.clock.now())
+        assert start == dt.datetime(2023, 11, 14, 22, 13, 20, tzinfo=dt.UTC)
+        await keep(alice, "harbour early")
+        at.tick(3_600)
+        await keep(alice, "harbour late")
+        assert await found(alice, time_expr="yesterday") == ["harbour early"]
+        assert await found(alice, time_expr="today") == ["harbour late"]
+        assert len(await found(alice, time_expr="today", timezone="UTC")) == 2
+        assert await found(alice, time_expr="yesterday", timezone="America/New_York") == []
+        assert await found(alice, None, after="2023-11-15") == ["harbour late"]
+        assert await found(alice, None, before="2023-11-15") == ["harbour early"]
+        assert await found(alice, None, after="2023-11-15", before="2023-11-15") == []
+        debug = (await alice.ask(MemorySearch(time_expr="yesterday", include_debug=True))).debug
+        assert wire(debug)["time_window"] == {
+            "after": "2023-11-13T23:00:00Z",
+            "before": "2023-11-14T23:00:00Z",
+            "time_expr": "yesterday",
+            "timezone": "Europe/Berlin",
+        }
+        with refused("VALIDATION_ERROR", field="time_expr") as caught:
+            await alice.ask(MemorySearch(query="harbour", time_expr="when the moon was full"))
+        assert "yesterday" in caught.value.sentence
+        with refused("VALIDATION_ERROR", field="timezone"):
+            await alice.ask(MemorySearch(query="harbour", timezone="Mars/Olympus"))
+
+
+@pytest.mark.promise("recall.tools")
+async def test_a_boost_makes_a_search_hybrid_and_debug_tells_all(enter: Enter) -> None:
+    async with house(enter) as at:
+        alice = agent(at)
+        poor = await keep(alice, "the harbour opens at six", metadata={"importance": 0.0})
+        good = await keep(alice, "the harbour opens at five", metadata={"importance": 1.0})
+        await alice.ask(RateMemory(memory_id=good, rating=1))
+        await alice.ask(RateMemory(memory_id=poor, rating=-1))
+        plain = await alice.ask(MemorySearch(query="harbour six"))
+        assert (plain.mode, plain.memories[0].id) == ("semantic", poor)
+        assert plain.debug is msgspec.UNSET
+        best = await alice.ask(MemorySearch(query="harbour six", quality_boost=1.0, include_debug=True))
+        assert (best.mode, best.memories[0].id) == ("hybrid", good)
+        assert best.memories[0].relevance_score < best.memories[1].relevance_score
+        none = await alice.ask(MemorySearch(query="harbour six", mode="hybrid", quality_boost=0.0))
+        assert [hit.id for hit in none.memories] == [hit.id for hit in plain.memories]
+        debug = wire(best.debug)
+        assert debug["quality_boost"] == 1.0
+        assert set(debug["scores"]) == {poor, good}
+        assert any(name.startswith("quality") for name in debug["scores"][good])
+        assert debug["vectors"] is False
+        assert debug["models"]
+        assert debug["counts"]["visible"] == 2
+        assert {"namespaces", "owners", "merge"} <= set(debug["timings"])
+        default = await alice.ask(MemorySearch(query="harbour", mode="hybrid", include_debug=True))
+        assert wire(default.debug)["quality_boost"] == 0.3
+        with refused("VALIDATION_ERROR", field="quality_boost"):
+            await alice.ask(MemorySearch(query="harbour", mode="exact", quality_boost=0.5))
+
+
+@pytest.mark.promise("recall.budget")
+async def test_a_budget_cuts_at_the_borders_of_memories(enter: Enter) -> None:
+    async with house(enter) as at:
+        alice = agent(at)
+        for n in range(8):
+            await keep(alice, f"harbour number {n} " + "x" * 400)
+        whole = await alice.ask(MemorySearch(query="harbour"))
+        assert whole.left_out is msgspec.UNSET
+        for budget in (1, 100, 500, 1_000, 100_000):
+            cut = await alice.ask(MemorySearch(query="harbour", max_tokens=budget))
+            assert cut.memories == whole.memories[: len(cut.memories)]
+            assert cut.left_out == len(whole.memories) - len(cut.memories)
+            assert cut.total == 8
+            assert isinstance(cut.tokens, int)
+            assert cut.tokens <= budget
+            sizes = [len(msgspec.json.encode(hit)) for hit in cut.memories]
+            assert sum(sizes) / 4 <= cut.tokens <= sum(sizes) / 4 + len(sizes)
+        assert cut.left_out == 0
+        await keep(alice, "harbour giant " + "harbour y " * 3_000)
+        recalled = await alice.ask(RecallContext(task="harbour", max_tokens=700))
+        assert recalled.count >= 3
+        assert recalled.tokens <= 700
+        assert recalled.left_out == 9 - recalled.count
+
+
+@pytest.mark.promise("recall.tools")
+async def test_retrieving_is_of_ones_user_by_words_or_by_key(enter: Enter) -> None:
+    async with house(enter) as at:
+        alice, nobody = agent(at), agent(at, "nameless", None)
+        await keep(alice, "harbour one", key="one", metadata={"tags": ["a"], "importance": 0.9})
+        await keep(alice, "harbour two", key="two", metadata={"tags": ["b"], "importance": 0.1})
+        await keep(alice, "harbour elsewhere", key="one", namespace="project:atlas")
+        await keep(nobody, "harbour of an agent")
+
+        async def keys(who: Agent = alice, **words: Any) -> list[str]:
+            return [hit.key for hit in (await who.ask(RetrieveMemory(**words))).memories]
+
+        assert sorted(await keys(query="harbour")) == ["one", "two"]
+        assert await keys(key="one") == ["one"]
+        assert await keys(key="none") == []
+        assert await keys(query="harbour", key="two") == ["two"]
+        assert await keys(query="harbour", filters=RetrieveFilters(tags=["a"])) == ["one"]
+        assert await keys(query="harbour", filters=RetrieveFilters(min_importance=0.5)) == ["one"]
+        assert await keys(query="harbour", filters=RetrieveFilters(scope="shared")) == []
+        assert await keys(query="harbour", namespace="project:atlas") == ["one"]
+        assert len(await keys(nobody, query="harbour", namespace="agent:nameless")) == 1
+        assert len(await keys(nobody, query="harbour")) == 1
+        at.tick(3 * DAY)
+        assert await keys(query="harbour", filters=RetrieveFilters(max_age_days=2)) == []
+        assert len(await keys(query="harbour", filters=RetrieveFilters(max_age_days=4))) == 2
+        with refused("VALIDATION_ERROR", field="query"):
+            await alice.ask(RetrieveMemory())
+
+
+@pytest.mark.promise("recall.tools")
+async def test_what_is_compressed_comes_whole_unless_it_is_not_wanted(enter: Enter) -> None:
+    async with house(enter) as at:
+        alice = agent(at)
+        long = "the harbour opens at six. " * 400
+        await keep(alice, long, key="long")
+        await keep(alice, "the harbour", key="short")
+        for hit in (await alice.ask(RetrieveMemory(query="harbour"))).memories:
+            assert hit.content == {"long": long, "short": "the harbour"}[hit.key]
+        for hit in (await alice.ask(RetrieveMemory(query="harbour", decompress=False))).memories:
+            assert (hit.content, hit.withheld) == {"long": (None, True), "short": ("the harbour", False)}[
+                hit.key
+            ]
+        huge = "harbour " * 120_000
+        await keep(alice, huge, key="huge")
+        (hit,) = (await alice.ask(RetrieveMemory(key="huge"))).memories
+        assert hit.content == huge
+
+
+@pytest.mark.promise("recall.tools")
+async def test_what_is_forgotten_is_not_found_and_what_is_stored_is(enter: Enter) -> None:
+    async with house(enter) as at:
+        alice = agent(at)
+        memory_id = await keep(alice, "harbour one")
+        await keep(alice, "harbour two", namespace="team:new")
+        assert len(await found(alice)) == 2
+        await alice.ask(ForgetMemory(memory_id=memory_id))
+        assert await found(alice) == ["harbour two"]
+
+
+# -- owners that fail --------------------------------------------------------------------------------
+
+
+class RottenCodec(PlainCodec):
+    """Finds records damaged that hold a word, once it is told to."""
+
+    def __init__(self) -> None:
+        self.word: bytes | None = None
+
+    def open(self, key: bytes, record: bytes) -> bytes:
+        if self.word is not None and self.word in record:
+            raise StoreDamagedError(f"the record {key!r} is damaged")
+        return super().open(key, record)
+
+
+@pytest.mark.promise("recall.across")
+async def test_a_damaged_namespace_is_named_and_the_others_answer(enter: Enter) -> None:
+    codec = RottenCodec()
+    async with house(enter, codec=codec) as at:
+        alice = agent(at)
+        await keep(alice, "harbour one")
+        await keep(alice, "harbour two", namespace="team:rotting")
+    codec.word = b"rotting"
+    async with house(enter, codec=codec) as at:
+        alice = agent(at)
+        codec.word = b"harbour two"
+        answer = await alice.ask(MemorySearch(query="harbour"))
+        assert [hit.content for hit in answer.memories] == ["harbour one"]
+        (failed,) = answer.failed
+        assert failed.namespace == "team:rotting"
+        assert "damaged" in failed.error
+        assert "harbour" not in failed.error
+        recalled = await alice.ask(RecallContext(task="harbour"))
+        assert [each.namespace for each in recalled.failed] == ["team:rotting"]
+        with pytest.raises(StoreDamagedError):
+            await alice.ask(MemorySearch(query="harbour", namespace="team:rotting"))
+        stranger = agent(at, "stranger", "eve")  # it may see the team's memories, and so is told
+        assert len((await stranger.ask(MemorySearch(query="harbour"))).failed) == 1
+
+
+@pytest.mark.promise("recall.hidden")
+async def test_a_damaged_namespace_that_may_not_be_seen_is_not_named(enter: Enter) -> None:
+    codec = RottenCodec()
+    async with house(enter, codec=codec) as at:
+        bob = agent(at, "builder", "bob")
+        await keep(bob, "harbour of bob")
+    async with house(enter, codec=codec) as at:
+        codec.word = b"harbour of bob"
+        alice = agent(at)
+        for namespace in (None, "user", "user:bob", "user:nobody"):
+            answer = await alice.ask(MemorySearch(query="harbour", namespace=namespace))
+            assert (answer.memories, answer.failed) == ([], [])
+
+
+class Odd(Actor):
+    """Answers a search as its key says."""
+
+    kind = "odd"
+
+    @handles(FindMemories)
+    def find(self, _: FindMemories, context: Context) -> Slices[Found]:
+        key = context.address.key
+        if key == "refuses":
+            raise Refusal("VALIDATION_ERROR", "it does not want to")
+        if key == "fails":
+            raise ZeroDivisionError
+        if key == "hangs":
+            context.put(b"k", True)  # its reply waits for the disk
+        if key == "fails late":
+            yield
+            raise ZeroDivisionError
+        memory = MemoryView(
+            memory_id=key, id=1, key=key, namespace=f"odd:{key}", version=1,
+            created_at=moment(context.now), updated_at=moment(context.now), content=key,
+        )  # fmt: skip
+        hit = FoundMemory(memory=memory, score=len(key) / 10, relevance=0.5, quality=0.5)
+        return Found(hits=[hit], total=1, counts={"visible": 1}, timings={"rank": 1.0}, model="odd")
+
+
+class AskOdd(Procedure[list[list[str]]], frozen=True, kw_only=True):
+    """Ask odd ones; return who was found and who failed."""
+
+    keys: list[str]
+
+    async def run(self, desk: Desk) -> list[list[str]]:
+        roots = [Root(f"odd:{key}", Address("odd", key)) for key in self.keys]
+        answers = await _several.ask_each(desk, roots, FindMemories(text="x"))
+        hits = [hit.memory.key for hit in _several.merged(answers.found)]
+        return [hits, [f"{each.namespace} {each.error}" for each in answers.failed]]
+
+
+@pytest.fixture
+def odd(enter: Enter) -> Any:
+    return functools.partial(house, enter, actors=[Odd], queries=[AskOdd])
+
+
+@pytest.mark.promise("recall.across")
+async def test_whatever_one_of_them_does_the_others_are_heard(odd: Any) -> None:
+    async with odd() as at:
+        keys = ["a", "refuses", "fails", "ccc", "fails late", "bb"]
+        found, failed = await at.runtime.query(AskOdd(keys=keys), principal=who())
+        assert found == ["ccc", "bb", "a"]
+        assert [each.partition(" ")[0] for each in failed] == ["odd:refuses", "odd:fails", "odd:fails"]
+        assert failed[0] == "odd:refuses it does not want to"
+        assert "ask again" in failed[1]
+
+
+@pytest.mark.promise("recall.across")
+async def test_one_that_hangs_holds_nobody_up_for_ever(odd: Any) -> None:
+    gate = GatedCommitter()
+    async with odd(committer=gate) as at:
+        began = trio.current_time()
+        found, failed = await at.runtime.query(AskOdd(keys=["hangs", "a"]), principal=who())
+        assert trio.current_time() - began == pytest.approx(_several.PATIENCE)
+        assert found == ["a"]
+        assert failed == [f"odd:hangs it did not answer within {_several.PATIENCE:g} s"]
+        gate.open = True
+        gate.let_through()
+
+
+@pytest.mark.promise("recall.across")
+async def test_a_search_that_is_given_up_asks_nobody_any_more(odd: Any) -> None:
+    gate = GatedCommitter()
+    async with odd(committer=gate) as at:
+        with trio.move_on_after(1) as scope:
+            keys = ["hangs"] * _several.AT_ONCE + ["a"] * 1_000
+            await at.runtime.query(AskOdd(keys=keys), principal=who())
+        assert scope.cancelled_caught
+        gate.open = True
+        gate.let_through()
+        found, failed = await at.runtime.query(AskOdd(keys=["a"]), principal=who())
+        assert (found, failed) == (["a"], [])
+
+
+@pytest.mark.promise("recall.across")
+async def test_a_thousand_namespaces_are_one_search(enter: Enter) -> None:
+    async with house(enter) as at:
+        alice = agent(at)
+        for n in range(1_000):
+            await keep(alice, f"harbour {n}", namespace=f"project:p{n}")
+        answer = await alice.ask(MemorySearch(query="harbour 777", limit=100, include_debug=True))
+        assert answer.total == 1_000
+        assert answer.memories[0].content == "harbour 777"
+        assert len(answer.memories) == 100
+        assert wire(answer.debug)["namespaces"] >= 1_000
+        other = agent(at, projects=frozenset({"p1", "p2"}))
+        assert sorted(str(each) for each in await found(other)) == ["harbour 1", "harbour 2"]
+
+
+async def test_nothing_is_found_where_nothing_is(enter: Enter) -> None:
+    async with house(enter) as at:
+        answer = await agent(at).ask(MemorySearch(query="harbour", include_debug=True, max_tokens=5))
+        assert (answer.memories, answer.total, answer.left_out) == ([], 0, 0)
