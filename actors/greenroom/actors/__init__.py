@@ -15,7 +15,14 @@ from greenroom.actors._open import open_greenroom as open_greenroom
 from greenroom.actors._parse import parse_request as parse_request
 from greenroom.actors._principal import Principal as Principal
 from greenroom.actors.directory._query import ListSessions as ListSessions
+from greenroom.actors.embedding._choice import EmbedderChoice as EmbedderChoice
+from greenroom.actors.embedding._choice import read_choice as read_choice
+from greenroom.actors.embedding._errors import EmbedderError as EmbedderError
+from greenroom.actors.embedding._progress import EmbeddingStatistics as EmbeddingStatistics
+from greenroom.actors.embedding._progress import GetEmbedding as GetEmbedding
 from greenroom.actors.memory._actor import MemoryActor as MemoryActor
+from greenroom.actors.recall._verify import MemoriesVerified as MemoriesVerified
+from greenroom.actors.recall._verify import VerifyMemories as VerifyMemories
 from greenroom.actors.requests._memory import DeleteMemory as DeleteMemory
 from greenroom.actors.requests._memory import GetMemory as GetMemory
 from greenroom.actors.requests._memory import ListMemory as ListMemory

@@ -19,6 +19,7 @@ from greenroom.actors.embedding._embedding import open_embedding
 from greenroom.actors.embedding._loading import check_choice
 from greenroom.actors.embedding._progress import GetEmbedding
 from greenroom.actors.embedding._register import EmbedderActor
+from greenroom.actors.exchange._export_actor import ExportActor
 from greenroom.actors.exchange._import_actor import ImportActor
 from greenroom.actors.memory import _directory as namespaces
 from greenroom.actors.memory._actor import MemoryActor
@@ -93,7 +94,7 @@ async def open_greenroom(
         path,
         principal_type=Principal,
         label_type=Heard,
-        actors=[configured, MemoryActor, EmbedderActor, ImportActor, *actors],
+        actors=[configured, MemoryActor, EmbedderActor, ImportActor, ExportActor, *actors],
         indexes=[
             Index(directory.INDEX),
             Index(namespaces.INDEX),

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 import trio
 
+from greenroom.actors import VerifyMemories
 from greenroom.runtime import Address, GreenroomError
 from greenroom.runtime._socket_place import listening
 from greenroom.transports import _exits
@@ -35,6 +36,7 @@ from greenroom.transports._door import (
     Verify,
     as_json,
     peer_is_ours,
+    verified,
 )
 from greenroom.transports._verdicts import judge
 
@@ -87,7 +89,9 @@ async def perform(watched: Watched, request: Request) -> bytes:
                 raise GreenroomError(f"the destination {request.destination!r} is not an absolute path")
             result = await runtime.backup(destination)
         case Verify():
-            result = await runtime.verify()
+            result = verified(
+                await runtime.verify(), await runtime.query(VerifyMemories(rebuild=request.rebuild))
+            )
         case Stats():
             look = watched.look()
             result = {

@@ -45,7 +45,9 @@ class Backup(_Line, frozen=True, kw_only=True, tag="backup"):
 
 
 class Verify(_Line, frozen=True, kw_only=True, tag="verify"):
-    """Check a copy of the store."""
+    """Check a copy of the store, and the indexes of memories; `rebuild` those that differ."""
+
+    rebuild: bool = False
 
 
 class Stats(_Line, frozen=True, kw_only=True, tag="stats"):
@@ -155,6 +157,12 @@ def as_json(result: object) -> bytes:
         raise TypeError(f"{type(value).__name__} is no part of a result")
 
     return msgspec.json.encode(result, enc_hook=spell)
+
+
+def verified(store: object, index: object) -> dict[str, object]:
+    """What `greenroom verify` found, as one result: of the store, and under ``index`` of the memories."""
+    found: dict[str, object] = msgspec.json.decode(as_json(store))
+    return {**found, "index": index}
 
 
 def peer_is_ours(connection: socket.socket | trio.socket.SocketType) -> bool:

@@ -76,7 +76,11 @@ _COMMANDS: Final[Mapping[str, _Command]] = {
     "restore": _Command(
         "replace the store with a backup; no server may be using it", {"source": "file that `backup` made"}
     ),
-    "verify": _Command("check the whole store for damage, also while a server uses it", {}),
+    "verify": _Command(
+        "check the whole store for damage and the index of memories, also while a server uses it",
+        {},
+        options={"--rebuild": _Option("make an index anew that differs from the memories")},
+    ),
     "stats": _Command("show the figures of the server that uses the folder, or of the stopped store", {}),
     "top": _Command(
         "show the figures of a running server as they change",

@@ -123,6 +123,11 @@ class MemoryActor(MemoryExchange):
         """Search."""
         return finding.find(self._keeper, request, context)
 
+    @handles(memories.NoteUses)
+    def note_uses(self, request: memories.NoteUses, context: Context) -> None:
+        """Count what a search over several owners has shown."""
+        finding.note_uses(self._keeper, request, context)
+
     # -- the memory service ----------------------------------------------------
 
     @handles(memories.AddMemory)

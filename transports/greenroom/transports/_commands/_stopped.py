@@ -8,9 +8,12 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import trio
+
+from greenroom.actors import MemoriesVerified, VerifyMemories, open_greenroom
 from greenroom.runtime import GreenroomError, StoreOwnedError, backup, restore, stopped_statistics, verify
 from greenroom.transports._commands._options import runtime_options
-from greenroom.transports._door import NobodyHomeError, as_json
+from greenroom.transports._door import NobodyHomeError, as_json, verified
 
 if TYPE_CHECKING:
     import argparse
@@ -53,13 +56,19 @@ def as_owner(
             return ask_owner()
 
 
+async def _verify_memories(settings: Settings, rebuild: bool) -> MemoriesVerified:  # noqa: FBT001  trio passes places
+    options = runtime_options(settings)
+    async with open_greenroom(settings.data, embedder="none", options=options) as runtime:
+        return await runtime.query(VerifyMemories(rebuild=rebuild))
+
+
 def _carry_out(chosen: argparse.Namespace, settings: Settings) -> dict[str, Any]:
     result: object
     match chosen.command:
         case "backup":
             result = backup(settings.data, Path(chosen.destination))
         case "verify":
-            result = verify(settings.data)
+            result = verified(verify(settings.data), trio.run(_verify_memories, settings, chosen.rebuild))
         case "restore":
             result = restore(Path(chosen.source), settings.data)
         case "stats":

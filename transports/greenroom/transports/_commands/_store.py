@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from greenroom.transports import _exits
-from greenroom.transports._commands._texts import TEXTS
+from greenroom.transports._commands._texts import TEXTS, differs
 from greenroom.transports._door import (
     Backup,
     DoorError,
@@ -65,7 +65,7 @@ def _request(chosen: argparse.Namespace) -> Request | None:
         case "backup":
             return Backup(destination=os.path.abspath(chosen.destination))  # noqa: PTH100 - follows no link
         case "verify":
-            return Verify()
+            return Verify(rebuild=chosen.rebuild)
         case "stats":
             return Stats()
         case "readmit":
@@ -78,4 +78,4 @@ def _show(chosen: argparse.Namespace, result: dict[str, Any]) -> int:
         return complain(chosen.command, f"{chosen.kind} {chosen.key} was not set aside", _exits.FAILED)
     text = json.dumps(result, indent=2) if chosen.json else TEXTS[chosen.command](result)
     say(text)
-    return _exits.OK
+    return _exits.DAMAGED if differs(result) else _exits.OK

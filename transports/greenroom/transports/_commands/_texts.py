@@ -15,7 +15,21 @@ def _backup(result: Result) -> str:
 
 
 def _verify(result: Result) -> str:
-    return f"{result['folder']} is sound: {size(result['file_bytes'])}\n{_tables(result)}"
+    lines = [f"{result['folder']} is sound: {size(result['file_bytes'])}", _tables(result)]
+    found = result["index"]
+    lines += [f"index of {root}: {problem}" for root, problem in found["problems"]]
+    lines += [f"the index of {root} was made anew" for root in found["rebuilt"]]
+    if differs(result):
+        lines.append("make what differs anew with `greenroom verify --rebuild`")
+    elif not found["rebuilt"]:
+        lines.append(f"the index says what the memories say: {found['memories']:,}")
+    return "\n".join(lines)
+
+
+def differs(result: Result) -> bool:
+    """Whether an index was found that differs from its memories, and stayed as it was."""
+    found = result.get("index", {"problems": [], "rebuilt": []})
+    return any(root not in found["rebuilt"] for root, _ in found["problems"])
 
 
 def _restore(result: Result) -> str:

@@ -1,0 +1,66 @@
+"""Whether the index is what the memories say, and making it anew when it is not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from greenroom.actors.memory import _records as records
+from greenroom.actors.memory import _upgrading as upgrading
+from greenroom.actors.memory._records import Entry
+from greenroom.actors.requests import _upkeep as requests
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from greenroom.actors.index import Document
+    from greenroom.actors.memory._keeper import Keeper
+    from greenroom.runtime import Context, Slices
+
+_MOST_PROBLEMS = 20
+
+
+def verify(keeper: Keeper, request: requests.VerifyIndex, context: Context) -> Slices[requests.IndexVerified]:
+    """Answer how the index differs from the memories, and rebuild it if that was asked and is needed."""
+    if keeper.common is None:
+        return requests.IndexVerified(memories=0, problems=[], rebuilt=False)
+    yield from upgrading.finish(keeper, context)
+    yield from keeper.uses.write(context, keeper.index)
+    counted = _Counted(keeper, context)
+    problems = yield from keeper.index.check(context, counted.documents())
+    rebuilt = bool(problems) and request.rebuild
+    if rebuilt:
+        counted = _Counted(keeper, context)
+        yield from keeper.index.rebuild(context, counted.documents())
+    return requests.IndexVerified(
+        memories=counted.number, problems=problems[:_MOST_PROBLEMS], rebuilt=rebuilt
+    )
+
+
+class _Counted:
+    """The memories that the index is to have, counted as they pass."""
+
+    def __init__(self, keeper: Keeper, context: Context) -> None:
+        self.number = 0
+        self._keeper = keeper
+        self._context = context
+
+    def documents(self) -> Iterator[Document]:
+        keeper, context = self._keeper, self._context
+        for _, where in context.scan(bytes, prefix=records.UPDATES):
+            entry = context.get(where, Entry)
+            assert entry is not None, "an order row goes with its entry"
+            if entry.deleted_at is not None:
+                continue
+            self.number += 1
+            yield keeper.document(entry, _value(keeper, context, entry), keeper.uses.quality(context, entry))
+
+
+def _value(keeper: Keeper, context: Context, entry: Entry) -> bytes:
+    """Return an entry's newest value in one go."""
+    unpacking = keeper.value(context, entry)
+    while True:
+        try:
+            next(unpacking)
+        except StopIteration as done:
+            value: bytes = done.value[0]
+            return value
