@@ -20,7 +20,13 @@ from greenroom.actors.recall._context import RecallContext
 from greenroom.actors.recall._retrieve import RetrieveFilters, RetrieveMemory
 from greenroom.actors.recall._roots import Root
 from greenroom.actors.recall._search import MemorySearch
-from greenroom.actors.requests._memories import FindMemories, ForgetMemory, RateMemory, StoreMemory
+from greenroom.actors.requests._memories import (
+    FindMemories,
+    ForgetMemory,
+    MemoryStats,
+    RateMemory,
+    StoreMemory,
+)
 from greenroom.actors.requests._memory_replies import Found, FoundMemory, MemoryView
 from greenroom.runtime import (
     Actor,
@@ -327,6 +333,27 @@ async def test_what_is_forgotten_is_not_found_and_what_is_stored_is(enter: Enter
         assert len(await found(alice)) == 2
         await alice.ask(ForgetMemory(memory_id=memory_id))
         assert await found(alice) == ["harbour two"]
+
+
+@pytest.mark.promise("recall.tools")
+async def test_a_memory_counts_as_used_when_it_is_shown(enter: Enter) -> None:
+    async with house(enter) as at:
+        alice = agent(at)
+        short = await keep(alice, "harbour")
+        long = await keep(alice, "harbour " * 200)
+        await keep(alice, "harbour of the team", namespace="team:crew")
+        for request in (
+            MemorySearch(query="harbour", max_tokens=260),
+            RetrieveMemory(query="harbour", max_tokens=260),
+            RecallContext(task="harbour", max_tokens=260),
+        ):
+            await alice.ask(request)
+        await trio.sleep(60)
+        used = (await alice.ask(MemoryStats())).top_used
+        assert {each.memory_id: each.uses for each in used} == {short: 3}
+        assert long not in {each.memory_id for each in used}
+        (ours,) = (await alice.ask(MemoryStats(namespace="team:crew"))).top_used
+        assert ours.uses == 2
 
 
 # -- owners that fail --------------------------------------------------------------------------------

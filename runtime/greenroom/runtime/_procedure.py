@@ -35,6 +35,14 @@ class Desk:
         """Send a message in the name of who asks and return its reply; raises as `Doors.ask`."""
         return await self._doors.ask(address, message, principal=self.principal)
 
+    def tell(self, address: Address, message: Message[Any]) -> None:
+        """Put a message into an actor's mailbox in the name of who asks, and wait for nothing.
+
+        For what may be lost and may happen twice, since a procedure may be carried out again; raises
+        as `Doors.tell`.
+        """
+        self._doors.tell(address, message, principal=self.principal)
+
     async def query(self, query: Query[R] | Procedure[R]) -> R:
         """Run a query in the name of who asks and return its answer; raises as `Doors.query`."""
         return await self._doors.query(query, principal=self.principal)

@@ -86,6 +86,15 @@ def find(keeper: Keeper, request: requests.FindMemories, context: Context) -> Sl
     )
 
 
+def note_uses(keeper: Keeper, request: requests.NoteUses, context: Context) -> None:
+    """Count memories as used, as far as the sender may see them."""
+    for memory_id in request.memory_ids:
+        held = keeper.find_id(context, memory_id)
+        if held is not None:
+            keeper.uses.note(held.entry, context.now)
+    keeper.uses.write_soon(context)
+
+
 def _by_entries(
     keeper: Keeper,
     context: Context,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from greenroom.actors import _budget
 from greenroom.actors.recall import _replies as replies
 from greenroom.actors.recall import _types
-from greenroom.actors.recall._finding import Asked, find
+from greenroom.actors.recall._finding import Asked, find, note_uses
 from greenroom.actors.recall._roots import whole_namespace
 from greenroom.actors.requests import _memory_types as kinds
 from greenroom.actors.requests._memory_replies import MemoryFilters
@@ -34,6 +34,7 @@ class RecallContext(Procedure[replies.ContextRecalled], frozen=True, kw_only=Tru
         outcome = await find(desk, search)
         candidates = [replies.recalled(each) for each in outcome.hits if not each.memory.withheld]
         kept, tokens = _budget.fill(candidates, self.max_tokens)
+        note_uses(desk, ((each.namespace, each.memory_id) for each in kept))
         return replies.ContextRecalled(
             memories=kept,
             count=len(kept),

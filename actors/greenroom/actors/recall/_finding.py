@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 import trio
 from msgspec import UNSET
 
 from greenroom.actors import _budget
+from greenroom.actors._namespaces import memory_address
 from greenroom.actors.recall import _replies as replies
 from greenroom.actors.recall._roots import roots_below
 from greenroom.actors.recall._several import ask_each, merged, slowest, summed
-from greenroom.actors.requests._memories import FindMemories
+from greenroom.actors.requests._memories import FindMemories, NoteUses
+from greenroom.runtime import ActorSetAsideError, OverloadedError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from greenroom.actors.requests._memory_replies import Found, FoundMemory, MemoryFilters
     from greenroom.actors.requests._memory_types import SearchMode
-    from greenroom.runtime import Desk
+    from greenroom.runtime import Address, Desk
 
 MILLISECONDS = 1_000.0
 
@@ -85,6 +90,7 @@ async def find(desk: Desk, search: Asked) -> Outcome:
         quality_boost=search.boost,
         filters=search.filters,
         limit=search.limit,
+        use=False,
         debug=search.debug,
     )
     answers = await ask_each(desk, roots, message)
@@ -156,6 +162,21 @@ def explained(outcome: Outcome, search: Asked, window: replies.TimeWindow | None
         vectors=outcome.has_vectors,
         scores={each.memory.memory_id: each.components or {} for each in outcome.hits},
     )
+
+
+def note_uses(desk: Desk, shown: Iterable[tuple[str, str]]) -> None:
+    """Have memories counted as used; what is found and not shown is not used.
+
+    Args:
+        desk: In whose name.
+        shown: Of each its namespace and its id.
+    """
+    by_owner: dict[Address, list[str]] = {}
+    for namespace, memory_id in shown:
+        by_owner.setdefault(memory_address(namespace), []).append(memory_id)
+    for address, ids in by_owner.items():
+        with suppress(OverloadedError, ActorSetAsideError):  # that one is not counted
+            desk.tell(address, NoteUses(memory_ids=ids))
 
 
 class _Clock:

@@ -9,7 +9,7 @@ from greenroom.actors import _refusals
 from greenroom.actors._namespaces import memory_address, root_of, user_namespace
 from greenroom.actors.recall import _replies as replies
 from greenroom.actors.recall import _types
-from greenroom.actors.recall._finding import Asked, Outcome, find, reply
+from greenroom.actors.recall._finding import Asked, Outcome, find, note_uses, reply
 from greenroom.actors.recall._roots import whole_namespace
 from greenroom.actors.requests import _memory_types as kinds
 from greenroom.actors.requests import _types as types
@@ -52,7 +52,9 @@ class RetrieveMemory(Procedure[replies.MemoriesFound], frozen=True, kw_only=True
         outcome = await find(desk, search)
         if self.key is not None:
             outcome = await _with_contents(desk, outcome)
-        return reply(outcome, search, began, max_tokens=self.max_tokens, decompress=self.decompress)
+        answer = reply(outcome, search, began, max_tokens=self.max_tokens, decompress=self.decompress)
+        note_uses(desk, ((each.namespace, each.id) for each in answer.memories))
+        return answer
 
     def _asked(self, below: str) -> Asked:
         wanted = self.filters or RetrieveFilters()

@@ -8,7 +8,7 @@ from greenroom.actors import _refusals
 from greenroom.actors._times import to_datetime
 from greenroom.actors.recall import _replies as replies
 from greenroom.actors.recall import _types
-from greenroom.actors.recall._finding import Asked, explained, find, reply
+from greenroom.actors.recall._finding import Asked, explained, find, note_uses, reply
 from greenroom.actors.recall._roots import whole_namespace
 from greenroom.actors.recall._window import time_window, time_zone
 from greenroom.actors.requests import _memory_types as kinds
@@ -51,7 +51,9 @@ class MemorySearch(Procedure[replies.MemoriesFound], frozen=True, kw_only=True):
         search = self._asked(window)
         outcome = await find(desk, search)
         debug = explained(outcome, search, window) if self.include_debug else None
-        return reply(outcome, search, began, max_tokens=self.max_tokens, debug=debug)
+        answer = reply(outcome, search, began, max_tokens=self.max_tokens, debug=debug)
+        note_uses(desk, ((each.namespace, each.id) for each in answer.memories))
+        return answer
 
     def _asked(self, window: replies.TimeWindow | None) -> Asked:
         query = self.query if self.query is None or self.query.strip() else None

@@ -141,6 +141,12 @@ class FindMemories(Message[replies.Found], frozen=True, kw_only=True):
     debug: bool = False
 
 
+class NoteUses(Message[None], frozen=True, kw_only=True):
+    """Count these memories as used: a search over several owners has shown them. Not a tool."""
+
+    memory_ids: list[str]
+
+
 class AddMemory(Message[replies.MemorySaved], frozen=True, kw_only=True):
     """Store the first version of a memory; a key that is there is refused. Not a tool."""
 
