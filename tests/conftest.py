@@ -38,7 +38,7 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile("greenroom")
 
-VIRTUAL = {"reopen", "join", "enter", "virtual_desk"}
+VIRTUAL = {"reopen", "join", "enter", "virtual_desk", "virtual_home"}
 """The fixtures whose tests run in virtual time."""
 
 

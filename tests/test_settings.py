@@ -24,7 +24,7 @@ from greenroom.transports._settings import (
     table,
     variable,
 )
-from greenroom.transports._values import show_size, size
+from greenroom.transports._values import Model, show_size, size
 
 NOWHERE = Path("/nowhere/greenroom/config.toml")
 
@@ -59,6 +59,9 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "request_timeout": st.floats(0.01, 86_400).map(lambda seconds: float(f"{seconds:g}")),
     "debounce": st.floats(0, 3_600).map(lambda seconds: float(f"{seconds:g}")),
     "content_limit": st.integers(1, 1 << 20),
+    "embedder": st.sampled_from(["static", "none", "http://127.0.0.1:11434/v1", "https:https://a.example/v1"])
+    | names.map(lambda name: Model(Path(os.path.normpath("/somewhere/x" + name)))),
+    "embedder_model": names,
     "timezone": st.sampled_from(["UTC", "Europe/Berlin", "America/Argentina/Buenos_Aires"]),
     "compat": st.booleans(),
     "audit_days": st.integers(1, 36_500),
@@ -213,6 +216,10 @@ def test_what_is_no_size_is_refused_with_what_is(text: str) -> None:
         ("content_limit", "1048577", "a whole number of characters from 1 to 1,048,576 is allowed"),
         ("content_limit", "1_000", "whole number"),
         ("content_limit", "9" * 5_000, "whole number"),
+        ("embedder", "onnx", "static, none, onnx:DIR or http:URL is allowed"),
+        ("embedder", "onnx:", "the path of a folder is allowed"),
+        ("embedder", "http:", "static, none, onnx:DIR or http:URL is allowed"),
+        ("embedder", "ftp://a.example", "onnx:DIR or http:URL"),
         ("audit_days", "2.5", "a whole number of days from 1 to 36,500 is allowed"),
         ("log_level", "loud", "debug, info, warning or error is allowed"),
         ("data", "~nobody-of-that-name/x", "the path of a folder is allowed"),
@@ -238,8 +245,8 @@ def test_a_bad_value_is_named_with_its_source_and_what_is_allowed(
 @pytest.mark.parametrize("raw", ["true", "[1]", "{a = 1}", "2026-01-01", "nan", "inf", '["a", 3]'])
 @pytest.mark.parametrize("key", list(VALUES))
 def test_a_wrong_toml_type_is_refused_and_nothing_worse(tmp_path: Path, key: str, raw: str) -> None:
-    if (key, raw) == ("stdio", "true"):
-        raw = "1"  # the one setting that is yes or no
+    if table()[key].switch and raw == "true":
+        raw = "1"  # the settings that are yes or no
     assert f"{key} in " in sentence(None, written(tmp_path, f"{key} = {raw}"))
 
 
@@ -295,6 +302,19 @@ def test_a_file_that_is_no_toml_is_one_sentence(tmp_path: Path, content: bytes, 
     said = sentence(None, written(tmp_path, content))
     assert reason in said
     assert "\n" not in said
+
+
+def test_a_relative_model_in_the_file_is_beside_the_file(tmp_path: Path) -> None:
+    found = resolved({}, written(tmp_path, 'embedder = "onnx:models/mini"'))
+    assert found.settings.embedder == Model(tmp_path / "models" / "mini")
+    assert str(found.settings.embedder) == f"onnx:{tmp_path}/models/mini"
+    found = resolved({"embedder": "onnx:mini"})
+    assert found.settings.embedder == Model(Path.cwd() / "mini")
+
+
+def test_the_key_of_an_endpoint_is_no_setting_and_no_stranger() -> None:
+    assert resolved({}, {"GREENROOM_EMBEDDER_KEY": "secret"}).strangers == ()
+    assert "embedder_key" not in table()
 
 
 def test_a_relative_folder_in_the_file_is_beside_the_file(

@@ -22,7 +22,9 @@ import platformdirs
 
 from greenroom.transports._addresses import HostPort, host_port, origin
 from greenroom.transports._values import (
+    Model,
     NotAllowedError,
+    embedder,
     file,
     folder,
     line,
@@ -43,6 +45,8 @@ if TYPE_CHECKING:
 
 PREFIX: Final = "GREENROOM_"
 CONFIG_VARIABLE: Final = PREFIX + "CONFIG"
+EMBEDDER_KEY_VARIABLE: Final = PREFIX + "EMBEDDER_KEY"
+"""No setting: a secret stands neither on a command line nor in a file, and `greenroom config` shows none."""
 CONFIG_LIMIT: Final = 1 << 20  # bytes; a configuration file is a page of text
 
 _MIB: Final = 1 << 20
@@ -277,6 +281,20 @@ class Settings:
             whole(1, 1 << 20, "characters"),
         ),
     ] = 10_000
+    embedder: Annotated[
+        str | Model,
+        Setting(
+            "what makes vectors of memories, by which searches find what means the same: `static` word vectors "
+            "that ship with this program, a sentence-transformers export in a folder (onnx:DIR), an endpoint "
+            "that speaks OpenAI's protocol (http:URL, its key in GREENROOM_EMBEDDER_KEY), or `none`",
+            "static|none|onnx:DIR|http:URL",
+            embedder,
+        ),
+    ] = "static"
+    embedder_model: Annotated[
+        str | None,
+        Setting("name of the model that an endpoint is to embed with", "NAME", line(120)),
+    ] = None
     timezone: Annotated[
         str | None,
         Setting(
@@ -389,11 +407,14 @@ def resolve(
             value = setting.read(raw)
         except NotAllowedError as error:
             raise SettingsError(f"{_where(key, source)} is {_clip(raw)}, but {error}") from None
+        # A path in the file must mean the same wherever the program is started.
+        base = file.parent if file and source.kind == "file" else Path()
         if isinstance(value, Path):
-            # A path in the file must mean the same wherever the program is started.
-            value = _absolute(file.parent / value if file and source.kind == "file" else value)
+            value = _absolute(base / value)
+        elif isinstance(value, Model):
+            value = Model(_absolute(base / value.path))
         values[key], sources[key] = value, source
-    known = {CONFIG_VARIABLE, *map(variable, table())}
+    known = {CONFIG_VARIABLE, EMBEDDER_KEY_VARIABLE, *map(variable, table())}
     strangers = tuple(sorted(each for each in environment if each.startswith(PREFIX) and each not in known))
     return Resolved(Settings(**values), sources, file, strangers)
 

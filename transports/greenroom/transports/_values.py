@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_.-]+")
+_EMBEDDER: Final = re.compile(r"static|none|(?:https?:)?https?://[^\s/]\S*")
+_MODEL: Final = "onnx:"
 _SIZE: Final = re.compile(r"(\d{1,20}(?:\.\d{1,20})?)\s*([A-Za-z]*)", re.ASCII)
 _WHOLE: Final = re.compile(r"[+-]?\d{1,18}", re.ASCII)
 
@@ -170,6 +173,31 @@ def file(value: object) -> Path:
         return folder(value)
     except NotAllowedError:
         raise NotAllowedError("the path of a file is allowed") from None
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model in a folder, as an embedder is named.
+
+    Attributes:
+        path: The folder, or one of several models in it.
+    """
+
+    path: Path
+
+    def __str__(self) -> str:
+        return f"{_MODEL}{self.path}"
+
+
+def embedder(value: object) -> str | Model:
+    """Reader of what makes vectors of memories."""
+    allowed = "static, none, onnx:DIR or http:URL is allowed"
+    found = _text(value, allowed).strip()
+    if found.startswith(_MODEL):
+        return Model(folder(found.removeprefix(_MODEL)))
+    if not _EMBEDDER.fullmatch(found):
+        raise NotAllowedError(allowed)
+    return found
 
 
 def zone(value: object) -> str:

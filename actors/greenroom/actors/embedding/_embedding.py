@@ -62,6 +62,7 @@ class Embedding:
         self._queries: Cache[tuple[str, str], QueryVectors] = Cache(QUERIES_KEPT)
         self._needed = trio.Event()
         self._tried = trio.Event()
+        self._looked = trio.Event()
         self._asked = self._unanswered = 0
 
     @property
@@ -119,7 +120,9 @@ class Embedding:
 
     async def settled(self) -> None:
         """Wait until every text that is known of has vectors, which may be never when the embedder fails."""
-        await self._worker.settled()
+        if self._choice.kind != "none":
+            await self._looked.wait()
+            await self._worker.settled()
 
     def statistics(self) -> EmbeddingStatistics:
         """Return what becomes of meaning."""
@@ -136,13 +139,20 @@ class Embedding:
             queries_without=self._unanswered,
         )
 
+    def give_up(self) -> None:
+        """Go on without an embedder, for good."""
+        self._embedder = None
+        self._worker.trouble = "the embedder failed, as the log says, and is back at the next start"
+        self._tried.set()
+
     async def run(self) -> None:
         """Load the embedder when it is needed and embed, until it is cancelled."""
         if self._choice.kind == "none":
             await trio.sleep_forever()
         unfinished = await self._unfinished(_spaces.STATIC if self._choice.kind == "static" else None)
-        if unfinished.addresses:
-            self._needed.set()
+        for address in unfinished.addresses:
+            self.noticed(address)
+        self._looked.set()
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._have_older, unfinished.older)
@@ -157,11 +167,8 @@ class Embedding:
                         await each.aclose()
 
     async def _begin(self, embedder: Embedder, nursery: trio.Nursery) -> None:
-        """Find what is to be done in an embedder's space, and remember what made it."""
-        unfinished = await self._unfinished(embedder.space)
-        for address in unfinished.addresses:
-            self._worker.add(address)
-        if not unfinished.is_known:
+        """Remember what made an embedder's space, and when older ones are needed no more."""
+        if not (await self._unfinished(embedder.space)).is_known:
             note = NoteEmbedder(embedder=str(self._choice), model=self._choice.model)
             try:
                 await self._runtime.ask(register_of(embedder.space), note)
@@ -280,7 +287,22 @@ async def open_embedding(
         load: Gets it; another one in tests.
     """
     embedding = Embedding(runtime, choice, load)
+    error: BaseException | None = None
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(embedding.run)
-        yield embedding
+        nursery.start_soon(_contained, embedding)
+        try:
+            yield embedding
+        except BaseException as raised:  # noqa: BLE001 - raised again below, outside the nursery's group
+            error = raised
         nursery.cancel_scope.cancel()
+    if error is not None:
+        raise error
+
+
+async def _contained(embedding: Embedding) -> None:
+    """Run it; a fault of ours costs the meaning of texts, and not the whole server."""
+    try:
+        await embedding.run()
+    except Exception:
+        logger.exception("the embedder is given up until the next start")
+        embedding.give_up()

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from greenroom.actors.embedding import _numbers
-from greenroom.actors.embedding._embedder import EMBEDDED_CHARACTERS
+from greenroom.actors.embedding._embedder import prepared
 from greenroom.actors.embedding._errors import EmbedderError, TextRefusedError
 from greenroom.actors.requests._vectors import QueryVectors
 
@@ -68,12 +68,12 @@ class HttpEmbedder:
 
     async def embed(self, texts: Sequence[str]) -> list[Vectors]:
         """Return the vectors of texts that are kept."""
-        rows = await self._ask([text[:EMBEDDED_CHARACTERS] or " " for text in texts])
+        rows = await self._ask([prepared(text) or " " for text in texts])
         return [_numbers.kept(row) for row in rows]
 
     async def query(self, text: str) -> QueryVectors:
         """Return the vector of a text that is searched for."""
-        (row,) = await self._ask([text[:EMBEDDED_CHARACTERS] or " "])
+        (row,) = await self._ask([prepared(text) or " "])
         return QueryVectors(space=self.space, words=[], rows=b"", sentence=_numbers.unit(row).tobytes())
 
     async def aclose(self) -> None:
@@ -97,10 +97,17 @@ class HttpEmbedder:
 
     async def _read(self, response: httpx2.Response) -> bytes:
         content = bytearray()
-        async for chunk in response.aiter_bytes():
-            content += chunk
-            if len(content) > _ANSWER_LIMIT:
-                raise EmbedderError(f"{self._url} answers with more than {_ANSWER_LIMIT >> 20} MiB")
+        try:
+            async for chunk in response.aiter_bytes():
+                content += chunk
+                if len(content) > _ANSWER_LIMIT:
+                    # Not left by `break`: the library's generators end in order when reading fails.
+                    await response.aclose()
+        except httpx2.TransportError:
+            if len(content) <= _ANSWER_LIMIT:
+                raise
+        if len(content) > _ANSWER_LIMIT:
+            raise EmbedderError(f"{self._url} answers with more than {_ANSWER_LIMIT >> 20} MiB")
         return bytes(content)
 
     def _rows(self, content: bytes, count: int) -> _numbers.Floats:
@@ -108,25 +115,24 @@ class HttpEmbedder:
         try:
             items = _ANSWERS.decode(content).data
         except msgspec.DecodeError as error:
-            raise EmbedderError(
-                f"{self._url} does not answer as an embeddings endpoint does: {error}"
-            ) from error
+            raise EmbedderError(f"{self._url} does not answer with embeddings: {error}") from error
         if len(items) != count:
             raise EmbedderError(f"{self._url} answers {count} texts with {len(items)} vectors")
         sizes = {len(item.embedding) for item in items}
-        expected = self.dimensions or next(iter(sizes), 0)
+        expected = self.dimensions or min(sizes)
         if sizes != {expected} or not expected:
             found = ", ".join(map(str, sorted(sizes)))
             raise EmbedderError(
-                f"{self._url} answers with vectors of {found} dimensions, not of {expected} as before; "
-                "if there is another model now, start again, and everything is embedded anew"
+                f"{self._url} answers with vectors of {found} dimensions, and {self.dimensions or 'some'} "
+                "are expected; if there is another model now, start again, and everything is embedded anew"
             )
         places = [place if item.index is None else item.index for place, item in enumerate(items)]
         if sorted(places) != [*range(count)]:
             raise EmbedderError(f"{self._url} does not say which vector is of which text")
         rows = np.empty((count, expected), np.float32)
-        for place, item in zip(places, items, strict=True):
-            rows[place] = item.embedding
+        with np.errstate(over="ignore"):  # what is too large for a float32 is infinite then
+            for place, item in zip(places, items, strict=True):
+                rows[place] = item.embedding
         if not np.isfinite(rows).all():
             raise EmbedderError(f"{self._url} answers with numbers that are not finite")
         return rows

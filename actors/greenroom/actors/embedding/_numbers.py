@@ -30,16 +30,19 @@ def kept(sentence: Floats, tokens: Floats | None = None) -> Vectors:
         sentence: The vector of the text, of any length.
         tokens: Those of its tokens, a row each.
     """
-    scale, values = _small(unit(sentence))
+    small = _small(sentence)
+    length = float(np.sqrt(np.einsum("i,i->", small, small, dtype=np.float64)))
+    scale = 1 / length if length else 0.0  # what was lost by rounding does not change the length
     if tokens is None:
-        return Vectors(scale=scale, values=values)
-    token_scale, token_values = _small(unit(tokens))
-    return Vectors(scale=scale, values=values, tokens=token_values, token_scale=token_scale)
+        return Vectors(scale=scale, values=small.tobytes())
+    rows = unit(tokens)
+    token_scale = float(np.abs(rows).max(initial=0.0)) / _MOST
+    return Vectors(
+        scale=scale, values=small.tobytes(), tokens=_small(rows).tobytes(), token_scale=token_scale
+    )
 
 
-def _small(numbers: Floats) -> tuple[float, bytes]:
-    most = float(np.abs(numbers).max(initial=0.0))
-    if most == 0.0:
-        return 0.0, bytes(numbers.size)
-    scale = most / _MOST
-    return scale, np.rint(numbers / np.float32(scale)).astype(np.int8).tobytes()
+def _small(numbers: Floats) -> npt.NDArray[np.int8]:
+    """Return numbers as integers of which the largest is 127."""
+    most = np.abs(numbers).max(initial=0.0)
+    return np.rint(numbers * (_MOST / most) if most else numbers).astype(np.int8)

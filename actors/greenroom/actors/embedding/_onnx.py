@@ -14,7 +14,7 @@ import onnxruntime  # type: ignore[import-untyped]  # it has no type information
 import tokenizers
 
 from greenroom.actors.embedding import _numbers
-from greenroom.actors.embedding._embedder import EMBEDDED_CHARACTERS
+from greenroom.actors.embedding._embedder import prepared
 from greenroom.actors.embedding._errors import EmbedderError
 from greenroom.actors.embedding._export import Export, Pooling
 from greenroom.actors.embedding._words import Word, words_of
@@ -85,14 +85,14 @@ class OnnxEmbedder:
     def embed(self, texts: Sequence[str]) -> list[Vectors]:
         """Return the vectors of texts that are kept."""
         prompt = self._export.document_prompt
-        some = [prompt + text[:EMBEDDED_CHARACTERS] for text in texts]
+        some = [prompt + prepared(text) for text in texts]
         return [
             _numbers.kept(run.sentence, run.tokens if self.has_tokens else None) for run in self._run(some)
         ]
 
     def query(self, text: str) -> QueryVectors:
         """Return the vectors of a text that is searched for: of each token, with the word that it is of."""
-        text = text[:EMBEDDED_CHARACTERS]
+        text = prepared(text)
         prompt = self._export.query_prompt
         (run,) = self._run([prompt + text])
         found = _numbers.unit(run.tokens)

@@ -9,6 +9,7 @@ import msgspec
 from greenroom.runtime import Procedure
 
 if TYPE_CHECKING:
+    from greenroom.actors.embedding._embedding import Embedding
     from greenroom.runtime import Desk
 
 EmbeddingState = Literal["off", "idle", "loading", "ready", "failing"]
@@ -48,5 +49,5 @@ class GetEmbedding(Procedure[EmbeddingStatistics], frozen=True, kw_only=True):
 
     async def run(self, desk: Desk) -> EmbeddingStatistics:
         """Return what becomes of meaning."""
-        statistics: EmbeddingStatistics = desk.companion.statistics()
-        return statistics
+        companion: Embedding = desk.companion
+        return companion.statistics()

@@ -16,7 +16,7 @@ import numpy as np
 import tokenizers
 
 from greenroom.actors.embedding import _numbers, _spaces
-from greenroom.actors.embedding._embedder import EMBEDDED_CHARACTERS
+from greenroom.actors.embedding._embedder import prepared
 from greenroom.actors.embedding._errors import EmbedderError
 from greenroom.actors.embedding._safetensors import tensors
 from greenroom.actors.embedding._words import words_of
@@ -57,7 +57,7 @@ class StaticEmbedder:
         """Return the vectors of texts that are kept."""
         found: list[Vectors] = []
         for start in range(0, len(texts), _AT_ONCE):
-            some = [text[:EMBEDDED_CHARACTERS] for text in texts[start : start + _AT_ONCE]]
+            some = [prepared(text) for text in texts[start : start + _AT_ONCE]]
             encodings = self._tokenizer.encode_batch_fast(some, add_special_tokens=False)
             # The mean's direction is the sum's, and more is not kept.
             found.extend(_numbers.kept(self._sum(encoding.ids)) for encoding in encodings)
@@ -65,7 +65,7 @@ class StaticEmbedder:
 
     def query(self, text: str) -> QueryVectors:
         """Return the vectors of a text that is searched for: of each word the sum of its tokens'."""
-        words = [word.spelling for word in words_of(text[:EMBEDDED_CHARACTERS])]
+        words = [word.spelling for word in words_of(prepared(text))]
         encodings = self._tokenizer.encode_batch_fast(words, add_special_tokens=False)
         rows = b"".join(self._sum(encoding.ids).tobytes() for encoding in encodings)
         return QueryVectors(space=self.space, words=words, rows=rows)

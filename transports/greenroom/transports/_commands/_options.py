@@ -1,12 +1,16 @@
-"""What the settings say about the runtime."""
+"""What the settings say about the runtime and what runs beside it."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from greenroom.actors import EmbedderChoice, read_choice
 from greenroom.runtime import RuntimeOptions
+from greenroom.transports._settings import EMBEDDER_KEY_VARIABLE
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from greenroom.transports._settings import Settings
 
 # Requests were drained before the runtime closes; what it still holds are tells and timers,
@@ -21,4 +25,17 @@ def runtime_options(settings: Settings) -> RuntimeOptions:
         max_size=settings.max_size,
         min_free=settings.min_free,
         drain_seconds=_DRAIN_SECONDS,
+    )
+
+
+def embedder_choice(settings: Settings, environment: Mapping[str, str]) -> EmbedderChoice:
+    """What the settings say about the embedder.
+
+    Raises:
+        ValueError: They do not go together.
+    """
+    return read_choice(
+        str(settings.embedder),
+        model=settings.embedder_model,
+        key=environment.get(EMBEDDER_KEY_VARIABLE) or None,
     )

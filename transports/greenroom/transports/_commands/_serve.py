@@ -23,7 +23,7 @@ import trio
 from greenroom.actors import Agent, Principal, open_greenroom
 from greenroom.transports import _exits
 from greenroom.transports._admission import Caller
-from greenroom.transports._commands._options import runtime_options
+from greenroom.transports._commands._options import embedder_choice, runtime_options
 from greenroom.transports._commands._reporting import reported, start_logging
 from greenroom.transports._commands._sockets import open_sockets
 from greenroom.transports._control import serve_control
@@ -37,6 +37,7 @@ from greenroom.transports.protocol._server import McpServer
 from greenroom.transports.protocol._tools import TOOLS
 
 if TYPE_CHECKING:
+    from greenroom.actors import EmbedderChoice
     from greenroom.runtime import SharedRuntime
     from greenroom.transports._settings import Resolved, Settings
 
@@ -49,6 +50,10 @@ def serve(resolved: Resolved) -> int:
     settings = resolved.settings
     if (settings.tls_cert is None) != (settings.tls_key is None):
         return complain("serve", "tls_cert and tls_key go together; one of them is missing", _exits.USAGE)
+    try:
+        embedder = embedder_choice(settings, os.environ)
+    except ValueError as error:
+        return complain("serve", str(error), _exits.USAGE)
     for name, stream in (("input", sys.stdin), ("output", sys.stdout)):
         if stream is None and _on_stdio(settings):  # the descriptor was closed when we were started
             return complain("serve", f"standard {name} is closed, and MCP is spoken over it", _exits.FAILED)
@@ -58,12 +63,14 @@ def serve(resolved: Resolved) -> int:
         logger.warning("with durability `process` a power cut or a system crash may destroy the store")
     try:
         with exporting(os.environ):
-            return reported("serve", partial(trio.run, _serve, resolved, strict_exception_groups=True))
+            return reported(
+                "serve", partial(trio.run, _serve, resolved, embedder, strict_exception_groups=True)
+            )
     finally:
         gc.freeze()  # the interpreter's last collection would take 0.3 s of the second that a signal has
 
 
-async def _serve(resolved: Resolved) -> int:
+async def _serve(resolved: Resolved, embedder: EmbedderChoice) -> int:
     settings = resolved.settings
     stop = trio.Event()
     limits = Limits(
@@ -80,6 +87,7 @@ async def _serve(resolved: Resolved) -> int:
                 settings.data,
                 content_limit=settings.content_limit,
                 audit_days=settings.audit_days,
+                embedder=embedder,
                 options=runtime_options(settings),
             )
         )
