@@ -19,6 +19,7 @@ import pytest
 import trio
 import trio.testing
 
+from greenroom.actors import open_greenroom
 from greenroom.runtime import (
     Actor,
     ActorFailedError,
@@ -27,9 +28,8 @@ from greenroom.runtime import (
     Context,
     GreenroomError,
     Message,
-    Runtime,
+    SharedRuntime,
     handles,
-    open_runtime,
 )
 from greenroom.transports._control import CONNECTIONS, LINE_SECONDS, serve_control
 from greenroom.transports._door import (
@@ -65,8 +65,9 @@ class Fragile(Actor):
 
 
 @asynccontextmanager
-async def owner(folder: Path) -> AsyncIterator[Runtime]:
-    async with open_runtime(folder, actors=[Fragile]) as runtime, trio.open_nursery() as nursery:
+async def owner(folder: Path) -> AsyncIterator[SharedRuntime]:
+    opened = open_greenroom(folder, actors=[Fragile], embedder="none")
+    async with opened as runtime, trio.open_nursery() as nursery:
         await nursery.start(serve_control, folder, Watched(RequestMeter([]), runtime))
         yield runtime
         nursery.cancel_scope.cancel()

@@ -49,7 +49,7 @@ def versions(
     binding = f"versions {request.memory_id} {request.namespace} {request.key}"
     after = b"" if request.cursor is None else _cursor.decode(request.cursor, binding)
     entries = sorted(_entries(keeper, request, context), key=lambda held: held.entry.number)
-    found: list[replies.MemoryVersion] = []
+    found: list[replies.VersionView] = []
     last, next_cursor = b"", None
     for held in entries:
         for position, version in _versions(context, held, after):
@@ -95,9 +95,9 @@ def _versions(context: Context, held: Held, after: bytes) -> Iterator[tuple[byte
             yield key[1:], version
 
 
-def _version(keeper: Keeper, held: Held, number: int, version: Version) -> replies.MemoryVersion:
+def _version(keeper: Keeper, held: Held, number: int, version: Version) -> replies.VersionView:
     more = version.more
-    return replies.MemoryVersion(
+    return replies.VersionView(
         memory_id=keeper.memory_id(held.entry.number),
         id=version_id(held.entry, number, version),
         version=number,

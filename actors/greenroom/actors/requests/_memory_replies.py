@@ -180,7 +180,7 @@ class MemoryShown(Reply, frozen=True, kw_only=True):
     memory: MemoryView
 
 
-class MemoryVersion(msgspec.Struct, frozen=True, kw_only=True):
+class VersionView(msgspec.Struct, frozen=True, kw_only=True):
     """One version: its number, who stored it when, and how large it is."""
 
     memory_id: str
@@ -197,7 +197,7 @@ class MemoryVersion(msgspec.Struct, frozen=True, kw_only=True):
 class MemoryVersions(Reply, frozen=True, kw_only=True):
     """Answers `ListVersions`, oldest first."""
 
-    versions: list[MemoryVersion]
+    versions: list[VersionView]
     count: int
     next_cursor: str | None
 

@@ -1,0 +1,171 @@
+"""Memory search at the wire: imported by `greenroom import`, asked over stdio, while memories are stored.
+
+Every question has a planted answer, which must come first, with typing errors too. A search follows a write
+each time in the second column, so what it finds is always newer than its index was. The memory is RssAnon,
+what is the process's own. Latencies are of a client that asks one thing after the other.
+"""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+import time
+from itertools import cycle, islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from bench.client import Client, ToolCall, serving
+from bench.corpus import PLANTED, conversation
+from bench.harness import Figure, Plan, Report, Table, check, percentile
+from bench.servers import environment, greenroom, memory_of
+
+NAMESPACE = "project:bench"
+SIZES = {600: (2, 5), 10_000: (6, 12), 100_000: (30, 60)}
+"""Memories, and the most milliseconds that a search of so many may take: median, 95 %."""
+STORED = 300
+SETTLING_SECONDS = 60.0
+
+
+class Found(NamedTuple):
+    """What one size came to; times in milliseconds, memory in MB."""
+
+    imported: float
+    first: float
+    quiet: list[float]
+    writing: list[float]
+    stored: list[float]
+    before: float
+    after: float
+
+
+def run(plan: Plan) -> Report:
+    """Import, search, and report."""
+    rows: list[list[str | int | float | None]] = []
+    figures = []
+    for size, most in SIZES.items() if not plan.smoke else [(600, (2, 5))]:
+        with plan.folder() as folder:
+            found = _measure(folder, size, searches=plan.size(400, 16))
+        rows.append(
+            [
+                size,
+                size / found.imported,
+                found.first,
+                statistics.median(found.quiet),
+                percentile(found.quiet, 95),
+                statistics.median(found.writing),
+                percentile(found.writing, 95),
+                statistics.median(found.stored),
+                found.before,
+                found.after,
+            ]
+        )
+        median, tail = statistics.median(found.writing), percentile(found.writing, 95)
+        figures += [
+            Figure(what=f"search of {size:,} amid writes, median ms", value=median, most=most[0]),
+            Figure(what=f"search of {size:,} amid writes, 95 % ms", value=tail, most=most[1]),
+        ]
+    figures += [
+        Figure(what="store_memory, one at a time, median ms", value=float(rows[-1][7] or 0), most=2),
+        Figure(what="memories imported a second, the largest", value=float(rows[-1][1] or 0), least=2_000),
+    ]
+    table = Table(
+        title="memory_search over stdio, hybrid, limit 10",
+        columns=[
+            "memories",
+            "imported /s",
+            "first search ms",
+            "50 % ms",
+            "95 % ms",
+            "50 % amid writes",
+            "95 % amid writes",
+            "store 50 % ms",
+            "RssAnon MB before",
+            "RssAnon MB after",
+        ],
+        rows=rows,
+    )
+    return Report(tables=[table], figures=figures)
+
+
+def _measure(folder: Path, size: int, *, searches: int) -> Found:
+    data = folder / "data"
+    source = folder / "memories.jsonl"
+    lines = [
+        {"key": f"memory-{number}", "content": post.content, "created_by": post.sender}
+        for number, post in enumerate(conversation(size))
+    ]
+    source.write_bytes(b"\n".join(map(msgspec.json.encode, lines)))
+    answers = {line["content"]: line["key"] for line in lines}
+    began = time.perf_counter()
+    command = [sys.executable, "-m", "greenroom.transports.cli", "import", str(source), "--data", str(data)]
+    done = subprocess.run(
+        [*command, "--agent", "bench", "--namespace", NAMESPACE],
+        env=environment(),
+        capture_output=True,
+        check=False,
+    )
+    imported = time.perf_counter() - began
+    check(done.returncode == 0, f"the import ended with {done.returncode}: {done.stderr[-500:]!r}")
+    with serving(greenroom(data, "--agent", "bench")) as client:
+        assert client.pid is not None
+        before = memory_of(client.pid).anonymous
+        first, _ = _search(client, PLANTED[0].question)
+        _settle(client)
+        quiet = [_checked(client, question, answers) for question in islice(_questions(), searches)]
+        writing, stored = [], []
+        for number, question in enumerate(islice(_questions(), searches)):
+            stored.append(_store(client, number))
+            writing.append(_checked(client, question, answers))
+        after = memory_of(client.pid).anonymous
+    return Found(imported, first, quiet, writing, stored, before, after)
+
+
+def _questions() -> Any:
+    return cycle(
+        [(planted.question, planted.sentence) for planted in PLANTED]
+        + [(planted.mistyped, planted.sentence) for planted in PLANTED]
+    )
+
+
+def _settle(client: Client) -> None:
+    """Search until the embedder's model is there, which loads beside the first searches."""
+    until = time.perf_counter() + SETTLING_SECONDS
+    while time.perf_counter() < until:
+        _, told = _search(client, PLANTED[0].question, include_debug=True)
+        if told["debug"].get("model") is not None:
+            return
+    check(False, f"no search used a model within {SETTLING_SECONDS} s")
+
+
+def _checked(client: Client, asked: tuple[str, str], answers: dict[str, str]) -> float:
+    question, sentence = asked
+    taken, told = _search(client, question)
+    keys = [memory["key"] for memory in told["memories"]]
+    check(keys[:1] == [answers[sentence]], f"{question!r} found {keys}, and {answers[sentence]} was wanted")
+    return taken
+
+
+def _search(client: Client, query: str, **more: Any) -> tuple[float, dict[str, Any]]:
+    arguments = {"query": query, "namespace": NAMESPACE, "mode": "hybrid", **more}
+    began = time.perf_counter()
+    told = client.call(ToolCall("memory_search", arguments))
+    return (time.perf_counter() - began) * 1e3, told
+
+
+def _store(client: Client, number: int) -> float:
+    content = f"note {number}: {conversation_line(number)}"
+    arguments = {"content": content, "key": f"note-{number}", "namespace": NAMESPACE}
+    began = time.perf_counter()
+    client.call(ToolCall("store_memory", arguments, {"version": 1}))
+    return (time.perf_counter() - began) * 1e3
+
+
+_LINES = [post.content for post in conversation(STORED)]
+
+
+def conversation_line(number: int) -> str:
+    """Return a made-up sentence."""
+    return _LINES[number % STORED]
