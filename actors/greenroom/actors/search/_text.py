@@ -79,6 +79,8 @@ _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+|[0-9]+|[^A-Za-z0-9_]+")
 _ISO_DATE = re.compile(_DATE)
 _NUMBER = re.compile(r"0*(\d+?)(?:st|nd|rd|th)?", re.ASCII)  # 08 and 8th are 8
 _SPACE = re.compile(r"\s")
+_REMARK = re.compile(r"(?:\[[^\[\]]*\]|\([^()]*\))\s*\Z")
+_END = 256  # characters in which a text's end is looked for
 
 _stem = Stemmer.Stemmer("english", 0)
 _MONTHS = tuple(_stem.stemWords(_YEAR.split()))
@@ -136,8 +138,8 @@ def stretches(text: str, size: int) -> Iterator[str]:
 
 
 def asks(text: str) -> bool:
-    """Return whether a text ends as a question does."""
-    return text[-64:].rstrip().endswith(("?", "\uff1f", "\u061f"))
+    """Return whether a text ends as a question does; a remark in brackets after it is not the end."""
+    return _REMARK.sub("", text[-_END:]).rstrip().endswith(("?", "\uff1f", "\u061f"))
 
 
 def _token(word: str) -> Token:

@@ -1,0 +1,138 @@
+"""How much of the query's words a memory, its neighbours and its conversation say: BM25, three times.
+
+For each term, over the visible memories only:
+
+    rarity   = ln(1 + (n - df + 0.5) / (df + 0.5))
+    BM25     = rarity * tf * (k + 1) / (tf + k * (1 - b + b * length / mean length))
+
+- *own*: the memory's text.
+- *nearby*: the same of a text to which the neighbours in the conversation add their words, fewer the
+  farther they are. What is told over several turns is found as one.
+- *conversation*: the conversation as one text. The rarity is then by conversations.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from greenroom.actors.ranking._view import SPREAD
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from greenroom.actors.ranking._spelling import Guess
+    from greenroom.actors.ranking._view import Floats, Rows, View
+    from greenroom.runtime import Slices
+
+    Postings = tuple[Rows, Floats]
+
+K, B = 0.8, 0.4
+"""For short texts: a word said twice says little more than once, and length matters little."""
+K_CONVERSATION = 1.2
+
+
+class Group(NamedTuple):
+    """A term of the query, as it is looked for.
+
+    Attributes:
+        asked: The term itself.
+        meant: What counts as it: itself, or what it may have been meant to be.
+        rows: The visible rows that hold any of these.
+        times: How often.
+    """
+
+    asked: str
+    meant: tuple[str, ...]
+    rows: Rows
+    times: Floats
+
+
+def gather(view: View, asked: str, meant: Sequence[Guess]) -> Group:
+    """Return the rows that hold a term or one of several that may have been meant."""
+    names = tuple(guess.term for guess in meant)
+    if len(meant) == 1:
+        rows, times = view.postings("text", meant[0].term)
+        return Group(asked, names, rows, times * np.float32(meant[0].likeness))
+    total = np.zeros(len(view.visible), np.float32)
+    for guess in meant:
+        rows, times = view.postings("text", guess.term)
+        total[rows] += times * np.float32(guess.likeness)
+    rows = np.flatnonzero(total).astype(np.int32)
+    return Group(asked, names, rows, total[rows])
+
+
+def rarity(count: int, of: int) -> float:
+    """Return how much it says that a text has a term that ``count`` of ``of`` texts have."""
+    return math.log(1 + (of - count + 0.5) / (count + 0.5))
+
+
+def own(view: View, groups: Sequence[Group], pace: Callable[[], bool]) -> Slices[Floats]:
+    """Return only the score of the memories' own texts."""
+    total = np.zeros(len(view.visible), np.float32)
+    mean = max(1.0, view.total / max(1, view.count))
+    for group in groups:
+        total[group.rows] += _bm25(
+            group.times, view.lengths[group.rows] / mean, rarity(len(group.rows), view.count), K
+        )
+        if pace():
+            yield
+    return total
+
+
+def context(view: View, groups: Sequence[Group], pace: Callable[[], bool]) -> Slices[tuple[Floats, Floats]]:
+    """Return the scores of what is nearby and of the conversations."""
+    size = len(view.visible)
+    nearby = np.zeros(size, np.float32)
+    conversations = np.zeros(view.conversations + 1, np.float32)
+    alone = np.zeros(size, np.float32)
+    mean_nearby = max(1.0, float(view.nearby_lengths.sum(where=view.visible)) / max(1, view.count))
+    mean_context = max(1.0, view.total / max(1, view.contexts))
+    scratch = np.zeros(size, np.float32)
+    if pace():
+        yield
+    for group in groups:
+        rows = _spread(view, group, scratch)
+        weight = rarity(len(group.rows), view.count)
+        nearby[rows] += _bm25(scratch[rows], view.nearby_lengths[rows] / mean_nearby, weight, K)
+        scratch[rows] = 0
+        if pace():
+            yield
+        number = view.corpus.conversation[group.rows]
+        inside = number >= 0
+        said = np.bincount(number[inside], group.times[inside], view.conversations)
+        times = said.astype(np.float32)
+        which = np.flatnonzero(times)
+        single = group.rows[~inside]
+        weight = rarity(len(which) + len(single), view.contexts)
+        lengths = view.conversation_lengths[which]
+        conversations[which] += _bm25(times[which], lengths / mean_context, weight, K_CONVERSATION)
+        alone[single] += _bm25(
+            group.times[~inside], view.lengths[single] / mean_context, weight, K_CONVERSATION
+        )
+        if pace():
+            yield
+    number = view.corpus.conversation
+    context = np.where(number >= 0, conversations[number], alone)
+    return nearby, context.astype(np.float32)
+
+
+def _bm25(times: Floats, length: Floats, weight: float, k: float) -> Floats:
+    score: Floats = np.float32(weight * (k + 1)) * times / (times + np.float32(k) * (1 - B + B * length))
+    return score
+
+
+def _spread(view: View, group: Group, scratch: Floats) -> Rows:
+    """Put how often the term is said in and around each row into ``scratch``; returns where that is."""
+    scratch[group.rows] = group.times
+    for step in (view.before, view.after):
+        rows, times = group.rows, group.times
+        for weight in SPREAD:
+            rows = step[rows]
+            there = rows >= 0
+            rows, times = rows[there], times[there]
+            # No two rows have the same neighbour on one side, so nothing is lost here.
+            scratch[rows] += np.float32(weight) * times
+    return np.flatnonzero(scratch).astype(np.int32)

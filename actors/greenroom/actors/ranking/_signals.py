@@ -1,0 +1,288 @@
+"""What is known about each row for one query: an array of values by the name of its signal.
+
+`_weights` says what each is for and how much it counts. Everything here is counted over the
+visible rows only, and knows nothing of the filters: these choose among rows whose values they
+do not change.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from greenroom.actors.index import QUESTION, TEMPORAL
+from greenroom.actors.ranking import _lexical, _meaning
+from greenroom.actors.ranking._dates import Calendar
+from greenroom.actors.ranking._spelling import Guess, guesses
+from greenroom.actors.search._text import tokens
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import numpy.typing as npt
+
+    from greenroom.actors.ranking._lexical import Group
+    from greenroom.actors.ranking._query import RankQuery, Term
+    from greenroom.actors.ranking._view import Floats, View
+    from greenroom.runtime import Slices
+
+    Mask = npt.NDArray[np.bool_]
+    Values = dict[str, Floats]
+
+
+OPENING = 3
+"""Memories with which a conversation opens."""
+
+
+class Reading(NamedTuple):
+    """What became of a query among the visible memories.
+
+    Attributes:
+        groups: The terms that are looked for in texts.
+        mentions: Terms that name an author, likewise.
+        authors: The numbers of the authors named, by name.
+        unknown: Terms that no visible memory holds, and that nothing is like.
+        counts: In how many visible rows each term of the query occurs as it was typed.
+    """
+
+    groups: Sequence[Group]
+    mentions: Sequence[Group]
+    authors: Sequence[Mask]
+    unknown: Sequence[str]
+    counts: dict[str, int]
+
+    @property
+    def corrected(self) -> dict[str, tuple[str, ...]]:
+        """What was looked for instead of terms that no memory holds."""
+        return {group.asked: group.meant for group in self.groups if group.meant != (group.asked,)}
+
+
+def read(view: View, query: RankQuery, pace: Callable[[], bool]) -> Slices[Reading]:
+    """Look up the query's terms, and find who is named and what is mistyped."""
+    authors, names = yield from _named(view, query, pace)
+    groups: list[Group] = []
+    mentions: list[Group] = []
+    unknown: list[str] = []
+    counts: dict[str, int] = {}
+    for term in query.terms:
+        meant = [Guess(term.term, 1.0, 0)]
+        group = _lexical.gather(view, term.term, meant)
+        counts[term.term] = len(group.rows)
+        if term.term in names:
+            mentions.append(group)
+        elif len(group.rows):
+            groups.append(group)
+        else:
+            found = _instead(view, term)
+            if not found:
+                meant = yield from guesses(view, term, pace)
+                found = [_lexical.gather(view, term.term, meant)] if meant else []
+            groups.extend(found)
+            if not found:
+                unknown.append(term.term)
+        if pace():
+            yield
+    return Reading(groups, mentions, authors, unknown, counts)
+
+
+def _instead(view: View, term: Term) -> list[Group]:
+    """Return what does as well: the parts of a compound, the name of a month."""
+    found = [_lexical.gather(view, part, [Guess(part, 1.0, 0)]) for part in term.instead]
+    return [group for group in found if len(group.rows)]
+
+
+def _named(view: View, query: RankQuery, pace: Callable[[], bool]) -> Slices[tuple[list[Mask], set[str]]]:
+    """Return for each author that the query names in full which rows are by them, and the names' terms."""
+    corpus = view.corpus
+    asked = [term.term for term in query.terms]
+    spoken = set(pairwise(asked))
+    masks: list[Mask] = []
+    names: set[str] = set()
+    seen: set[int] = set()
+    for term in asked:
+        rows, _ = view.postings("author", term)
+        if pace():
+            yield
+        if not len(rows):
+            continue
+        for number in np.flatnonzero(np.bincount(corpus.author[rows])).tolist():
+            if number in seen:
+                continue
+            seen.add(number)
+            name = [term for token in tokens(corpus.authors[number]) for term, _ in token.terms]
+            if set(name) <= set(asked) and spoken.issuperset(pairwise(name)):
+                masks.append(view.visible & (corpus.author == number))
+                names.update(name)
+            if pace():
+                yield
+    return masks, names
+
+
+def plain(view: View, query: RankQuery, reading: Reading, pace: Callable[[], bool]) -> Slices[Values]:
+    """Return the signals that need no embedder."""
+    corpus = view.corpus
+    size = len(view.visible)
+    zeros = np.zeros(size, np.float32)
+    values: Values = {}
+    values["words"] = yield from _lexical.own(view, reading.groups, pace)
+    values["mention"] = yield from _lexical.own(view, reading.mentions, pace)
+    values["nearby"], values["conversation"] = yield from _lexical.context(view, reading.groups, pace)
+    values["tags"] = yield from _tags(view, reading, pace)
+    values["key"] = yield from _keys(view, query, pace)
+
+    named = [mask.astype(np.float32) for mask in reading.authors]
+    values["author"] = named[0] if len(named) == 1 else zeros
+    values["company"] = (yield from _company(view, reading.authors, pace)) if named else zeros
+
+    question = (corpus.flags & QUESTION).astype(np.bool_)
+    temporal = (corpus.flags & TEMPORAL).astype(np.bool_)
+    values["question"] = question.astype(np.float32)
+    values["temporal"] = temporal.astype(np.float32)
+    values["when"] = values["temporal"] if query.wants_time else zeros
+    values["length"] = np.log1p(view.lengths)
+    if pace():
+        yield
+    values["opening"] = _opening(view)
+    values["reply"] = _answering(view, question)
+    values["answer"] = values["reply"] * view.shifted(values["words"], view.before)
+    if pace():
+        yield
+    values["month"] = values["day"] = zeros
+    if query.dates:
+        calendar = Calendar(corpus.created, query.offset)
+        if pace():
+            yield
+        values["month"] = calendar.within(query.dates)
+        if pace():
+            yield
+        values["day"] = calendar.close_to(query.dates)
+        if pace():
+            yield
+    return values
+
+
+def meaning(view: View, query: RankQuery, reading: Reading, pace: Callable[[], bool]) -> Slices[Values]:
+    """Return the signals of the embedder; empty when the query or all visible rows have no vectors."""
+    vectors = query.vectors
+    if vectors is None:
+        return {}
+    weights = query_weights(view, query, reading)
+    towards = _meaning.direction(vectors, weights)
+    if towards is None:
+        return {}
+    cosine = yield from _meaning.closeness(view, vectors.space, towards, pace)
+    if cosine is None:
+        return {}
+    best = _meaning.best_of_conversation(view, cosine)
+    if pace():
+        yield
+    return {"meaning": cosine, "theme": best}
+
+
+def around(view: View, values: Values, pace: Callable[[], bool]) -> Slices[Values]:
+    """Return what the vectors of the neighbours say."""
+    cosine = values["meaning"]
+    before = view.shifted(cosine, view.before)
+    after = view.shifted(cosine, view.after)
+    if pace():
+        yield
+    return {"meaning before": before, "meaning after": after}
+
+
+def query_weights(view: View, query: RankQuery, reading: Reading) -> Floats:
+    """Return the weight of each of the embedder's words of the query."""
+    assert query.vectors is not None, "only asked for a query with vectors"
+    names = {group.asked for group in reading.mentions}
+    # The vector of a mistyped word is that of nothing.
+    counts = reading.counts | dict.fromkeys(reading.corrected, view.count)
+    return _meaning.word_weights(
+        view, query.vectors.words, names, counts, in_context=query.vectors.sentence is not None
+    )
+
+
+def by_tokens(
+    view: View, query: RankQuery, reading: Reading, rows: npt.NDArray[np.intp], pace: Callable[[], bool]
+) -> Slices[Values]:
+    """Return, for ``rows`` only, what needs vectors of tokens; empty when there are none."""
+    assert query.vectors is not None, "only asked for a query with vectors"
+    weights = query_weights(view, query, reading)
+    neighbours = np.concatenate((view.before[rows], view.after[rows]))
+    every = np.unique(np.concatenate((rows, neighbours[neighbours >= 0])))
+    found = yield from _meaning.by_tokens(view, query.vectors, weights, every, pace)
+    if found is None:
+        return {}
+    scores = np.zeros(len(view.visible) + 1, np.float32)
+    scores[every] = found
+    question = (view.corpus.flags & QUESTION).astype(np.bool_)
+    before = scores[view.before[rows]]
+    return {
+        "tokens": scores[rows],
+        "tokens before": before,
+        "tokens after": scores[view.after[rows]],
+        "tokens answer": before * _answering(view, question)[rows],
+    }
+
+
+def _answering(view: View, question: Mask) -> Floats:
+    """Return 1 where another author's question goes before."""
+    before = view.before[:-1]
+    there = before >= 0
+    author = view.corpus.author
+    found: Floats = (there & question[before] & (author[before] != author)).astype(np.float32)
+    return found
+
+
+def _opening(view: View) -> Floats:
+    """Return 1 for the first memories of a conversation."""
+    place = view.neighbours.place
+    return ((place >= 0) & (place < OPENING)).astype(np.float32)
+
+
+def _company(view: View, authors: Sequence[Mask], pace: Callable[[], bool]) -> Slices[Floats]:
+    """Return 1 where all who are named wrote in the same conversation."""
+    number = view.corpus.conversation
+    inside = number >= 0
+    everyone = np.ones(view.conversations + 1, np.bool_)
+    alone = np.ones(len(number), np.bool_)
+    for mask in authors:
+        wrote = np.zeros(view.conversations + 1, np.bool_)
+        wrote[number[mask & inside]] = True
+        everyone &= wrote
+        alone &= mask
+        if pace():
+            yield
+    found: Floats = np.where(inside, everyone[number], alone).astype(np.float32)
+    return found
+
+
+def _tags(view: View, reading: Reading, pace: Callable[[], bool]) -> Slices[Floats]:
+    found = np.zeros(len(view.visible), np.float32)
+    for group in (*reading.groups, *reading.mentions):
+        for term in group.meant:
+            rows, _ = view.postings("tags", term)
+            if len(rows):
+                found[rows] += np.float32(_lexical.rarity(len(rows), view.count))
+        if pace():
+            yield
+    return found
+
+
+def _keys(view: View, query: RankQuery, pace: Callable[[], bool]) -> Slices[Floats]:
+    """Return which part of a key's terms the query says.
+
+    Numbers alone do not count, for keys are often numbered; and no statistics of keys are made, so
+    that another key changes nothing but its own memory's score.
+    """
+    found = np.zeros(len(view.visible), np.float32)
+    for term in query.terms:
+        if not term.term.isdigit():
+            rows, times = view.postings("key", term.term)
+            found[rows] += np.minimum(times, 1)
+        if pace():
+            yield
+    lengths = view.corpus.lengths("key")
+    said = np.flatnonzero(found)
+    found[said] = np.minimum(1, found[said] / np.maximum(1, lengths[said]))
+    return found

@@ -1,0 +1,97 @@
+"""What a word that no visible memory holds may have been meant to be.
+
+1. The start of a longer word, as someone types who has not finished.
+2. A word one slip away: a letter left out, put in, exchanged, or two swapped. The slip is undone
+   in the word as typed and the result is stemmed, for a slip in an ending changes the stem in
+   unforeseeable ways (`organizng` has the stem `organizng`, `organizing` has `organ`).
+3. A stem two slips away, by rapidfuzz, for words long enough that this is no accident.
+"""
+
+from __future__ import annotations
+
+import string
+from typing import TYPE_CHECKING, NamedTuple
+
+from rapidfuzz import process
+from rapidfuzz.distance import OSA
+
+from greenroom.actors.search._text import is_unspaced, tokens
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from greenroom.actors.ranking._query import Term
+    from greenroom.actors.ranking._view import View
+    from greenroom.runtime import Slices
+
+MOST = 3
+"""Words that a word may stand for."""
+
+_SHORTEST = 4  # shorter words are one slip away from too many others
+_LONGEST = 32
+_TWO_SLIPS = 7  # letters from which two slips are taken for an accident
+_STARTS = 3
+_LIKENESS = {"start": 0.8, "slip": 0.9, "slips": 0.6}
+
+
+class Guess(NamedTuple):
+    """A term that may have been meant, how likely (0-1), and how many visible memories hold it."""
+
+    term: str
+    likeness: float
+    rows: int
+
+
+def guesses(view: View, asked: Term, pace: Callable[[], bool]) -> Slices[list[Guess]]:
+    """Return the terms that ``asked``, which no visible memory holds, may stand for, most likely first."""
+    word = asked.word.lower()
+    if not word.isalpha() or is_unspaced(word) or len(word) > _LONGEST:
+        return []
+    found: dict[str, float] = {}
+    slips = _slips(word) if len(word) >= _SHORTEST else set[str]()
+    for block in view.corpus.vocabulary("text"):
+        found.update(dict.fromkeys(slips.intersection(block), _LIKENESS["slip"]))
+        if len(word) >= _STARTS:
+            for term in block:
+                if term.startswith(word):
+                    found.setdefault(term, _LIKENESS["start"])
+        if pace():
+            yield
+    best = yield from _seen(view, word, found, pace)
+    if not best and len(word) >= _TWO_SLIPS:
+        found = {}
+        for block in view.corpus.vocabulary("text"):
+            near = process.extract(asked.term, block, scorer=OSA.distance, score_cutoff=2, limit=None)
+            found.update((term, _LIKENESS["slips"] / max(1, distance)) for term, distance, _ in near)
+            if pace():
+                yield
+        best = yield from _seen(view, word, found, pace)
+    return best
+
+
+def _seen(view: View, word: str, found: dict[str, float], pace: Callable[[], bool]) -> Slices[list[Guess]]:
+    known: list[Guess] = []
+    for term, likeness in found.items():
+        rows, _ = view.postings("text", term)
+        if len(rows):
+            known.append(Guess(term, likeness, len(rows)))
+        if pace():
+            yield
+    # People rarely mistype the first letter, and rather mean what is often spoken of.
+    known.sort(key=lambda guess: (-guess.likeness, guess.term[0] != word[0], -guess.rows, guess.term))
+    return known[:MOST]
+
+
+def _slips(word: str) -> set[str]:
+    letters = string.ascii_lowercase if word.isascii() else "".join(sorted(set(word)))
+    variants: set[str] = set()
+    for place in range(len(word) + 1):
+        head, tail = word[:place], word[place:]
+        variants.update(head + letter + tail for letter in letters)
+        if tail:
+            variants.add(head + tail[1:])
+            variants.update(head + letter + tail[1:] for letter in letters)
+        if len(tail) > 1:
+            variants.add(head + tail[1] + tail[0] + tail[2:])
+    variants.discard(word)
+    return {term for token in tokens(" ".join(variants)) for term in token.posted}
