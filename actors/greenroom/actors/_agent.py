@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 import msgspec
 
 from greenroom.actors import _refusals
+from greenroom.actors._errand import Errand
 from greenroom.actors._namespaces import (
     agent_namespace,
     memory_address,
@@ -21,6 +22,7 @@ from greenroom.actors._namespaces import (
 )
 from greenroom.actors._parse import check_request
 from greenroom.actors.directory._query import ListSessions
+from greenroom.actors.exchange._errands import ExportMemories, ImportMemories
 from greenroom.actors.memory._directory import RootOfMemory
 from greenroom.actors.recall._context import RecallContext
 from greenroom.actors.recall._retrieve import RetrieveMemory
@@ -75,13 +77,18 @@ _OVER_NAMESPACES: dict[str, type[Procedure[Any]]] = {
     "retrieve_memory": RetrieveMemory,
     "recall_context": RecallContext,
 }
+_ERRANDS: dict[str, type[Errand[Any]]] = {
+    "import_memories": ImportMemories,
+    "export_memories": ExportMemories,
+}
 
-REQUESTS: Mapping[str, type[Message[Any] | Query[Any] | Procedure[Any]]] = {
+REQUESTS: Mapping[str, type[Message[Any] | Query[Any] | Procedure[Any] | Errand[Any]]] = {
     **_TO_SESSION,
     "list_sessions": ListSessions,
     **_TO_MEMORY,
     **_TO_NAMESPACE,
     **_OVER_NAMESPACES,
+    **_ERRANDS,
 }
 """The request type of every tool, by the tool's name."""
 
@@ -112,8 +119,8 @@ class _Route(NamedTuple):
 
 
 def is_write(request_type: type[msgspec.Struct]) -> bool:
-    """Return whether requests of this type change something; those take an ``idempotency_key``."""
-    return "idempotency_key" in request_type.__struct_fields__
+    """Return whether requests of this type change something; messages take an ``idempotency_key`` then."""
+    return "idempotency_key" in request_type.__struct_fields__ or getattr(request_type, "writes", False)
 
 
 def _routes() -> dict[type[Message[Any]], _Route]:
@@ -170,7 +177,7 @@ class Agent:
 
     async def ask(
         self,
-        request: Message[R] | Query[R] | Procedure[R],
+        request: Message[R] | Query[R] | Procedure[R] | Errand[R],
         *,
         checked: bool = False,
         on_accepted: Callable[[], None] | None = None,
@@ -191,9 +198,11 @@ class Agent:
             raise TypeError(f"{type(request).__name__} is not a request that agents ask")
         if not checked:
             request = check_request(request)
-        if isinstance(request, Query | Procedure):
+        if isinstance(request, Query | Procedure | Errand):
             if on_accepted is not None:
                 on_accepted()
+            if isinstance(request, Errand):
+                return await request.run(self._runtime, self.principal)
             reply: R = await self._runtime.query(self._timed(request), principal=self.principal)
             return reply
         route = _ROUTES[type(request)]

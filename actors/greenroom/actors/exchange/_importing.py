@@ -27,7 +27,7 @@ from greenroom.runtime import Address, Refusal
 
 if TYPE_CHECKING:
     from greenroom.actors._principal import Principal
-    from greenroom.actors.exchange._sources import Source
+    from greenroom.actors.exchange._json_lines import Source
     from greenroom.actors.requests._exchange import OnConflict
     from greenroom.runtime import Doors
 

@@ -17,12 +17,10 @@ from greenroom.actors.exchange._making import (
     key_of,
     made,
     object_of,
-    opened,
-    rows,
-    tables_of,
     tags_of,
     time_of,
 )
+from greenroom.actors.exchange._sqlite import opened, rows, tables_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,15 +7,15 @@ format at all; what is wrong with a single memory is found when the line is chec
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from greenroom.actors.exchange import _knowledge_graph, _markdown, _mem0, _memory_service, _shared_context
-from greenroom.actors.exchange._lines import MAX_LINE_BYTES
-from greenroom.actors.exchange._making import SQLITE_MAGIC, Made, SourceError, tables_of
+from greenroom.actors.exchange._json_lines import Source, file_lines
+from greenroom.actors.exchange._making import Made, SourceError
+from greenroom.actors.exchange._sqlite import MAGIC, tables_of
 
 if TYPE_CHECKING:
     from greenroom.actors._principal import Principal
@@ -31,26 +31,6 @@ Format = Literal[
 ]
 FORMATS: Final[tuple[str, ...]] = get_args(Format)
 _LOOKED_AT_BYTES: Final = 1 << 16
-
-
-class Source(NamedTuple):
-    """What is to be imported.
-
-    Attributes:
-        format: In which format it is.
-        size: Its bytes, about; what `read` has passed is told as part of that.
-        read: Reads it from the front.
-    """
-
-    format: str
-    size: int
-    read: Callable[[], Iterator[Made]]
-
-
-def source_of_text(text: str) -> Source:
-    """Return the source that is made of JSON Lines in a text."""
-    data = text.encode(errors="surrogatepass")  # what is no UTF-8 is refused with the line's number
-    return Source("jsonl", len(data), lambda: _json_lines(io.BytesIO(data)))
 
 
 def open_source(path: Path, chosen: str, principal: Principal) -> Source:
@@ -70,7 +50,7 @@ def open_source(path: Path, chosen: str, principal: Principal) -> Source:
     except OSError as error:
         raise SourceError(f"{path} cannot be read: {error.strerror or error}") from None
     readers: dict[str, Callable[[], Iterator[Made]]] = {
-        "jsonl": lambda: _file_lines(path),
+        "jsonl": lambda: file_lines(path),
         "mem0": lambda: _mem0.read(path),
         "mcp-memory-service": lambda: _memory_service.read(path),
         "server-memory": lambda: _knowledge_graph.read(path),
@@ -91,7 +71,7 @@ def _detect(path: Path) -> str:
         return "markdown"
     with path.open("rb") as file:
         begin = file.read(_LOOKED_AT_BYTES)
-    if begin.startswith(SQLITE_MAGIC):
+    if begin.startswith(MAGIC):
         tables = tables_of(path)
         if {"memories"} <= tables:
             return "mcp-memory-service"
@@ -120,23 +100,3 @@ def _detect_json(begin: bytes) -> str:
     if begin.startswith((b"[", b"{")) and '"memory"' in head:
         return "mem0"
     return "jsonl"  # whose errors name the line
-
-
-def _file_lines(path: Path) -> Iterator[Made]:
-    with path.open("rb") as file:
-        yield from _json_lines(file)
-
-
-def _json_lines(file: io.BufferedIOBase | io.BytesIO) -> Iterator[Made]:
-    """Yield the lines of a file that are not blank; a byte order mark at the beginning is none of them."""
-    number = passed = 0
-    while raw := file.readline(MAX_LINE_BYTES + 1):
-        number += 1
-        passed += len(raw)
-        if len(raw) > MAX_LINE_BYTES:
-            raise SourceError(f"line {number} has more than {MAX_LINE_BYTES:,} bytes")
-        if number == 1:
-            raw = raw.removeprefix(b"\xef\xbb\xbf")
-        raw = raw.strip(b" \t\r\n")
-        if raw:
-            yield Made(f"line {number}", raw, passed)

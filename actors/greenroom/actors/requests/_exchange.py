@@ -27,8 +27,6 @@ MAX_SOURCE_BYTES = 4 << 20
 """The most that lines may take that come with a request; larger files go through `greenroom import`."""
 MAX_EXPORT_BYTES = 32 << 20
 """The most that an export may take that is kept to be read; larger ones go through `greenroom export`."""
-MAX_LINES = 20_000
-
 Counts = dict[str, int]
 """How many lines had which `Outcome`."""
 
@@ -65,37 +63,6 @@ class MemoryLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 # -- tools -------------------------------------------------------------
 
-Source = Annotated[
-    str,
-    Meta(
-        min_length=1,
-        max_length=MAX_SOURCE_BYTES,
-        description="JSON Lines, a memory a line: key, content or value, and optional namespace, "
-        "created_at, created_by, conversation_id, position, tags, kind, importance, scope, expires_at, "
-        "metadata",
-    ),
-]
-
-
-class ImportMemories(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Import memories, all of them or none. The same lines again change nothing."""
-
-    source: Source
-    namespace: Annotated[
-        kinds.Namespace | None, Meta(description="for lines that name none; default your own")
-    ] = None
-    on_conflict: Annotated[OnConflict, Meta(description="what a key that is there means")] = "skip"
-    dry_run: Annotated[bool, Meta(description="only count what would happen")] = False
-
-
-class ExportMemories(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Export the memories below a namespace that you may see; the answer links to the export."""
-
-    namespace: kinds.NamespacePrefix | None = None
-    filters: MemoryFilters | None = None
-    format: ExportFormat = "jsonl"
-
-
 class MemoriesImported(Reply, frozen=True, kw_only=True):
     """Answers `ImportMemories`.
 
@@ -129,7 +96,7 @@ class MemoriesExported(Reply, frozen=True, kw_only=True):
     size_bytes: int
     digest: str
     format: ExportFormat
-    failed: list[str] = msgspec.field(default_factory=list)
+    mime_type: str
 
 
 # -- to the actor of one import -----------------------------------------
@@ -258,16 +225,11 @@ class ExportedPage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class KeepExport(Message[None], frozen=True, kw_only=True):
-    """Keep a piece of an export; the last one says how it is to be found.
-
-    Attributes:
-        is_last: Whether it is complete with this piece.
-    """
+    """Keep a piece of an export, for as long as it can be read."""
 
     number: int
     text: str
     format: ExportFormat
-    is_last: bool
 
 
 class ForgetExport(Message[None], frozen=True, kw_only=True):

@@ -67,7 +67,15 @@ class MemoryResource(msgspec.Struct, frozen=True, kw_only=True):
     resource_info: ResourceInfo
 
 
-class ReadResource(Message[SessionResource | MemoryResource], frozen=True, kw_only=True):
-    """Read a session or one's own memory by its URI."""
+class ExportResource(msgspec.Struct, frozen=True, kw_only=True):
+    """An export of memories: its text, which is of another type than other resources."""
+
+    uri: str
+    mime_type: str
+    text: str
+
+
+class ReadResource(Message[SessionResource | MemoryResource | ExportResource], frozen=True, kw_only=True):
+    """Read a session, one's own memory, or an export by its URI."""
 
     uri: str

@@ -159,6 +159,8 @@ ALIASES = (
     Alias("omn_forget_memory", "forget_memory"),
     Alias("omn_list_memories", "list_memories"),
     Alias("omn_memory_stats", "memory_stats"),
+    Alias("omn_export_memories", "export_memories"),
+    Alias("omn_import_memories", "import_memories"),
 )
 """Every older name."""
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import trio
 
-from greenroom.actors import is_looked_up
+from greenroom.actors import REPORT, is_looked_up
 from greenroom.runtime import StoreFailedError
 from greenroom.transports.protocol._calls import Call
 from greenroom.transports.protocol._door import fit_agent_id
@@ -43,6 +43,7 @@ from greenroom.transports.protocol._frames import (
     error_line,
 )
 from greenroom.transports.protocol._methods import WEIGHTY, seconds_for
+from greenroom.transports.protocol._progress import report_for
 from greenroom.transports.protocol._standing import Standing
 from greenroom.transports.protocol._turns import Turns
 
@@ -353,6 +354,7 @@ class Client:
         call.withdraw = scope.cancel
 
         async def ask() -> None:
+            REPORT.set(report_for(call))
             with scope:
                 try:
                     reply: Any = await self.door.ask(request, checked=True, on_accepted=on_accepted)
@@ -382,6 +384,7 @@ class Client:
             on_accepted = partial(self.turns.leave, call)
         self.count_large(call)
         request = request_for()
+        REPORT.set(report_for(call))
         try:
             return await self.door.ask(request, checked=True, on_accepted=on_accepted)
         except StoreFailedError as error:

@@ -6,6 +6,8 @@ from typing import Any
 
 import msgspec
 
+from greenroom.actors import ExportResource, MemoriesExported
+
 
 class Content(msgspec.Struct, frozen=True, kw_only=True):
     """A tool's answer as the protocol's content blocks, or a resource's as the protocol's contents.
@@ -19,3 +21,26 @@ class Content(msgspec.Struct, frozen=True, kw_only=True):
     blocks: list[dict[str, Any]]
     structured: dict[str, Any] | None = None
     is_error: bool = False
+
+
+def shown(reply: Any) -> Any:
+    """Return a reply as it is told: one that is more than JSON as `Content`, any other as it is."""
+    if isinstance(reply, MemoriesExported):
+        return _linked(reply)
+    if isinstance(reply, ExportResource):
+        return Content(blocks=[{"uri": reply.uri, "mimeType": reply.mime_type, "text": reply.text}])
+    return reply
+
+
+def _linked(reply: MemoriesExported) -> Content:
+    """Return what was exported, with a link to the resource that it can be read as."""
+    said = msgspec.to_builtins(reply)
+    link = {
+        "type": "resource_link",
+        "uri": reply.uri,
+        "name": f"memories.{reply.format}",
+        "mimeType": reply.mime_type,
+        "size": reply.size_bytes,
+    }
+    text = {"type": "text", "text": msgspec.json.encode(reply).decode()}
+    return Content(blocks=[text, link], structured=said)

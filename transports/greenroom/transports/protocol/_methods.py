@@ -17,7 +17,7 @@ from greenroom.actors import TEMPLATES, ListResources, ReadResource
 from greenroom.runtime import Refusal
 from greenroom.transports.protocol._answers import FRESH, STATIC, Answers, encode, result_line
 from greenroom.transports.protocol._calls import Call
-from greenroom.transports.protocol._content import Content
+from greenroom.transports.protocol._content import Content, shown
 from greenroom.transports.protocol._eras import (
     MODERN_VERSION,
     RESOURCE_NOT_FOUND,
@@ -128,6 +128,7 @@ class Methods:
     def _tool_replied(self, client: Client, call: Call, reply: Any) -> None:
         meant = call.payload.meant(call.frame.arguments)
         meta = None if meant is None else meant.meta
+        reply = shown(reply)
         if isinstance(reply, Content):
             line = self.answers.content_line(call.id, reply, meta)
             client.answer(call, line, "tool_error" if reply.is_error else "ok")
@@ -169,6 +170,7 @@ class Methods:
         client.ask(call, call.payload, self._read)
 
     def _read(self, client: Client, call: Call, reply: Any) -> None:
+        reply = shown(reply)
         if isinstance(reply, Exception):
             client.fail(call, *resource_failure(reply, client.version))
         elif isinstance(reply, Content):

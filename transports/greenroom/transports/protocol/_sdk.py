@@ -56,7 +56,7 @@ from greenroom.transports.protocol._answers import STATIC, encode, result_line
 from greenroom.transports.protocol._calls import Call
 from greenroom.transports.protocol._channel import Channel, Questions
 from greenroom.transports.protocol._client import Client
-from greenroom.transports.protocol._content import Content
+from greenroom.transports.protocol._content import Content, shown
 from greenroom.transports.protocol._eras import MODERN_VERSION, SUBSCRIPTION_ID_KEY, Era
 from greenroom.transports.protocol._frames import Frame, RequestError
 from greenroom.transports.protocol._methods import (
@@ -151,7 +151,7 @@ class SdkServer:
         meant = tool.meant(call.frame.arguments)
         meta = None if meant is None else meant.meta
         try:
-            reply = await client.asked(call, lambda: tool.parse(call.frame.arguments))
+            reply = shown(await client.asked(call, lambda: tool.parse(call.frame.arguments)))
             if isinstance(reply, Content):
                 return _content_result(reply, meta)
             call.reply = encode(reply)
@@ -194,7 +194,7 @@ async def _list_resources(context: Context, params: PaginatedRequestParams) -> L
 
 
 async def _read_resource(context: Context, params: ReadResourceRequestParams) -> ReadResourceResult:
-    reply = await _asked(context, ReadResource(uri=params.uri))
+    reply = shown(await _asked(context, ReadResource(uri=params.uri)))
     if isinstance(reply, Content):
         return ReadResourceResult.model_validate({"contents": reply.blocks})
     _call(context).reply = encode(reply)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
+from greenroom.actors import Errand
 from greenroom.runtime import Procedure, Query
 from greenroom.transports.observability._meter import RequestMeter
 from greenroom.transports.observability._tracing import find_tracer
@@ -140,7 +141,7 @@ class McpServer:
 
     def is_query(self, request: Any) -> bool:
         """Return whether a request is no message to one actor."""
-        return isinstance(request, Query | Procedure)
+        return isinstance(request, Query | Procedure | Errand)
 
     def settled(self, call: Call, outcome: Outcome) -> None:
         """Take note of the end of a request."""

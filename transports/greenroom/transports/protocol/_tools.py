@@ -238,6 +238,20 @@ _ALL = (
         title="Memory statistics",
         description="Count your user's memories, or a namespace's, by tag, kind, scope, age; the most used.",
     ),
+    Tool(
+        name="import_memories",
+        title="Import memories",
+        description="Store many memories at once from JSON Lines, all or none; a bad line is named. "
+        "Repeating it changes nothing. dry_run first shows what would happen.",
+        overwrites=True,
+        repeatable=True,
+    ),
+    Tool(
+        name="export_memories",
+        title="Export memories",
+        description="Write the memories that you may see, of a namespace or all, into a file to be read as a "
+        "resource: the answer links to it. import_memories takes the same lines.",
+    ),
 )
 
 

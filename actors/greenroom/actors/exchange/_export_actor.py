@@ -1,0 +1,86 @@
+"""The actor of one export: it keeps it for a day, for the caller that asked for it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from greenroom.actors import _refusals
+from greenroom.actors._principal import Principal
+from greenroom.actors._times import DAY
+from greenroom.actors.requests import _exchange as requests
+from greenroom.actors.requests._exchange import ExportFormat
+from greenroom.actors.resources import _reading as resources
+from greenroom.runtime import Actor, Address, Context, Slices, handles
+
+KIND: Final = "export"
+KEPT_FOR: Final = DAY
+TIMER: Final = "forget"
+MIME_TYPES: Final[dict[ExportFormat, str]] = {"jsonl": "application/jsonl", "json": "application/json"}
+_HEAD: Final = b"h"
+_PIECE: Final = b"p"
+
+
+class Export(msgspec.Struct, frozen=True, array_like=True):
+    """Whose an export is, and in which format."""
+
+    principal: Principal
+    format: ExportFormat
+
+
+def export_address(export_id: str) -> Address:
+    """Return the actor of an export."""
+    return Address(KIND, export_id)
+
+
+def export_uri(export_id: str) -> str:
+    """Return the URI of an export."""
+    return f"greenroom://export/{export_id}"
+
+
+class ExportActor(Actor):
+    """One export, addressed by its id."""
+
+    kind = KIND
+
+    @handles(requests.KeepExport)
+    def keep(self, request: requests.KeepExport, context: Context) -> None:
+        """Keep a piece."""
+        head = context.get(_HEAD, Export)
+        if head is None:
+            context.put(_HEAD, Export(context.principal, request.format))
+            context.set_timer(TIMER, context.now + KEPT_FOR, requests.ForgetExport())
+        elif not _is_same(head.principal, context.principal):
+            raise _refusals.resource_not_found(export_uri(context.address.key))
+        context.put(_PIECE + request.number.to_bytes(4), request.text)
+
+    @handles(resources.ReadResource)
+    def read(self, request: resources.ReadResource, context: Context) -> Slices[resources.ExportResource]:
+        """Answer the whole of it, to its caller."""
+        head = context.get(_HEAD, Export)
+        if head is None or not _is_same(head.principal, context.principal):
+            raise _refusals.resource_not_found(request.uri)
+        pieces: list[str] = []
+        for _, piece in context.scan(str, prefix=_PIECE):
+            pieces.append(piece)
+            if context.slice_over():
+                yield
+        mime_type = MIME_TYPES[head.format]
+        return resources.ExportResource(uri=request.uri, mime_type=mime_type, text="".join(pieces))
+
+    @handles(requests.ForgetExport)
+    def forget(self, _: requests.ForgetExport, context: Context) -> Slices[None]:
+        """Remove it."""
+        context.use_reserve()
+        for key, _piece in context.scan(msgspec.Raw):
+            context.delete(key)
+            if context.slice_over():
+                yield
+
+
+def _is_same(one: Principal, other: Principal) -> bool:
+    """Return whether two are the same caller: the same user, or the same agent where no user is known."""
+    if one.user is not None:
+        return one.user == other.user
+    return other.user is None and one.agent_id == other.agent_id

@@ -1,0 +1,54 @@
+"""JSON Lines, the format of our own, from a text or a file."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from greenroom.actors.exchange._lines import MAX_LINE_BYTES
+from greenroom.actors.exchange._making import Made, SourceError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class Source(NamedTuple):
+    """What is to be imported.
+
+    Attributes:
+        format: In which format it is.
+        size: Its bytes, about; what `read` has passed is told as part of that.
+        read: Reads it from the front.
+    """
+
+    format: str
+    size: int
+    read: Callable[[], Iterator[Made]]
+
+
+def source_of_text(text: str) -> Source:
+    """Return the source that is made of JSON Lines in a text."""
+    data = text.encode(errors="surrogatepass")  # what is no UTF-8 is refused with the line's number
+    return Source("jsonl", len(data), lambda: _read(io.BytesIO(data)))
+
+
+def file_lines(path: Path) -> Iterator[Made]:
+    """Yield the lines of a file."""
+    with path.open("rb") as file:
+        yield from _read(file)
+
+
+def _read(file: io.BufferedIOBase | io.BytesIO) -> Iterator[Made]:
+    """Yield the lines of a file that are not blank; a byte order mark at the beginning is none of them."""
+    number = passed = 0
+    while raw := file.readline(MAX_LINE_BYTES + 1):
+        number += 1
+        passed += len(raw)
+        if len(raw) > MAX_LINE_BYTES:
+            raise SourceError(f"line {number} has more than {MAX_LINE_BYTES:,} bytes")
+        if number == 1:
+            raw = raw.removeprefix(b"\xef\xbb\xbf")
+        raw = raw.strip(b" \t\r\n")
+        if raw:
+            yield Made(f"line {number}", raw, passed)
