@@ -24,7 +24,7 @@ from greenroom.actors import (
     SetMemory,
     parse_request,
 )
-from greenroom.runtime import DeadlineExceededError, Query, Refusal, RuntimeClosedError
+from greenroom.runtime import DeadlineExceededError, Message, Refusal, RuntimeClosedError
 
 if TYPE_CHECKING:
     from support.agents import Enter
@@ -47,6 +47,13 @@ ARGUMENTS: dict[str, bytes] = {
     "get_memory": b'{"key":"k","session_id":"s"}',
     "list_memory": b'{"session_id":"all"}',
     "delete_memory": b'{"key":"k","session_id":"s"}',
+    "store_memory": b'{"content":"hello","key":"m"}',
+    "update_memory": b'{"key":"m","content":"hello again"}',
+    "rate_memory": b'{"key":"m","rating":1}',
+    "list_memories": b"{}",
+    "list_memory_versions": b'{"key":"m"}',
+    "memory_stats": b"{}",
+    "forget_memory": b'{"key":"m"}',
 }
 
 
@@ -54,8 +61,8 @@ def call(agent: Agent, tool: str, arguments: bytes, **options: Any) -> Posting:
     return posting(agent.post, parse_request(REQUESTS[tool], arguments), **options)
 
 
-async def test_every_tool_that_is_no_query_can_be_posted(enter: Enter) -> None:
-    assert {name for name, request in REQUESTS.items() if not issubclass(request, Query)} == set(ARGUMENTS)
+async def test_every_tool_that_is_a_message_can_be_posted(enter: Enter) -> None:
+    assert {name for name, request in REQUESTS.items() if issubclass(request, Message)} == set(ARGUMENTS)
     async with enter() as at:
         alice = await begin(at)
         for tool, arguments in ARGUMENTS.items():

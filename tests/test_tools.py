@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,8 @@ from greenroom.actors import REQUESTS
 from greenroom.transports.protocol._schema import input_schema, output_schema, reply_type
 from greenroom.transports.protocol._tools import TOOLS
 
-INPUT_BUDGET = 3_000
-WHOLE_BUDGET = 5_500
+INPUT_BUDGET = 6_500
+WHOLE_BUDGET = 11_500
 ANNOTATIONS = {"readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"}
 PAGE_A = {
     "create_session",
@@ -33,6 +34,21 @@ PAGE_A = {
     "list_memory",
     "delete_memory",
 }
+PAGES_D_AND_E = {
+    "store_memory",
+    "retrieve_memory",
+    "memory_search",
+    "recall_context",
+    "update_memory",
+    "rate_memory",
+    "forget_memory",
+    "list_memories",
+    "list_memory_versions",
+    "memory_stats",
+    "import_memories",
+    "export_memories",
+}
+LISTED = PAGE_A | PAGES_D_AND_E
 
 
 def tokens(value: Any) -> float:
@@ -59,7 +75,7 @@ async def test_the_listing_costs_no_more_than_promised(tmp_path: Path) -> None:
 async def test_every_tool_has_what_a_model_chooses_by(tmp_path: Path) -> None:
     async with greenroom(tmp_path) as client:
         tools = await listed(client)
-    assert {tool["name"] for tool in tools} == PAGE_A == set(REQUESTS)
+    assert {tool["name"] for tool in tools} == LISTED == set(REQUESTS)
     assert len({tool["description"] for tool in tools}) == len(tools)
     for tool in tools:
         assert tool["title"]
@@ -71,7 +87,8 @@ async def test_every_tool_has_what_a_model_chooses_by(tmp_path: Path) -> None:
             "openWorldHint",
         }
         assert tool["annotations"]["openWorldHint"] is False
-        writes = "idempotency_key" in tool["inputSchema"]["properties"]
+        # An import is done once because of what it holds.
+        writes = "idempotency_key" in tool["inputSchema"]["properties"] or tool["name"] == "import_memories"
         assert tool["annotations"]["readOnlyHint"] is not writes
         for schema in (tool["inputSchema"], tool["outputSchema"]):
             jsonschema.Draft202012Validator.check_schema(schema)
@@ -88,6 +105,7 @@ async def test_every_answer_is_what_its_schema_says(tmp_path: Path, era: str) ->
     validators = {
         name: jsonschema.Draft202012Validator(tool.listing()["outputSchema"]) for name, tool in TOOLS.items()
     }
+    objects: dict[str, Any] = {"tags": ["sea"], "importance": 0.7, "scope": "shared", "expiry": "2999-01-01"}
     answered: set[str] = set()
 
     async with greenroom(tmp_path) as client:
@@ -148,7 +166,46 @@ async def test_every_answer_is_what_its_schema_says(tmp_path: Path, era: str) ->
         await call("update_session", session_id=plan, status="paused", metadata={"b": 2}, state={"c": 3})
         await call("update_session", session_id=plan, status="terminated")
         await call("get_session", session_id=plan)
-    assert answered == PAGE_A
+        await call_memory_tools(call, objects)
+    assert answered == LISTED
+
+
+async def call_memory_tools(call: Callable[..., Awaitable[dict[str, Any]]], metadata: dict[str, Any]) -> None:
+    """Call every tool of pages D and E in several ways."""
+    for value in (None, "123", [1.5, {"a": True}]):
+        await call("store_memory", key="value", value=value, namespace="project:atlas:ui")
+    await call("store_memory", content="the harbour opens at six", key="harbour", metadata=metadata)
+    first = await call("store_memory", content="the harbour opens at six o'clock", kind="episodic")
+    assert first["similar"]
+    newer = await call(
+        "store_memory", content="it opens at five", supersedes=first["memory_id"], author="mate",
+        conversation_id="log", position=3,
+    )  # fmt: skip
+    await call("store_memory", content="the harbour " * 2_000, key="long")
+    await call("update_memory", memory_id=newer["memory_id"], metadata={"mood": "calm"})
+    await call("rate_memory", key="harbour", rating=-0.5, note="late")
+    for arguments in (
+        {"query": "harbour", "include_debug": True},
+        {"query": "harbour", "mode": "hybrid", "include_debug": True, "time_expr": "today"},
+        {"query": "opens at", "mode": "exact", "max_tokens": 100},
+        {"tags": ["sea"], "limit": 1},
+    ):
+        await call("memory_search", **arguments)
+    await call("retrieve_memory", query="harbour", filters={"tags": ["sea"]}, decompress=False)
+    await call("retrieve_memory", key="long")
+    await call("recall_context", task="enter the harbour", max_tokens=300)
+    await call("list_memories", limit=1)
+    await call("list_memories", filters={"superseded": True}, max_tokens=200)
+    await call("list_memory_versions", key="harbour")
+    await call("memory_stats")
+    await call("memory_stats", namespace="project:atlas")
+    line = json.dumps({"key": "imported", "content": "the pier is closed"})
+    await call("import_memories", source=line, dry_run=True)
+    await call("import_memories", source=line)
+    await call("export_memories")
+    await call("forget_memory", filters={"tags": ["sea"]})
+    await call("forget_memory", filters={})
+    await call("forget_memory", key="long", purge=True)
 
 
 @pytest.mark.promise("mcp.eras")
@@ -169,6 +226,9 @@ async def test_both_eras_get_the_same_answers(tmp_path: Path) -> None:
         ("get_memory", {"key": "k"}),
         ("list_memory", {"prefix": 1}),
         ("get_rich", {}),
+        ("memory_search", {}),
+        ("recall_memory", {}),
+        ("memory_stats", {}),
     ]
     answers: dict[str, list[Any]] = {"handshake": [], "modern": []}
     for era, heard in answers.items():

@@ -15,6 +15,8 @@ _REFERENCE = "#/$defs/"
 _NOISE = frozenset({"title", "examples"})
 _OUTPUT_NOISE = _NOISE | {"description", "default"}
 _BRIEF = "x-brief"
+# Within objects that are arguments: who breaks it is told, and few come near it.
+_FINE_PRINT = {"minLength", "maxLength", "maxItems", "pattern"}
 # In JSON schema's dialect `$` ends the text; in Python a newline may follow it. Few decoders know lookahead.
 _PYTHONS_END = r"(?!\n)$"
 _SAYS_NOTHING: tuple[tuple[str, Any], ...] = (
@@ -32,6 +34,8 @@ def input_schema(request: type[msgspec.Struct]) -> dict[str, Any]:
     for field in schema["properties"].values():
         if "enum" in field:  # some models' providers want the type said
             field["type"] = ["string", "null"] if None in field["enum"] else "string"
+        for name, inner in field.get("properties", {}).items():
+            field["properties"][name] = _without(inner, _FINE_PRINT)
     return schema
 
 
