@@ -19,6 +19,7 @@ from greenroom.actors.embedding._embedding import open_embedding
 from greenroom.actors.embedding._loading import check_choice
 from greenroom.actors.embedding._progress import GetEmbedding
 from greenroom.actors.embedding._register import EmbedderActor
+from greenroom.actors.exchange._evaluating import TrySearch
 from greenroom.actors.exchange._export_actor import ExportActor
 from greenroom.actors.exchange._import_actor import ImportActor
 from greenroom.actors.memory import _directory as namespaces
@@ -113,6 +114,7 @@ async def open_greenroom(
             RetrieveMemory,
             RecallContext,
             GetEmbedding,
+            TrySearch,
             AllNamespaces,
             VerifyMemories,
             *queries,

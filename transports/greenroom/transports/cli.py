@@ -12,6 +12,7 @@ import os
 import signal
 import sys
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from greenroom.transports import _exits
@@ -60,7 +61,33 @@ def _seconds(text: str) -> float:
         raise argparse.ArgumentTypeError(f"{text!r}, but {error}") from None
 
 
+def _one_of(*words: str) -> Callable[[str], str]:
+    def read(text: str) -> str:
+        if text not in words:
+            raise argparse.ArgumentTypeError(f"{text!r}, but it must be one of {', '.join(words)}")
+        return text
+
+    return read
+
+
+def _limit(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= _MOST_FOUND:
+        raise argparse.ArgumentTypeError(f"{text!r}, but it must be a number from 1 to {_MOST_FOUND}")
+    return int(text)
+
+
 _URL: Final = "ws://127.0.0.1:8765"
+_MOST_FOUND: Final = 100
+_FORMATS: Final = (
+    *("auto", "jsonl", "mem0", "mcp-memory-service", "server-memory", "shared-context-server", "markdown"),
+)
+_format = _one_of(*_FORMATS)
+_on_conflict = _one_of("skip", "overwrite", "version")
+_export_format = _one_of("jsonl", "json")
+_mode = _one_of("semantic", "hybrid", "exact")
+_WORKS_WITH_MEMORIES: Final = frozenset(
+    {"agent", "agent_type", "user", "project", "embedder", "embedder_model", "durability", "max_size"}
+)
 
 _COMMANDS: Final[Mapping[str, _Command]] = {
     "serve": _Command(
@@ -75,6 +102,46 @@ _COMMANDS: Final[Mapping[str, _Command]] = {
     ),
     "restore": _Command(
         "replace the store with a backup; no server may be using it", {"source": "file that `backup` made"}
+    ),
+    "import": _Command(
+        "import memories from a file or a folder, all of them or none",
+        {"file": "JSON Lines, a file of another program, or a folder of Markdown"},
+        options={
+            "--format": _Option(
+                f"one of {', '.join(_FORMATS)} [default auto]", "FORMAT", _format, default="auto"
+            ),
+            "--namespace": _Option("where memories go that name none [default user:<user>]", "NAMESPACE"),
+            "--on-conflict": _Option(
+                "what a key that is there means: skip, overwrite or version [default skip]",
+                "WHAT",
+                _on_conflict,
+                default="skip",
+            ),
+            "--dry-run": _Option("only count what would happen"),
+        },
+        settings=_WORKS_WITH_MEMORIES,
+    ),
+    "export": _Command(
+        "export the memories that you may see to a file",
+        {"file": "file to make, which must not exist, or - for standard output"},
+        options={
+            "--namespace": _Option(
+                "only the memories below this [default all that you may see]", "NAMESPACE"
+            ),
+            "--format": _Option("jsonl or json [default jsonl]", "FORMAT", _export_format, default="jsonl"),
+        },
+        settings=_WORKS_WITH_MEMORIES,
+    ),
+    "evaluate": _Command(
+        "measure how well searches find what they should, on your own memories",
+        {"queries": "JSON Lines: query, relevant (keys), optional namespace, filters, group"},
+        options={
+            "--mode": _Option("semantic, hybrid or exact [default each of them]", "MODE", _mode),
+            "--limit": _Option(
+                "how many memories each search answers with [default 50]", "N", _limit, default=50
+            ),
+        },
+        settings=_WORKS_WITH_MEMORIES,
     ),
     "verify": _Command(
         "check the whole store for damage and the index of memories, also while a server uses it",
@@ -114,6 +181,16 @@ _COMMANDS: Final[Mapping[str, _Command]] = {
 }
 
 
+_CARRIED_OUT_BY: Final[Mapping[str, tuple[str, str]]] = {
+    "top": ("_top", "top"),
+    "watch": ("_watch", "watch"),
+    "import": ("_exchange", "import_memories"),
+    "export": ("_exchange", "export_memories"),
+    "evaluate": ("_evaluate", "evaluate"),
+}
+"""Modules of `_commands`, imported when the command is known, with what carries it out there."""
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command.
 
@@ -151,14 +228,12 @@ def _run(chosen: argparse.Namespace, resolved: Resolved) -> int:
             from greenroom.transports._commands._config import config  # noqa: PLC0415 - see the module's head
 
             return config(resolved, as_json=chosen.json)
-        case "top":
-            from greenroom.transports._commands._top import top  # noqa: PLC0415 - see the module's head
-
-            return top(chosen, resolved)
-        case "watch":
-            from greenroom.transports._commands._watch import watch  # noqa: PLC0415 - see the module's head
-
-            return watch(chosen, resolved)
+        case name if name in _CARRIED_OUT_BY:
+            module, function = _CARRIED_OUT_BY[name]
+            code: int = getattr(import_module(f"greenroom.transports._commands.{module}"), function)(
+                chosen, resolved
+            )
+            return code
         case "demo":
             from greenroom.transports._commands._demo import demo  # noqa: PLC0415 - see the module's head
 

@@ -1,0 +1,175 @@
+"""`greenroom import` and `greenroom export`: memories from files and into files.
+
+A running server has the folder: then we attach to it, as any other process does, and it does the work.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import trio
+
+from greenroom.actors import Principal, open_greenroom
+from greenroom.actors.exchange._errands import ExportWriter
+from greenroom.actors.exchange._exporting import exported
+from greenroom.actors.exchange._importing import Imported, Importer, ImportRefusedError
+from greenroom.actors.exchange._lines import check_namespace
+from greenroom.actors.exchange._making import SourceError
+from greenroom.actors.exchange._sources import open_source
+from greenroom.runtime import Refusal
+from greenroom.transports import _exits
+from greenroom.transports._commands._meter import Shows, metered
+from greenroom.transports._commands._options import embedder_choice, runtime_options
+from greenroom.transports._commands._reporting import reported, start_logging
+from greenroom.transports._output import complain, remark, say
+from greenroom.transports.protocol._door import NAMELESS_AGENT
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import AsyncIterator, Callable
+
+    from greenroom.runtime import SharedRuntime
+    from greenroom.transports._settings import Resolved, Settings
+
+TO_STANDARD_OUTPUT: Final = "-"
+
+
+def import_memories(chosen: argparse.Namespace, resolved: Resolved) -> int:
+    """Imports a file or a folder, all of it or nothing; returns the exit code."""
+    return _run("import", partial(_import, chosen, resolved.settings), resolved)
+
+
+def export_memories(chosen: argparse.Namespace, resolved: Resolved) -> int:
+    """Exports what the agent may see to a file; returns the exit code."""
+    return _run("export", partial(_export, chosen, resolved.settings), resolved)
+
+
+def _run(command: str, action: Callable[[], Any], resolved: Resolved) -> int:
+    start_logging(resolved.settings.log_level)
+    return reported(command, partial(trio.run, action, strict_exception_groups=True))
+
+
+def who(settings: Settings) -> Principal:
+    """Returns who the settings say that works here."""
+    return Principal(
+        agent_id=settings.agent or NAMELESS_AGENT,
+        agent_type=settings.agent_type,
+        user=settings.user,
+        projects=frozenset(settings.project) or None,
+    )
+
+
+@asynccontextmanager
+async def opened(settings: Settings) -> AsyncIterator[SharedRuntime]:
+    """Opens the folder, or attaches to who has it open."""
+    choice = embedder_choice(settings, os.environ)
+    options = runtime_options(settings)
+    async with open_greenroom(settings.data, embedder=choice, options=options) as runtime:
+        yield runtime
+
+
+async def _import(chosen: argparse.Namespace, settings: Settings) -> int:
+    path, principal = Path(chosen.file), who(settings)
+    try:
+        source = open_source(path, chosen.format, principal)
+        with metered("import") as shows:
+            async with opened(settings) as runtime:
+                importer = Importer(
+                    runtime,
+                    principal,
+                    source,
+                    namespace=chosen.namespace,
+                    on_conflict=chosen.on_conflict,
+                    progress=shows,
+                )
+                done = await importer.run(dry_run=chosen.dry_run)
+    except ImportRefusedError as error:
+        for problem in error.problems:
+            remark(f"greenroom import: {path}, {problem.place}: {problem.sentence}")
+        more = "; there may be more" if error.more else ""
+        return complain("import", f"nothing was imported, since {path} has such lines{more}", _exits.FAILED)
+    except SourceError as error:
+        return complain("import", f"nothing was imported: {error}", _exits.FAILED)
+    except Refusal as refusal:
+        return complain("import", f"nothing was imported: {refusal}", _exits.FAILED)
+    _show_import(chosen, source.format, done)
+    return _exits.FAILED if done.counts.get("refused") else _exits.OK
+
+
+def _show_import(chosen: argparse.Namespace, format: str, done: Imported) -> None:
+    if chosen.json:
+        said = {**done._asdict(), "format": format, "dry_run": chosen.dry_run}
+        say(json.dumps(said, indent=2))
+        return
+    counts = ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(done.counts.items()))
+    places = f"{len(done.namespaces):,} namespaces" if len(done.namespaces) > 1 else "".join(done.namespaces)
+    verb = "would come of" if chosen.dry_run else "came of"
+    say(
+        f"{counts or 'nothing'}: that {verb} {done.lines:,} memories for {places or 'no namespace'} ({format})"
+    )
+    if done.embedded is False:
+        remark(
+            "greenroom import: they are found by their words; their meaning follows when the embedder works"
+        )
+
+
+async def _export(chosen: argparse.Namespace, settings: Settings) -> int:
+    path = None if chosen.file == TO_STANDARD_OUTPUT else Path(chosen.file)
+    if path is not None and path.exists():
+        return complain("export", f"{path} exists already; choose another name", _exits.FAILED)
+    if chosen.namespace is not None:
+        check_namespace(chosen.namespace)
+    part = None if path is None else path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        count, size, digest = await _written(chosen, settings, part)
+        if path is not None and part is not None:
+            os.link(part, path)  # which leaves one alone that came meanwhile
+    except OSError as error:
+        return complain("export", f"{path} cannot be written: {error.strerror or error}", _exits.NO_ACCESS)
+    finally:
+        if part is not None:
+            with suppress(OSError):
+                part.unlink()
+    said = {"memories": count, "bytes": size, "sha256": digest}
+    if path is None:
+        remark(f"greenroom export: {count:,} memories, {size:,} bytes, SHA-256 {digest}")
+    elif chosen.json:
+        say(json.dumps({"file": str(path), **said}, indent=2))
+    else:
+        say(f"{count:,} memories are in {path}: {size:,} bytes, SHA-256 {digest}")
+    return _exits.OK
+
+
+async def _written(chosen: argparse.Namespace, settings: Settings, part: Path | None) -> tuple[int, int, str]:
+    """Writes the export; returns how many memories, how many bytes, and their digest."""
+    writer, digest = ExportWriter(chosen.format), sha256()
+    count = size = 0
+    descriptor = os.dup(1) if part is None else os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with metered("export") as shows, os.fdopen(descriptor, "wb") as file:
+        async with opened(settings) as runtime:
+            pages = exported(runtime, who(settings), chosen.namespace, progress=_told(shows))
+            async for page in pages:
+                piece = writer.lines(page)
+                await trio.to_thread.run_sync(file.write, piece)
+                digest.update(piece)
+                size, count = size + len(piece), count + len(page)
+        piece = writer.end()
+        file.write(piece)
+        digest.update(piece)
+        file.flush()
+        if part is not None:
+            os.fsync(file.fileno())
+    return count, size + len(piece), digest.hexdigest()
+
+
+def _told(shows: Shows) -> Callable[[int, int, int], None]:
+    def told(memories: int, roots: int, of: int) -> None:
+        shows(f"{memories:,} memories", roots, of)
+
+    return told
