@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 import trio
 
-from greenroom.actors import VerifyMemories
+from greenroom.actors import GetEmbedding, VerifyMemories
 from greenroom.runtime import Address, GreenroomError
 from greenroom.runtime._socket_place import listening
 from greenroom.transports import _exits
@@ -97,6 +97,7 @@ async def perform(watched: Watched, request: Request) -> bytes:
             result = {
                 "running": True,
                 **msgspec.to_builtins(look.runtime),
+                "embedding": msgspec.to_builtins(await runtime.query(GetEmbedding())),
                 "requests": watched.outcomes(),
                 **look.connections,
             }

@@ -44,10 +44,24 @@ class EmbeddingStatistics(msgspec.Struct, frozen=True, kw_only=True):
     queries_without: int
 
 
+OFF = EmbeddingStatistics(
+    embedder="none",
+    state="off",
+    space=None,
+    trouble=None,
+    embedded=0,
+    texts_waiting=0,
+    actors_waiting=0,
+    older_spaces=[],
+    queries=0,
+    queries_without=0,
+)
+
+
 class GetEmbedding(Procedure[EmbeddingStatistics], frozen=True, kw_only=True):
     """Ask the process that owns the folder how far its embedding is."""
 
     async def run(self, desk: Desk) -> EmbeddingStatistics:
         """Return what becomes of meaning."""
-        companion: Embedding = desk.companion
-        return companion.statistics()
+        companion: Embedding | None = desk.companion
+        return OFF if companion is None else companion.statistics()

@@ -61,6 +61,8 @@ def _named(name: str) -> str:
 
 
 def _figure(name: str, value: Any) -> str:
+    if value is None:
+        return "-"
     if isinstance(value, list):
         return ", ".join(map(str, value)) or "none"
     if isinstance(value, dict):  # of how values are distributed, the average
