@@ -72,6 +72,9 @@ def assert_alike(held: Conversation) -> None:
 @example(
     conversation(DISCOVER, modern("subscriptions/listen", notifications={}, more=1), Wait(31), call("hold"))
 )
+@example(conversation(handshake(), INITIALIZED, call("recall_memory", query="hello"), call("recall_memory")))
+@example(conversation(DISCOVER, modern("tools/call", name="debug_retrieve", arguments={"query": "harbour"})))
+@example(conversation(DISCOVER, modern("tools/call", name="recall_memori", arguments={})))
 @example(conversation(DISCOVER, handshake()))
 @example(conversation(handshake(), DISCOVER))
 @settings(thorough, max_examples=EXAMPLES)

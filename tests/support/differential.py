@@ -33,11 +33,11 @@ from support.differential_deviations import (
     is_id,
 )
 from support.differential_reference import Reference, reference, reference_server
-from support.differential_requests import CURSOR, FRESH, MESSAGE, SESSION
+from support.differential_requests import CURSOR, FRESH, MEMORY, MESSAGE, SESSION
 from support.differential_tools import TOOLS_AND_HOLD
 from trio.testing import MockClock, active_thread_count, wait_all_tasks_blocked, wait_all_threads_completed
 
-from greenroom.actors import AddMessage, Agent, CreateSession, SetMemory
+from greenroom.actors import AddMessage, Agent, CreateSession, SetMemory, StoreMemory
 from greenroom.transports.protocol._door import Notices, Withdrawable
 
 SDK_SERVER = reference_server(TOOLS_AND_HOLD)
@@ -87,17 +87,26 @@ class Held:
 class Names:
     """Names for what a server makes up, by the order in which it is seen."""
 
-    _MADE_UP = re.compile(r"session_[A-Za-z0-9]{16}|\b[0-9]{15,16}\b")
+    _MADE_UP = re.compile(
+        r"session_[A-Za-z0-9]{16}|memory_[0-9a-f]{16}"
+        r"|\b[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}\b|\b[0-9]{15,16}\b"
+    )
     _CURSORS = ("cursor", "next_cursor", "nextCursor")
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}
-        self.last: dict[str, Any] = {CURSOR: "none yet", MESSAGE: 1, SESSION: "none-yet"}
+        self.last: dict[str, Any] = {
+            CURSOR: "none yet",
+            MESSAGE: 1,
+            SESSION: "none-yet",
+            MEMORY: "00000000-0000-8000-8000-000000000000",
+            "@key": "",
+        }
 
     def plain(self, value: Any, member: str = "") -> Any:
         """Return a value of the server with names for what it made up; texts that are JSON are read."""
         if isinstance(value, dict):
-            return {key: self.plain(part, key) for key, part in sorted(value.items())}
+            return {self._plain_text(key, ""): self.plain(part, key) for key, part in sorted(value.items())}
         if isinstance(value, list):
             return [self.plain(part) for part in value]
         if isinstance(value, str):
@@ -113,7 +122,10 @@ class Names:
         return self._MADE_UP.sub(lambda found: self._of_text(found[0]), text)
 
     def _of_text(self, text: str) -> str:
-        return self._named(SESSION, text) if text.startswith("session_") else self._named(MESSAGE, int(text))
+        for kind, is_one in ((SESSION, text.startswith("session_")), ("@key", text.startswith("memory_"))):
+            if is_one:
+                return self._named(kind, text)
+        return self._named(MEMORY, text) if "-" in text else self._named(MESSAGE, int(text))
 
     def _named(self, kind: str, value: Any) -> str:
         self.last[kind] = value
@@ -122,7 +134,7 @@ class Names:
     def filled(self, raw: bytes) -> bytes:
         """Return a line with what this server said last in the place of placeholders."""
         raw = raw.replace(b'"%b"' % MESSAGE.encode(), str(self.last[MESSAGE]).encode())
-        for kind in (CURSOR, SESSION):
+        for kind in (CURSOR, SESSION, MEMORY):
             raw = raw.replace(kind.encode(), str(self.last[kind]).encode())
         return raw
 
@@ -287,11 +299,12 @@ def _shown(messages: list[Any]) -> str:
 
 async def _world(stack: AsyncExitStack, folder: Path) -> Callable[[str], Holding]:
     """Open a store with a little in it; return what opens doors to it."""
-    house = await stack.enter_async_context(agents.house(folder, VirtualClock()))
+    house = await stack.enter_async_context(agents.house(folder, VirtualClock(), embedder="none"))
     tester = Agent(house.runtime, principal("tester"))
     await tester.ask(CreateSession(purpose="to compare", session_id="s"))
     await tester.ask(AddMessage(session_id="s", content="hello, world"))
     await tester.ask(SetMemory(key="k", value=msgspec.Raw(b'{"n": 1.50}')))
+    await tester.ask(StoreMemory(content="hello, harbour", key="k"))
     return lambda name: Holding(Agent(house.runtime, principal(name)))
 
 

@@ -19,8 +19,8 @@ MODERN = "2026-07-28"
 HANDSHAKE = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
 PROPER = {VERSION: MODERN, INFO: {"name": "tester", "version": "1"}, CAPABILITIES: {}}
 
-CURSOR, MESSAGE, SESSION = "@cursor", "@message", "@session"
-"""They stand for what the server said last: a cursor, a message's id, a made-up session's id."""
+CURSOR, MESSAGE, SESSION, MEMORY = "@cursor", "@message", "@session", "@memory"
+"""They stand for what the server said last: a cursor, a message's, a made-up session's, a memory's id."""
 
 FRESH = "@fresh"
 """An id that no other request of the conversation has."""
@@ -88,6 +88,9 @@ def members(
 sessions = mostly(st.just("s"), st.sampled_from([SESSION, "gone", ""]))
 keys = mostly(st.just("k"), st.sampled_from(["k2", "", "é"]))
 limits = st.sampled_from([50, 1, 2, 0, -1, 10_000])
+namespaces = mostly(st.just("team:crew"), st.sampled_from(["user:other", "user", "", "project:p:q"]))
+memories = mostly(st.just(MEMORY), texts)
+queries = mostly(st.sampled_from(["hello", "harbour"]), texts)
 ARGUMENTS: dict[str, st.SearchStrategy[Message]] = {
     "get_memory": members({"key": keys}, {"session_id": sessions}),
     "set_memory": members(
@@ -118,6 +121,22 @@ ARGUMENTS: dict[str, st.SearchStrategy[Message]] = {
     "search_context": members(
         {"session_id": sessions, "query": mostly(st.just("hello"), texts)}, {"limit": limits}
     ),
+    "store_memory": members(
+        {"content": mostly(st.just("hello harbour"), texts)},
+        {"key": keys, "namespace": namespaces, "metadata": odd, "expected_version": st.sampled_from([0, 1])},
+    ),
+    "update_memory": members(
+        {"content": texts}, {"memory_id": memories, "key": keys, "namespace": namespaces}
+    ),
+    "memory_search": members(
+        {"query": queries}, {"limit": limits, "namespace": namespaces, "time_expr": texts}
+    ),
+    "retrieve_memory": members({"query": queries}, {"n_results": limits, "limit": limits, "key": keys}),
+    "omn_retrieve_memory": members({"query": queries}, {"limit": limits}),
+    "recall_memory": members({"query": queries}, {"n_results": limits, "time_expr": texts}),
+    "exact_match_retrieve": members({"content": queries}),
+    "list_memories": members({}, {"limit": limits, "cursor": cursors, "max_tokens": limits}),
+    "forget_memory": members({"memory_id": memories}, {"confirm": st.booleans()}),
     "search_by_sender": members({"session_id": sessions, "sender": st.sampled_from(["tester", "nobody"])}),
     "search_by_timerange": members(
         {"session_id": sessions, "start": texts | st.just("2020-01-01T00:00:00Z"), "end": texts}

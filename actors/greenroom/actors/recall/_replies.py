@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -13,16 +13,18 @@ from greenroom.actors.requests._memory_replies import FoundMemory, MemoryView
 from greenroom.actors.requests._replies import Reply
 from greenroom.actors.requests._types import BRIEF
 
+T = TypeVar("T")
 
-class MemoryHit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A memory that was found; what it has not is left out. ``id`` and ``memory_id`` are the same.
+
+class MemoryHit(msgspec.Struct, frozen=True, kw_only=True):
+    """A memory that was found; ``id`` and ``memory_id`` are the same.
 
     Attributes:
         score: How good it is, 0-1, as the mode says; ``relevance_score`` is the relevance in it.
         content: Its text, unless it is a ``value``, or ``withheld``.
         value: Its JSON, unless it is a ``content``, or ``withheld``.
         withheld: Its content is left out: too large for a list, or compressed and not wanted.
-        rating: The mean of its ratings, -1 to 1.
+        rating: The mean of its ratings, -1 to 1, where it has any.
     """
 
     id: str
@@ -31,24 +33,24 @@ class MemoryHit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     namespace: str
     score: float
     relevance_score: float
+    content: str | UnsetType = UNSET
+    value: msgspec.Raw | UnsetType = UNSET
+    withheld: bool | UnsetType = UNSET
+    author: str | None
+    tags: list[str]
+    kind: kinds.MemoryKind
+    importance: float
+    scope: kinds.Scope
+    version: int
     created_at: datetime
     updated_at: datetime
-    content: str | None = None
-    value: msgspec.Raw | UnsetType = UNSET
-    withheld: bool = False
-    kind: kinds.MemoryKind = "semantic"
-    tags: list[str] = msgspec.field(default_factory=list)
-    importance: float = kinds.DEFAULT_IMPORTANCE
-    scope: kinds.Scope = "private"
-    author: str | None = None
-    session_id: str | None = None
-    conversation_id: str | None = None
-    position: int | None = None
+    expires_at: datetime | None
+    session_id: str | UnsetType = UNSET
+    conversation_id: str | UnsetType = UNSET
+    position: int | UnsetType = UNSET
     metadata: msgspec.Raw | UnsetType = UNSET
-    expires_at: datetime | None = None
-    version: int = 1
-    rating: float = 0.0
-    superseded_by: str | None = None
+    rating: float | UnsetType = UNSET
+    superseded_by: str | UnsetType = UNSET
 
 
 class FailedNamespace(msgspec.Struct, frozen=True, kw_only=True):
@@ -158,24 +160,24 @@ def hit(found: FoundMemory, *, decompress: bool = True) -> MemoryHit:
         namespace=memory.namespace,
         score=round(found.score, 4),
         relevance_score=round(found.relevance, 4),
-        created_at=memory.created_at,
-        updated_at=memory.updated_at,
-        content=memory.content if shown else None,
+        content=_given(memory.content) if shown else UNSET,
         value=memory.value if shown else UNSET,
-        withheld=memory.withheld or not shown,
-        kind=memory.kind,
+        withheld=True if memory.withheld or not shown else UNSET,
+        author=memory.author,
         tags=memory.tags,
+        kind=memory.kind,
         importance=memory.importance,
         scope=memory.scope,
-        author=memory.author,
-        session_id=memory.session_id,
-        conversation_id=memory.conversation_id,
-        position=memory.position,
-        metadata=memory.metadata,
-        expires_at=memory.expires_at,
         version=memory.version,
-        rating=memory.rating,
-        superseded_by=memory.superseded_by,
+        created_at=memory.created_at,
+        updated_at=memory.updated_at,
+        expires_at=memory.expires_at,
+        session_id=_given(memory.session_id),
+        conversation_id=_given(memory.conversation_id),
+        position=_given(memory.position),
+        metadata=memory.metadata,
+        rating=memory.rating if memory.ratings else UNSET,
+        superseded_by=_given(memory.superseded_by),
     )
 
 
@@ -193,3 +195,7 @@ def recalled(found: FoundMemory) -> RecalledMemory:
         tags=memory.tags,
         author=memory.author,
     )
+
+
+def _given(value: T | None) -> T | UnsetType:
+    return UNSET if value is None else value

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import functools
-import zoneinfo
 from typing import TYPE_CHECKING, NamedTuple
 
 from greenroom.actors import _refusals
@@ -52,6 +51,8 @@ def time_zone(name: str | None) -> tuple[dt.tzinfo, str]:
     Raises:
         Refusal: ``VALIDATION_ERROR``: there is no such zone.
     """
+    import zoneinfo  # noqa: PLC0415 - few searches name a time
+
     if name is None:
         name = machine_zone()
     try:
@@ -65,7 +66,9 @@ def time_zone(name: str | None) -> tuple[dt.tzinfo, str]:
 @functools.cache
 def machine_zone() -> str:
     """Return the name of the machine's time zone; UTC where it has none that is known."""
-    import tzlocal  # noqa: PLC0415 - few searches name a time
+    import zoneinfo  # noqa: PLC0415 - as above
+
+    import tzlocal  # noqa: PLC0415
 
     try:
         name = tzlocal.get_localzone_name()
