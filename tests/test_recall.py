@@ -500,7 +500,7 @@ async def test_a_thousand_namespaces_are_one_search(enter: Enter) -> None:
         assert answer.memories[0].content == "harbour 777"
         assert len(answer.memories) == 100
         assert wire(answer.debug)["namespaces"] >= 1_000
-        other = agent(at, projects=frozenset({"p1", "p2"}))
+        other = agent(at, "other", "bob", projects=frozenset({"p1", "p2"}))
         assert sorted(str(each) for each in await found(other)) == ["harbour 1", "harbour 2"]
 
 
