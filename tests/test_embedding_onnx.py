@@ -13,7 +13,7 @@ import pytest
 import trio
 from onnx import TensorProto, helper, save
 from support.models import HIDDEN, LONGEST, WORDS, write_json, write_model
-from tokenizers import Tokenizer
+from tokenizers import Tokenizer, processors
 
 from bench import minilm
 from greenroom.actors.embedding._choice import EmbedderChoice
@@ -60,7 +60,7 @@ def hidden(folder: Path, text: str) -> Any:
 
 
 @pytest.mark.promise("embedding.onnx")
-def test_a_texts_vector_is_the_mean_of_its_tokens_and_the_padding_counts_nothing(model: Path) -> None:
+def test_a_texts_vector_is_the_mean_of_its_tokens_and_no_padding_counts(model: Path) -> None:
     embedder = opened(model)
     texts = ["The cat sleeps on a sofa.", "a painter", "?", "the the the the the the"]
     for text, made in zip(texts, embedder.embed(texts), strict=True):
@@ -73,12 +73,13 @@ def test_a_texts_vector_is_the_mean_of_its_tokens_and_the_padding_counts_nothing
     assert embedder.dimensions == HIDDEN
 
 
-def test_a_batch_changes_nothing(model: Path) -> None:
-    embedder = opened(model)
+@pytest.mark.parametrize("quantized", [False, True])
+def test_a_texts_vectors_do_not_depend_on_what_it_is_embedded_with(
+    tmp_path: Path, *, quantized: bool
+) -> None:
+    embedder = opened(write_model(tmp_path / "model", quantized=quantized))
     texts = [" ".join(WORDS[: number % 13 + 1]).replace("##", "") for number in range(40)]
-    for text, among in zip(texts, embedder.embed(texts), strict=True):
-        (alone,) = embedder.embed([text])
-        assert float(sentence(alone) @ sentence(among)) > 0.999
+    assert embedder.embed(texts) == [embedder.embed([text])[0] for text in texts]
     assert embedder.embed([]) == []
 
 
@@ -99,6 +100,16 @@ def test_a_text_without_words_and_one_that_is_too_long(model: Path) -> None:
     assert len(token_rows(long)) == LONGEST - 2
     assert embedder.query("").rows == b""
     assert embedder.query("\ud800 \u200d").space == embedder.space
+
+
+def test_no_token_at_all_is_near_to_nothing(model: Path) -> None:
+    tokenizer = Tokenizer.from_file(str(model / "tokenizer.json"))
+    tokenizer.post_processor = processors.Sequence([])  # as models have it that put no token around a text
+    tokenizer.save(str(model / "tokenizer.json"))
+    embedder = opened(model)
+    (made,) = embedder.embed([""])
+    assert (made.scale, made.values, made.tokens) == (0.0, bytes(HIDDEN), b"")
+    assert not sentence(embedder.query("")).any()
 
 
 def test_the_first_token_and_the_last_one_can_stand_for_all(model: Path) -> None:

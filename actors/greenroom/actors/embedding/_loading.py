@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
@@ -105,6 +106,8 @@ async def _connected(choice: EmbedderChoice) -> Embedder:
 
 def _load_local(choice: EmbedderChoice, check: Callable[[], object]) -> LocalEmbedder:
     """Load a model; ``check`` is called between the steps, and what it raises ends the loading."""
+    # One core is enough for texts that nobody waits for; and threads of its own would keep memory.
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     check()
     _import("numpy")
     check()

@@ -105,46 +105,38 @@ class OnnxEmbedder:
         )
 
     def _run(self, texts: list[str]) -> list[_Run]:
-        encodings = self._tokenizer.encode_batch(texts)
-        # Short texts need not wait for long ones: what is padded is calculated, too.
-        order = sorted(range(len(texts)), key=lambda index: len(encodings[index].ids))
-        runs: list[_Run | None] = [None] * len(texts)
-        for start in range(0, len(order), self.batch):
-            some = order[start : start + self.batch]
-            for index, run in zip(
-                some, self._run_together([encodings[index] for index in some]), strict=True
-            ):
-                runs[index] = run
-        return [run for run in runs if run is not None]
+        """Run the model on each text alone.
 
-    def _run_together(self, encodings: list[Any]) -> list[_Run]:
-        longest = max(1, *(len(each.ids) for each in encodings))
-        shape = (len(encodings), longest)
-        ids, mask, kinds = np.zeros(shape, np.int64), np.zeros(shape, np.int64), np.zeros(shape, np.int64)
-        for row, each in enumerate(encodings):
-            size = len(each.ids)
-            ids[row, :size], mask[row, :size], kinds[row, :size] = each.ids, 1, each.type_ids
-        feeds = {"input_ids": ids, "attention_mask": mask, "token_type_ids": kinds}
-        feeds["position_ids"] = np.broadcast_to(np.arange(longest, dtype=np.int64), shape)
+        Together they would be no faster on a processor, for what is padded is calculated, too; they
+        would take more memory; and small integers are scaled by all that run together, so that a
+        text's vector would depend on the others.
+        """
+        return [self._one(encoding) for encoding in self._tokenizer.encode_batch(texts)]
+
+    def _one(self, encoding: Any) -> _Run:
+        size = len(encoding.ids)
+        if not size:
+            return _Run(np.zeros(self.dimensions, np.float32), np.zeros((0, self.dimensions), np.float32), [])
+        feeds = {
+            "input_ids": np.array([encoding.ids], np.int64),
+            "attention_mask": np.ones((1, size), np.int64),
+            "token_type_ids": np.array([encoding.type_ids], np.int64),
+            "position_ids": np.arange(size, dtype=np.int64)[np.newaxis],
+        }
         wanted = [name for name in (self._tokens_output, self._sentence_output) if name is not None]
         try:
             results = self._session.run(wanted, {name: feeds[name] for name in self._inputs})
         except Exception as error:  # the library's own classes have no common base
             raise EmbedderError(f"the model {self._export.graph} failed: {error}") from error
-        made = dict(zip(wanted, results, strict=True))
-        return [self._one(made, row, each) for row, each in enumerate(encodings)]
-
-    def _one(self, made: dict[str, _numbers.Floats], row: int, encoding: Any) -> _Run:
-        size = len(encoding.ids)
+        made = {name: np.asarray(found[0], np.float32) for name, found in zip(wanted, results, strict=True)}
         if self._tokens_output is None:
-            assert self._sentence_output is not None, "one of the two is there"
-            sentence = np.asarray(made[self._sentence_output][row], np.float32)
+            (sentence,) = made.values()
             return _Run(sentence, np.zeros((0, len(sentence)), np.float32), [])
-        hidden = np.asarray(made[self._tokens_output][row, :size], np.float32)
-        if self._sentence_output is not None:
-            sentence = np.asarray(made[self._sentence_output][row], np.float32)
-        else:
+        hidden = made[self._tokens_output]
+        if self._sentence_output is None:
             sentence = _pooled(hidden, self._export.pooling)
+        else:
+            sentence = made[self._sentence_output]
         plain = [index for index, special in enumerate(encoding.special_tokens_mask) if not special]
         return _Run(sentence, hidden[plain], [encoding.offsets[index] for index in plain])
 
@@ -163,6 +155,7 @@ def _session(export: Export) -> onnxruntime.InferenceSession:
     options = onnxruntime.SessionOptions()
     # The event loop and the writer want their share, and whoever waits for work must not spin.
     options.intra_op_num_threads = max(1, (os.cpu_count() or 1) // 2)
+    options.enable_mem_pattern = False  # texts are of any length, and it would keep memory for each
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.log_severity_level = (
         _FATAL  # it writes to standard error by itself, and raises what went wrong as well
