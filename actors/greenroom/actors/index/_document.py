@@ -128,7 +128,7 @@ def analyse(document: Document, pace: Pace) -> Slices[Analysed]:
         "author": author,
         "labels": dict.fromkeys(document.tags, 1),
     }
-    temporal = yield from _is_temporal(text, pace)
+    temporal = yield from is_temporal(text, pace)
     flags = (QUESTION if asks(document.text) else 0) | (TEMPORAL if temporal else 0)
     return Analysed({field: counts for field, counts in every.items() if counts}, flags)
 
@@ -139,7 +139,8 @@ def _count(counts: Counter[str], text: str) -> None:
             counts[term] += 1
 
 
-def _is_temporal(terms: Iterable[str], pace: Pace) -> Slices[bool]:
+def is_temporal(terms: Iterable[str], pace: Pace) -> Slices[bool]:
+    """Return whether one of the terms names a time; yields when ``pace`` says so."""
     remaining = iter(terms)
     while step := list(islice(remaining, _COUNTED)):
         if not _TEMPORAL_TERMS.isdisjoint(step) or any(map(_YEAR.fullmatch, step)):

@@ -88,7 +88,9 @@ def context(view: View, groups: Sequence[Group], pace: Callable[[], bool]) -> Sl
     nearby = np.zeros(size, np.float32)
     conversations = np.zeros(view.conversations + 1, np.float32)
     alone = np.zeros(size, np.float32)
-    mean_nearby = max(1.0, float(view.nearby_lengths.sum(where=view.visible)) / max(1, view.count))
+    # In 64 bits a sum is the same wherever hidden rows stand between the visible ones.
+    total_nearby = float(view.nearby_lengths.sum(where=view.visible, dtype=np.float64))
+    mean_nearby = max(1.0, total_nearby / max(1, view.count))
     mean_context = max(1.0, view.total / max(1, view.contexts))
     scratch = np.zeros(size, np.float32)
     if pace():

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from greenroom.actors.ranking._query import RankQuery
-    from greenroom.actors.ranking._signals import Values
+    from greenroom.actors.ranking._signals import Reading, Values
     from greenroom.actors.ranking._view import Floats, View
     from greenroom.runtime import Slices
 
@@ -38,6 +38,7 @@ class Ranked(NamedTuple):
         situation: Which weights were used.
         corrected: What was looked for instead of terms that no visible memory holds.
         unknown: Terms that no visible memory holds, and that nothing is like.
+        reading: What became of the query's terms.
     """
 
     rows: Places
@@ -48,6 +49,7 @@ class Ranked(NamedTuple):
     situation: Situation
     corrected: Mapping[str, tuple[str, ...]]
     unknown: Sequence[str]
+    reading: Reading
 
 
 def rank(
@@ -97,6 +99,7 @@ def rank(
         situation=situation,
         corrected=reading.corrected,
         unknown=reading.unknown,
+        reading=reading,
     )
 
 
