@@ -20,7 +20,8 @@ from python_names import prose, python_page
 from greenroom.actors import is_write
 from greenroom.transports import _exits
 from greenroom.transports import _settings as settings
-from greenroom.transports.protocol._schema import reply_type
+from greenroom.transports.protocol._aliases import ALIASES
+from greenroom.transports.protocol._schema import input_schema, reply_type
 from greenroom.transports.protocol._tool_errors import _PLAIN as PLAIN_ERRORS
 from greenroom.transports.protocol._tools import TOOLS, Tool
 
@@ -35,7 +36,17 @@ Times are UTC in RFC 3339 with `Z`, durations are seconds. Every success carries
 A tool that fails answers `isError: true` and, as JSON in `content[0].text`, `success: false`,
 `error` (a sentence), `code` (see [codes](#codes)) and `details`.
 
-A program asks the same requests in Python; the class is named with each tool.
+A program asks the same requests in Python; the class is named with each tool. Where an answer has an
+estimate of tokens, a token is four bytes of UTF-8.
+
+"""
+
+OLDER_INTRODUCTION: Final = """\
+## Older names
+
+Clients written for other systems call these. They are carried out as the tool beside them, and are not
+listed unless the server is started with `--compat`. Every answer says so in `_meta`, under
+`greenroom/deprecated`.
 
 """
 
@@ -47,6 +58,7 @@ PLAIN: Final = {
     datetime: "time",
     msgspec.Raw: "any JSON",
     type(None): "null",
+    Any: "any JSON",
 }
 
 
@@ -82,7 +94,9 @@ def table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
 def tools_page() -> str:
     """Return the page of the tools: parameters, replies, codes."""
     objects: dict[str, type[msgspec.Struct]] = {}
-    parts = [TOOLS_INTRODUCTION, *(tool_section(tool, objects) for tool in TOOLS.values())]
+    listed = [tool for tool in TOOLS.values() if tool.alias is None]
+    parts = [TOOLS_INTRODUCTION, *(tool_section(tool, objects) for tool in listed)]
+    parts.append(OLDER_INTRODUCTION + table(("name", "parameters", "carried out as"), older_names()) + "\n")
     parts.append("## Objects\n\nParts of the answers above.\n\n")
     waiting = list(objects.values())
     seen: set[str] = set()
@@ -98,6 +112,29 @@ def tools_page() -> str:
     rows = [(f"`{code}`", " ".join(when)) for code, when in sorted(codes().items())]
     parts.append("## Codes\n\n" + table(("code", "when"), rows))
     return "".join(parts)
+
+
+def older_names() -> list[tuple[str, ...]]:
+    """Return what there is to know of each older name."""
+    rows: list[tuple[str, ...]] = []
+    for alias in ALIASES:
+        name = f"`{alias.name}`" + (f" with `{alias.told_by}`" if alias.told_by else "")
+        schema = input_schema(alias.request)
+        taken = [
+            f"`{old}`" + (f" (`{json(field['default'])}`)" if "default" in field else "")
+            for old, field in schema["properties"].items()
+        ]
+        parameters = "the same" if alias.takes is None else ", ".join(taken)
+        given = [f"`{new}` for `{old}`" for old, new in (alias.takes or {}).items() if old != new]
+        given += [f"`{new}` `{json(value)}`" for new, value in alias.fixed.items()]
+        words = f" with {', '.join(given)}" if given else ""
+        rows.append((name, parameters, f"[{alias.successor}](#{alias.successor}){words}"))
+    return rows
+
+
+def json(value: Any) -> str:
+    """Return a value as JSON."""
+    return msgspec.json.encode(value).decode()
 
 
 def tool_section(tool: Tool, objects: dict[str, type[msgspec.Struct]]) -> str:
@@ -119,7 +156,10 @@ def tool_section(tool: Tool, objects: dict[str, type[msgspec.Struct]]) -> str:
 
 def answer_words(reply: type[msgspec.Struct]) -> str:
     """Return what the docstring of an answer says besides what it answers."""
-    said = re.sub(r"^Answers `\w+`\W*", "", prose(reply.__doc__))
+    said = re.sub(r"^Answers `\w+`(?: and `\w+`)*[\s.,;:]*", "", prose(reply.__doc__))
+    said = said.replace("**Attributes**\n\n", "")
+    if said.startswith("- "):
+        return f"Answer:\n\n{said}\n\n"
     return f"Answer: {said}\n\n" if said else ""
 
 
@@ -139,7 +179,7 @@ def schema_default(name: str, field: Mapping[str, Any], required: list[str]) -> 
     if name in required:
         return "required"
     if "default" in field:
-        return f"`{msgspec.json.encode(field['default']).decode()}`"
+        return f"`{json(field['default'])}`"
     return "`{}`" if field.get("type") == "object" else "null"
 
 
@@ -148,6 +188,8 @@ def schema_limits(field: Mapping[str, Any]) -> str:
     found = [*ranges(field), *(limit for choice in field.get("anyOf", ()) for limit in ranges(choice))]
     if "description" in field:
         found.append(field["description"])
+    if "properties" in field:
+        found.append("of " + ", ".join(f"`{name}`" for name in field["properties"]))
     return "; ".join(found)
 
 
@@ -179,18 +221,18 @@ def reply_table(struct: type[msgspec.Struct], objects: dict[str, type[msgspec.St
 def type_words(of: Any, objects: dict[str, type[msgspec.Struct]]) -> str:
     """Return a Python type in the words of JSON."""
     origin, arguments = get_origin(of), get_args(of)
-    if origin is Annotated:
-        return type_words(arguments[0], objects)
-    if origin is Literal:
-        return ", ".join(f"`{value}`" for value in arguments)
-    if origin in (Union, types.UnionType):
-        return " or ".join(type_words(argument, objects) for argument in arguments)
-    if origin is list:
-        return f"list of {type_words(arguments[0], objects)}"
     if isinstance(of, type) and issubclass(of, msgspec.Struct):
         objects[of.__name__] = of
         return f"[{of.__name__}](#{of.__name__.lower()})"
-    return PLAIN[of]
+    if origin is None:
+        return PLAIN[of]
+    if origin is Literal:
+        return ", ".join(f"`{value}`" for value in arguments)
+    there = [argument for argument in arguments if argument is not msgspec.UnsetType]
+    words = [type_words(argument, objects) for argument in (there[:1] if origin is Annotated else there)]
+    if origin in (Union, types.UnionType):
+        return " or ".join(words) + ("; may be absent" if len(there) < len(arguments) else "")
+    return {list: "list of ", dict: "object of ", Annotated: ""}[origin] + words[-1]
 
 
 def codes() -> dict[str, list[str]]:

@@ -37,9 +37,11 @@ GREENROOM = Profile(
     title="Greenroom",
     version=version("greenroom"),
     instructions=(
-        "Shared sessions and private memory for agents that work together. "
+        "Shared sessions and memory for agents that work together. "
         "Create or list sessions, add messages to them, search what others wrote; "
         "keep your own notes with set_memory and get_memory. "
+        "Before a task, recall_context tells what is known; store_memory remembers for your user, "
+        "and memory_search finds in all that you may see. "
         "Sessions and your memory are resources, too: subscribe to hear of changes."
     ),
     capabilities={
