@@ -15,7 +15,7 @@ from greenroom.actors.index._rows import Rows
 from greenroom.actors.index._segment import Chunk, Segment, sealed
 from greenroom.actors.index._tail import Postings, Tail
 from greenroom.actors.index._tiers import TAIL_POSTINGS, TAIL_ROWS, merge_start
-from greenroom.actors.index._vectors import Matrix, TokenMatrix
+from greenroom.actors.index._vectors import Matrix
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,7 +44,7 @@ class Corpus(Rows):
         """Make an empty corpus."""
         super().__init__()
         self.segments: list[Segment] = []
-        self.fetch_tokens: Callable[[str, int], TokenMatrix | None] | None = None
+        self.fetch_tokens: Callable[[str, int], npt.NDArray[np.int8] | None] | None = None
         self._tail = Tail()
         self._tail_start = 0
         self._matrices: dict[str, Matrix] = {}
@@ -141,6 +141,13 @@ class Corpus(Rows):
             self._tail = Tail()
             self.attach(segment)
 
+    def all_segments(self, pace: Pace) -> Slices[list[Segment]]:
+        """Return the segments, and what the tail would be as one; yields when ``pace`` says so."""
+        if not self._tail.size:
+            return self.segments
+        last = yield from sealed(self._tail, pace)
+        return [*self.segments, last]
+
     def span(self, start: int, end: int) -> tuple[int, int]:
         """Return the first row of segment ``start`` and the first after segment ``end - 1``."""
         first = sum(segment.size for segment in self.segments[:start])
@@ -195,8 +202,8 @@ class Corpus(Rows):
         return self._living().following
 
     def _living(self) -> Neighbours:
-        if self._neighbours is None or self._neighbours[0] != self.generation:
-            self._neighbours = self.generation, self.neighbours(self.alive)
+        if self._neighbours is None or self._neighbours[0] != self.arrangement:
+            self._neighbours = self.arrangement, self.neighbours(self.alive)
         return self._neighbours[1]
 
     # -- terms -------------------------------------------------------------
@@ -241,8 +248,11 @@ class Corpus(Rows):
         matrix = self._matrices.get(space)
         return None if matrix is None else matrix.view(self.size)
 
-    def token_vectors(self, space: str, rows: Sequence[int]) -> list[TokenMatrix | None]:
-        """Return the vectors of each row's tokens, or None for a row that has none; read from the store."""
+    def token_vectors(self, space: str, rows: Sequence[int]) -> list[npt.NDArray[np.int8] | None]:
+        """Return the vectors of each row's tokens, or None for a row without; read from the store.
+
+        They are int8, one a row of the matrix, all of one scale.
+        """
         fetch = self.fetch_tokens
         return [None if fetch is None else fetch(space, int(self.ids[row])) for row in rows]
 

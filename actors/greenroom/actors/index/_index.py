@@ -14,10 +14,12 @@ from greenroom.actors.index._document import FOREVER, Analysed, Document, Field,
 from greenroom.runtime import Message
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
     from greenroom.actors.index._corpus import Corpus
     from greenroom.actors.index._loading import Loaded
     from greenroom.actors.index._upkeep import Upkeep
-    from greenroom.actors.index._vectors import TokenMatrix
     from greenroom.actors.requests._vectors import Vectors
     from greenroom.runtime import Context, Slices
 
@@ -175,6 +177,16 @@ class MemoryIndex:
         self._manifest, loaded = yield from rebuild(context, manifest, documents, ANALYSIS)
         self._take(loaded)
 
+    def check(self, context: Context, documents: Iterable[Document]) -> Slices[list[str]]:
+        """Return how the index differs from the memories that there are, a sentence each.
+
+        It is read anew from its records, and what is in memory is compared as well.
+        """
+        from greenroom.actors.index._checking import check  # noqa: PLC0415 - needs numpy
+
+        kept = None if self._loaded is None else self._loaded.corpus
+        return (yield from check(context, documents, kept, self._decode_shelf, ANALYSIS))
+
     # -- reading -----------------------------------------------------------
 
     def is_current(self, context: Context) -> bool:
@@ -256,7 +268,7 @@ class MemoryIndex:
         if (full or self._writes >= _WRITES) and context.timer_due(TIMER) is None:
             context.set_timer(TIMER, context.now, TidyIndex())
 
-    def _token_vectors(self, context: Context, space: str, id: int) -> TokenMatrix | None:
+    def _token_vectors(self, context: Context, space: str, id: int) -> npt.NDArray[np.int8] | None:
         from greenroom.actors.index._packing import token_matrix  # noqa: PLC0415 - needs numpy, loaded by now
 
         known = self._known(context).spaces.get(space)

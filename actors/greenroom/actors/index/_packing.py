@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from greenroom.actors.index._arrays import vector_chunk
-from greenroom.actors.index._vectors import TokenMatrix
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -27,6 +26,6 @@ def pack(
     return ids, values, scales, vector_chunk(ids, values, scales)
 
 
-def token_matrix(record: TokenVectors, dimensions: int) -> TokenMatrix:
+def token_matrix(record: TokenVectors, dimensions: int) -> npt.NDArray[np.int8]:
     """Return the vectors of one row's tokens."""
-    return TokenMatrix(np.frombuffer(record.values, np.int8).reshape(-1, dimensions), record.scale)
+    return np.frombuffer(record.values, np.int8).reshape(-1, dimensions)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from greenroom.actors.index._document import Analysed, Document
 
 _ID_BYTES = 130  # a dictionary entry and two integers
+_OF_VIEWS = frozenset({"alive", "expires"})
 
 
 class Rows:
@@ -25,11 +26,14 @@ class Rows:
 
     Attributes:
         generation: Grows with every change, so that what was made of the rows can be kept.
+        arrangement: Grows when rows come, go, expire at another time, or are numbered anew: what readers see
+            and who stands next to whom is the same as long as it does not.
         names: What the numbers in the columns of `NAMED` stand for.
     """
 
     def __init__(self) -> None:
         self.generation = 0
+        self.arrangement = 0
         self.names: dict[str, Names[Any]] = {name: Names() for name in NAMED}
         self._columns = Columns()
         self._row_of: dict[int, int] | None = None  # only when ids do not ascend
@@ -69,7 +73,7 @@ class Rows:
         row = self._columns.append(values.items())
         if self._row_of is not None:
             self._row_of[document.id] = row
-        self.generation += 1
+        self._rearranged()
         return row
 
     def extend(self, size: int, columns: Mapping[str, npt.NDArray[Any]]) -> None:
@@ -84,7 +88,7 @@ class Rows:
                 (int(number), self.size + place) for place, number in enumerate(columns["id"])
             )
         self._columns.extend(size, columns.items())
-        self.generation += 1
+        self._rearranged()
 
     def remove(self, id: int) -> bool:
         """Mark a memory's row as dead; False if there is none."""
@@ -98,6 +102,7 @@ class Rows:
         for name, value in values.items():
             self._columns.arrays[name][row] = value
         self.generation += 1
+        self.arrangement += not _OF_VIEWS.isdisjoint(values)
         return True
 
     def keep(self, rows: npt.NDArray[np.intp]) -> None:
@@ -105,7 +110,7 @@ class Rows:
         self._columns.keep(rows)
         if self._row_of is not None:
             self._row_of = self._rows_by_id()
-        self.generation += 1
+        self._rearranged()
 
     # -- reading -----------------------------------------------------------
 
@@ -263,6 +268,10 @@ class Rows:
         """Return an estimate of the memory in use, in bytes."""
         ids = 0 if self._row_of is None else _ID_BYTES * len(self._row_of)
         return self._columns.resident_bytes() + ids
+
+    def _rearranged(self) -> None:
+        self.generation += 1
+        self.arrangement += 1
 
     def _rows_by_id(self) -> dict[int, int]:
         return {int(number): row for row, number in enumerate(self.ids)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,13 +14,6 @@ if TYPE_CHECKING:
 
 _LEAST = 64
 _MOVED = 4_096  # rows moved without a pause (0.5 ms)
-
-
-class TokenMatrix(NamedTuple):
-    """Vectors of one row's tokens: int8, one a row, and what they are multiplied with."""
-
-    values: npt.NDArray[np.int8]
-    scale: float
 
 
 class Matrix:
