@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from contextlib import aclosing
 from hashlib import sha256
 from typing import TYPE_CHECKING, Annotated, ClassVar, Final
 
@@ -98,25 +99,19 @@ class ExportMemories(Errand[MemoriesExported], frozen=True, kw_only=True):
         writer = ExportWriter(self.format)
         number = size = count = 0
         digest = sha256()
-        pages = exported(doors, principal, self.namespace, self.filters, _counted)
-        is_over = False
-        while not is_over:
-            page = await anext(pages, None)
-            is_over = page is None
-            piece = writer.end() if page is None else writer.lines(page)
-            count += 0 if page is None else len(page)
-            size += len(piece)
-            digest.update(piece)
-            if size > requests.MAX_EXPORT_BYTES:
-                raise _refusals.invalid(
-                    "namespace",
-                    f"namespace: the export has more than {requests.MAX_EXPORT_BYTES:,} bytes; take a part "
-                    "of it, or `greenroom export`, which writes a file of any size",
-                    limit=requests.MAX_EXPORT_BYTES,
-                )
-            kept = requests.KeepExport(number=number, text=piece.decode(), format=self.format)
-            await doors.ask(export_address(export_id), kept, principal=principal)
-            number += 1
+        async with aclosing(exported(doors, principal, self.namespace, self.filters, _counted)) as pages:
+            is_over = False
+            while not is_over:
+                page = await anext(pages, None)
+                is_over = page is None
+                piece = writer.end() if page is None else writer.lines(page)
+                count += 0 if page is None else len(page)
+                size += len(piece)
+                digest.update(piece)
+                _check_size(size)
+                kept = requests.KeepExport(number=number, text=piece.decode(), format=self.format)
+                await doors.ask(export_address(export_id), kept, principal=principal)
+                number += 1
         return MemoriesExported(
             uri=export_uri(export_id),
             count=count,
@@ -124,6 +119,16 @@ class ExportMemories(Errand[MemoriesExported], frozen=True, kw_only=True):
             digest=digest.hexdigest(),
             format=self.format,
             mime_type=MIME_TYPES[self.format],
+        )
+
+
+def _check_size(size: int) -> None:
+    if size > requests.MAX_EXPORT_BYTES:
+        raise _refusals.invalid(
+            "namespace",
+            f"namespace: the export has more than {requests.MAX_EXPORT_BYTES:,} bytes; take a part of it, or "
+            "`greenroom export`, which writes a file of any size",
+            limit=requests.MAX_EXPORT_BYTES,
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -26,11 +26,11 @@ async def exported(
     namespace: str | None,
     filters: MemoryFilters | None = None,
     progress: Progress = lambda _memories, _roots, _of: None,
-) -> AsyncIterator[list[msgspec.Raw]]:
+) -> AsyncGenerator[list[msgspec.Raw], None]:
     """Yield the memories below a namespace, or all that the caller may see, as JSON of lines, page by page.
 
     Namespaces come in the order of their names, the memories of each in the order of their creation. What
-    is written meanwhile may be in it or not; nothing is in it twice.
+    is written meanwhile may be in it or not; nothing is in it twice. Who leaves it closes it (`aclosing`).
 
     Raises:
         GreenroomError: as `Doors.ask`.

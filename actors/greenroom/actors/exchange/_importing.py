@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from hashlib import blake2b, sha256
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
@@ -217,25 +218,24 @@ class Importer:
             there[root] = found.batches
         batches = dict.fromkeys(begun.roots, 0)
         done = 0
-        async for root, lines in self._batches(survey):
-            number = batches[root]
-            batches[root] += 1
-            if number >= there[root]:
-                await self._ask(
-                    names.memory_address(root),
-                    requests.StageLines(
+        async with aclosing(self._batches(survey)) as pieces:
+            async for root, lines in pieces:
+                number = batches[root]
+                batches[root] += 1
+                if number >= there[root]:
+                    staged = requests.StageLines(
                         staging=begun.staging,
                         root=root,
                         number=number,
                         on_conflict=self._on_conflict,
                         lines=lines,
-                    ),
-                )
-            done += len(lines)
-            self._progress("staging", done, survey.lines)
+                    )
+                    await self._ask(names.memory_address(root), staged)
+                done += len(lines)
+                self._progress("staging", done, survey.lines)
         return batches, any(there.values())
 
-    async def _batches(self, survey: _Survey) -> Any:
+    async def _batches(self, survey: _Survey) -> AsyncGenerator[tuple[str, list[msgspec.Raw]], None]:
         """Yield the lines again, in batches of one root; the same source makes the same batches."""
         lines = self._source.read()
         buffers: dict[str, list[msgspec.Raw]] = {}
@@ -270,11 +270,12 @@ class Importer:
     async def _tried(self, survey: _Survey) -> dict[str, int]:
         counts: Counter[str] = Counter()
         done = 0
-        async for root, lines in self._batches(survey):
-            tried = requests.TryLines(root=root, on_conflict=self._on_conflict, lines=lines)
-            counts.update(await self._ask(names.memory_address(root), tried))
-            done += len(lines)
-            self._progress("importing", done, survey.lines)
+        async with aclosing(self._batches(survey)) as pieces:
+            async for root, lines in pieces:
+                tried = requests.TryLines(root=root, on_conflict=self._on_conflict, lines=lines)
+                counts.update(await self._ask(names.memory_address(root), tried))
+                done += len(lines)
+                self._progress("importing", done, survey.lines)
         return dict(counts)
 
     # -- waiting -------------------------------------------------------------

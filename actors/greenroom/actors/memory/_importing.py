@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 KIND = "import"
 _TAG_BYTES = 16
 _WAITING = b"p"
+_MIDDLE = 1 << 40
 _DROPPED_AT_ONCE = 200
 _OF_CONFLICT: dict[OnConflict, Outcome] = {
     "skip": "skipped",
@@ -54,6 +55,8 @@ class Head(msgspec.Struct, frozen=True, array_like=True):
         applied: How many of them are written.
         counts: What came of their lines.
         waiting: How many lines wait for others.
+        first: Where the first of them lies.
+        passed: How many of them were looked at in vain since one of them was written.
     """
 
     root: str
@@ -63,6 +66,8 @@ class Head(msgspec.Struct, frozen=True, array_like=True):
     applied: int = 0
     counts: dict[str, int] = {}
     waiting: int = 0
+    first: int = _MIDDLE
+    passed: int = 0
 
 
 class _Judged(NamedTuple):
@@ -113,7 +118,7 @@ def try_lines(keeper: Keeper, request: requests.TryLines, context: Context) -> S
     """Count what would become of lines."""
     _policy.check_writes_namespace(context.principal, request.root)
     head = Head(request.root, context.principal, request.on_conflict)
-    counts: Counter[str] = Counter()
+    counts: dict[str, int] = Counter()
     for raw in request.lines:
         judged = yield from _judged(keeper, context, head, decode_line(raw))
         counts[judged.outcome] += 1
@@ -148,7 +153,7 @@ def apply(keeper: Keeper, request: requests.ApplyLines, context: Context) -> Sli
         key = _batch_key(request.staging, head.applied)
         lines = context.get(key, list[bytes]) or []
         context.delete(key)
-        head = yield from _write_all(keeper, context, request.staging, head, lines, wait=True)
+        head = yield from _write_all(keeper, context, request.staging, head, lines)
         head = msgspec.structs.replace(head, applied=head.applied + 1)
     else:
         head = yield from _write_waiting(keeper, context, request.staging, head)
@@ -162,43 +167,54 @@ def apply(keeper: Keeper, request: requests.ApplyLines, context: Context) -> Sli
 
 
 def _write_waiting(keeper: Keeper, context: Context, staging: str, head: Head) -> Slices[Head]:
-    """Write a batch of the lines that waited for others."""
-    lines: list[bytes] = []
-    for key, raw in context.scan(bytes, prefix=_head_key(staging) + _WAITING):
-        if len(lines) == _DROPPED_AT_ONCE:
+    """Write a batch of the lines that waited for others, the newest first, as chains are told.
+
+    A line that still waits has its turn again after the others. When all of them do, the next one is
+    written without its link, and the others may find it.
+    """
+    prefix = _head_key(staging) + _WAITING
+    for turn, (key, raw) in enumerate(context.scan(bytes, prefix=prefix, reverse=True)):
+        if turn == _DROPPED_AT_ONCE:
             break
         context.delete(key)
-        lines.append(raw)
-    waiting = head.waiting - len(lines) if lines else 0
-    head = yield from _write_all(keeper, context, staging, head, lines, wait=False)
-    return msgspec.structs.replace(head, waiting=waiting)
+        is_last_resort = head.passed >= head.waiting
+        head = msgspec.structs.replace(head, waiting=head.waiting - 1)
+        before = head.waiting
+        head = yield from _write_line(keeper, context, staging, head, raw, wait=not is_last_resort)
+        passed = head.passed + 1 if head.waiting > before else 0
+        head = msgspec.structs.replace(head, passed=passed)
+        if context.slice_over():
+            yield
+    return head
 
 
 def _write_all(
-    keeper: Keeper, context: Context, staging: str, head: Head, lines: Iterable[bytes], *, wait: bool
+    keeper: Keeper, context: Context, staging: str, head: Head, lines: Iterable[bytes]
 ) -> Slices[Head]:
-    counts = Counter(head.counts)
-    waiting = head.waiting
-    written = 0
     for raw in lines:
-        line = decode_line(raw)
-        judged = yield from _judged(keeper, context, head, line)
-        superseded = None
-        if line.supersedes is not None and judged.outcome in _WRITTEN:
-            superseded = _superseded(keeper, context, judged.draft, line.supersedes)
-            if superseded is None and wait:
-                context.put(_head_key(staging) + _WAITING + waiting.to_bytes(8), raw)
-                waiting += 1
-                continue
-        judged.draft.supersedes = superseded
-        outcome = yield from _write(keeper, context, head, judged)
-        counts[outcome] += 1
-        written += outcome in _WRITTEN
+        head = yield from _write_line(keeper, context, staging, head, raw, wait=True)
         if context.slice_over():
             yield
-    if written:
+    return head
+
+
+def _write_line(
+    keeper: Keeper, context: Context, staging: str, head: Head, raw: bytes, *, wait: bool
+) -> Slices[Head]:
+    """Write a line, or let it wait for what it supersedes; return what is known of the import then."""
+    line = decode_line(raw)
+    judged = yield from _judged(keeper, context, head, line)
+    if line.supersedes is not None and judged.outcome in _WRITTEN:
+        judged.draft.supersedes = _superseded(keeper, context, judged.draft, line.supersedes)
+        if judged.draft.supersedes is None and wait:
+            first = head.first - 1
+            context.put(_head_key(staging) + _WAITING + first.to_bytes(8), raw)
+            return msgspec.structs.replace(head, waiting=head.waiting + 1, first=first)
+    outcome = yield from _write(keeper, context, head, judged)
+    if outcome in _WRITTEN:
         embedding.wait(keeper, context)  # in batches, beside us, which is faster than here one by one
-    return msgspec.structs.replace(head, counts=dict(counts), waiting=waiting)
+    head.counts[outcome] = head.counts.get(outcome, 0) + 1
+    return head
 
 
 def _write(keeper: Keeper, context: Context, head: Head, judged: _Judged) -> Slices[Outcome]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from contextlib import asynccontextmanager, suppress
+from contextlib import aclosing, asynccontextmanager, suppress
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -110,9 +110,8 @@ def _show_import(chosen: argparse.Namespace, format: str, done: Imported) -> Non
     counts = ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(done.counts.items()))
     places = f"{len(done.namespaces):,} namespaces" if len(done.namespaces) > 1 else "".join(done.namespaces)
     verb = "would come of" if chosen.dry_run else "came of"
-    say(
-        f"{counts or 'nothing'}: that {verb} {done.lines:,} memories for {places or 'no namespace'} ({format})"
-    )
+    of = f"{done.lines:,} memories for {places or 'no namespace'} ({format})"
+    say(f"{counts or 'nothing'}: that {verb} {of}")
     if done.embedded is False:
         remark(
             "greenroom import: they are found by their words; their meaning follows when the embedder works"
@@ -153,12 +152,13 @@ async def _written(chosen: argparse.Namespace, settings: Settings, part: Path | 
     descriptor = os.dup(1) if part is None else os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with metered("export") as shows, os.fdopen(descriptor, "wb") as file:
         async with opened(settings) as runtime:
-            pages = exported(runtime, who(settings), chosen.namespace, progress=_told(shows))
-            async for page in pages:
-                piece = writer.lines(page)
-                await trio.to_thread.run_sync(file.write, piece)
-                digest.update(piece)
-                size, count = size + len(piece), count + len(page)
+            found = exported(runtime, who(settings), chosen.namespace, progress=_told(shows))
+            async with aclosing(found) as pages:
+                async for page in pages:
+                    piece = writer.lines(page)
+                    await trio.to_thread.run_sync(file.write, piece)
+                    digest.update(piece)
+                    size, count = size + len(piece), count + len(page)
         piece = writer.end()
         file.write(piece)
         digest.update(piece)

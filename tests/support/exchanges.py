@@ -1,0 +1,43 @@
+"""Imports and exports in tests: lines as text, importers, and what an export holds."""
+
+from __future__ import annotations
+
+import json
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any
+
+from greenroom.actors.exchange._exporting import exported
+from greenroom.actors.exchange._importing import Imported, Importer
+from greenroom.actors.exchange._json_lines import source_of_text
+
+if TYPE_CHECKING:
+    from greenroom.actors import Principal
+    from greenroom.runtime import Doors
+
+
+def line(key: str, content: str | None = None, **fields: Any) -> dict[str, Any]:
+    """Return a line of JSON Lines as an object; its content is made of its key unless given."""
+    if "value" not in fields:
+        fields["content"] = f"what {key} says" if content is None else content
+    return {"key": key, **fields}
+
+
+def text(*lines: dict[str, Any] | str) -> str:
+    return "\n".join(each if isinstance(each, str) else json.dumps(each) for each in lines)
+
+
+async def imported(
+    doors: Doors, principal: Principal, *lines: dict[str, Any] | str, dry_run: bool = False, **options: Any
+) -> Imported:
+    importer = Importer(doors, principal, source_of_text(text(*lines)), **options)
+    return await importer.run(dry_run=dry_run)
+
+
+async def export(doors: Doors, principal: Principal, namespace: str | None = None) -> list[dict[str, Any]]:
+    """Return what is exported, line by line."""
+    async with aclosing(exported(doors, principal, namespace)) as pages:
+        return [json.loads(bytes(each)) async for page in pages for each in page]
+
+
+async def keys(doors: Doors, principal: Principal, namespace: str | None = None) -> list[str]:
+    return [each["key"] for each in await export(doors, principal, namespace)]
