@@ -1,0 +1,157 @@
+"""Memories are found by what they mean: the real actors with real vectors, from store to search."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from harness import principal
+from support.models import write_model
+
+from greenroom.actors import Agent, GetEmbedding, open_greenroom
+from greenroom.actors.embedding import _spaces
+from greenroom.actors.embedding._embedding import Embedding
+from greenroom.actors.recall._replies import MemoriesFound, SearchDebug
+from greenroom.actors.recall._search import MemorySearch
+from greenroom.actors.requests._memories import ForgetMemory, StoreMemory
+from greenroom.runtime import Desk, Procedure, RuntimeOptions, SharedRuntime
+
+FAST = RuntimeOptions(durability="process")
+SPACE = "project:shop"
+REFUNDS, ASKED = "Refunds are paid within 14 days.", "How do I get my money back?"
+OTHERS = ["The office is closed on Mondays.", "Anna painted a sunrise.", "Three replicas are deployed."]
+
+
+class Settled(Procedure[bool], frozen=True, kw_only=True):
+    """Wait until everything has vectors."""
+
+    async def run(self, desk: Desk) -> bool:
+        embedding: Embedding = desk.companion
+        await embedding.query("", wait=True)
+        await embedding.settled()
+        return True
+
+
+class Shop:
+    """A store of memories and one who asks it."""
+
+    def __init__(self, runtime: SharedRuntime, agent: str) -> None:
+        self.runtime = runtime
+        self.agent = Agent(runtime, principal(agent))
+
+    async def store(self, *texts: str, **more: Any) -> None:
+        for text in texts:
+            await self.agent.ask(StoreMemory(content=text, namespace=SPACE, **more))
+
+    async def search(self, query: str = ASKED) -> MemoriesFound:
+        return await self.agent.ask(MemorySearch(query=query, namespace=SPACE, include_debug=True))
+
+    async def settle(self) -> None:
+        await self.runtime.query(Settled())
+
+    async def embedded(self) -> int:
+        """Return how many texts the worker has embedded."""
+        return (await self.runtime.query(GetEmbedding())).embedded
+
+
+@asynccontextmanager
+async def shop(folder: Path, embedder: str = "static", agent: str = "anna") -> AsyncIterator[Shop]:
+    async with open_greenroom(folder, embedder=embedder, queries=[Settled], options=FAST) as runtime:
+        yield Shop(runtime, agent)
+
+
+def contents(found: MemoriesFound) -> list[Any]:
+    return [each.content for each in found.memories]
+
+
+def has_vectors(found: MemoriesFound) -> bool:
+    assert isinstance(found.debug, SearchDebug)
+    return found.debug.vectors
+
+
+@pytest.mark.promise("embedding.static", "embedding.lazy")
+async def test_a_memory_is_found_by_its_meaning_as_soon_as_the_vectors_are_there(folder: Path) -> None:
+    async with shop(folder) as here:
+        await here.store(REFUNDS, *OTHERS)
+        found = await here.search()
+        if not has_vectors(found):  # they take a moment, and the search did not wait for them
+            assert REFUNDS not in contents(found)
+        await here.settle()
+        found = await here.search()
+        assert has_vectors(found)
+        assert contents(found)[0] == REFUNDS
+        await here.store("Money is returned by bank transfer.")
+        assert "Money is returned by bank transfer." in contents(await here.search())[:2]
+
+
+@pytest.mark.promise("embedding.resumes")
+async def test_vectors_outlive_the_process(folder: Path) -> None:
+    async with shop(folder) as here:
+        await here.store(*OTHERS)
+        await here.settle()
+        await here.store(REFUNDS)
+    async with shop(folder) as here:
+        await here.settle()
+        assert contents(await here.search())[0] == REFUNDS
+        assert await here.embedded() == 0
+
+
+async def test_a_new_version_is_found_by_its_new_meaning_only(folder: Path) -> None:
+    async with shop(folder) as here:
+        await here.settle()
+        await here.store(REFUNDS, key="policy")
+        await here.store(*OTHERS)
+        assert contents(await here.search())[0] == REFUNDS
+        await here.store("The parrot speaks Latin.", key="policy")
+        assert REFUNDS not in contents(await here.search())
+        assert contents(await here.search("a bird that talks"))[0] == "The parrot speaks Latin."
+        await here.agent.ask(ForgetMemory(namespace=SPACE, key="policy"))
+        assert "The parrot speaks Latin." not in contents(await here.search("a bird that talks"))
+
+
+@pytest.mark.promise("embedding.change")
+async def test_another_embedder_takes_over_without_a_search_that_finds_nothing(
+    folder: Path, tmp_path: Path
+) -> None:
+    model = write_model(tmp_path / "model")
+    async with shop(folder) as here:
+        await here.store(REFUNDS, *OTHERS)
+        await here.settle()
+    async with shop(folder, f"onnx:{model}") as here:
+        await here.settle()
+        statistics = await here.runtime.query(GetEmbedding())
+        assert (statistics.state, statistics.embedded) == ("ready", 4)
+        assert statistics.space is not None
+        assert statistics.space.startswith("onnx:")
+        assert has_vectors(await here.search())
+        await here.store("A fifth one.")
+        await here.settle()
+        assert await here.embedded() == 5
+    async with shop(folder, "none") as here:
+        assert not has_vectors(await here.search())
+        await here.store("A sixth one.")
+    async with shop(folder) as here:
+        await here.settle()
+        assert await here.embedded() == 6
+        assert contents(await here.search())[0] == REFUNDS
+
+
+async def test_whoever_is_attached_searches_by_the_owners_vectors(folder: Path) -> None:
+    async with shop(folder) as owner, shop(folder, "none", "bert") as other:
+        assert other.runtime.role == "attached"
+        await owner.store(REFUNDS, *OTHERS)
+        await other.settle()
+        assert contents(await other.search())[0] == REFUNDS
+        assert (await other.runtime.query(GetEmbedding())).space == _spaces.STATIC
+
+
+async def test_hostile_texts_have_vectors_too(folder: Path) -> None:
+    hostile = ["\u202eevil\u202c", "e\u0301" * 1_000, "\U0001f600" * 500, "x" * 1_000_000, "\u200b", "a b\0c"]
+    async with shop(folder) as here:
+        await here.settle()
+        await here.store(*hostile, REFUNDS)
+        await here.settle()
+        assert contents(await here.search())[0] == REFUNDS
