@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -109,6 +108,10 @@ class Shape(Message[list[int]], frozen=True):
     """The sizes of the segments, and at the end that of the tail."""
 
 
+class Keys(Message[list[bytes]], frozen=True):
+    """The keys of the index's records."""
+
+
 class Indexed(Actor):
     """Keeps documents and their index."""
 
@@ -177,6 +180,10 @@ class Indexed(Actor):
             context.delete(message.key)
         else:
             context.put(message.key, message.value)
+
+    @handles(Keys)
+    def keys(self, _: Keys, context: Context) -> list[bytes]:
+        return [key for key, _ in context.scan(msgspec.Raw, prefix=b"i")]
 
     @handles(Look)
     def look(self, _: Look, context: Context) -> Slices[dict[str, Any]]:
@@ -317,8 +324,3 @@ def exhaust(slices: Slices[Any]) -> Any:
             next(slices)
         except StopIteration as done:
             return done.value
-
-
-def counted(*terms: str) -> Counter[str]:
-    """Return how often each term is there."""
-    return Counter(terms)

@@ -63,7 +63,8 @@ def load(context: Context, manifest: records.Manifest, shelf: Callable[[bytes], 
     for key, patch in context.scan(records.Patch, prefix=records.PATCHES):
         number = records.id_of(key)
         found.patched.add(number)
-        corpus.change(number, patch)
+        with _whole(key):
+            corpus.change(number, patch)
         if context.slice_over():
             yield
     yield from load_vectors(context, manifest, found)
@@ -73,14 +74,24 @@ def load(context: Context, manifest: records.Manifest, shelf: Callable[[bytes], 
 def load_vectors(context: Context, manifest: records.Manifest, found: Loaded) -> Slices[None]:
     """Read the vectors of all spaces; yields when the slice is over."""
     for name, space in manifest.spaces.items():
-        used = found.chunks[name] = {}
         prefix = records.space_prefix(records.VECTORS, space.number)
         for key, chunk in context.scan(records.VectorChunk, prefix=prefix):
-            with _whole(key):
-                ids, values, scales = _arrays.vectors(chunk, space.dimensions)
-                used[records.chunk_of(key)] = found.corpus.set_vectors(name, ids, values, scales)
+            take_vectors(key, chunk, name, space, found)
             if context.slice_over():
                 yield
+
+
+def take_vectors(
+    key: bytes, chunk: records.VectorChunk, name: str, space: records.Space, found: Loaded
+) -> None:
+    """Add the vectors of one chunk.
+
+    Raises:
+        StoreDamagedError: they do not fit their space.
+    """
+    with _whole(key):
+        used = found.corpus.set_vectors(name, *_arrays.vectors(chunk, space.dimensions))
+    found.chunks.setdefault(name, {})[records.chunk_of(key)] = used
 
 
 def _load_segment(

@@ -11,7 +11,8 @@ import numpy as np
 from greenroom.actors.index import _arrays
 from greenroom.actors.index import _records as records
 from greenroom.actors.index._corpus import Corpus
-from greenroom.actors.index._loading import Loaded, load_vectors
+from greenroom.actors.index._loading import Loaded, take_vectors
+from greenroom.runtime import StoreDamagedError
 
 if TYPE_CHECKING:
     from greenroom.actors.index._document import Document
@@ -50,8 +51,41 @@ def rebuild(
         yield from _stage_segment(context, corpus, manifest, number)
     context.put(records.MANIFEST, manifest)
     loaded = Loaded(corpus)
-    yield from load_vectors(context, manifest, loaded)
+    yield from _keep_vectors(context, manifest, loaded)
     return manifest, loaded
+
+
+def _keep_vectors(context: Context, manifest: records.Manifest, loaded: Loaded) -> Slices[None]:
+    """Take the vectors that fit the memories, and delete what does not."""
+    spaces = {space.number: (name, space) for name, space in manifest.spaces.items()}
+    for key, stored in context.scan(msgspec.Raw, prefix=records.VECTORS):
+        name, space = spaces.get(records.space_of(key), (None, None))
+        if name is None or space is None or not _took(key, stored, name, space, loaded):
+            context.delete(key)
+        if context.slice_over():
+            yield
+    for key, stored in context.scan(msgspec.Raw, prefix=records.TOKENS):
+        _, space = spaces.get(records.space_of(key), (None, None))
+        if space is None or not _fits(stored, loaded.corpus, records.token_id(key), space):
+            context.delete(key)
+        if context.slice_over():
+            yield
+
+
+def _took(key: bytes, stored: msgspec.Raw, name: str, space: records.Space, loaded: Loaded) -> bool:
+    try:
+        take_vectors(key, msgspec.msgpack.decode(stored, type=records.VectorChunk), name, space, loaded)
+    except (StoreDamagedError, msgspec.DecodeError):
+        return False
+    return True
+
+
+def _fits(stored: msgspec.Raw, corpus: Corpus, id: int, space: records.Space) -> bool:
+    try:
+        tokens = msgspec.msgpack.decode(stored, type=records.TokenVectors)
+    except msgspec.DecodeError:
+        return False
+    return corpus.row(id) is not None and len(tokens.values) % space.dimensions == 0
 
 
 def _stage_segment(context: Context, corpus: Corpus, manifest: records.Manifest, place: int) -> Slices[None]:

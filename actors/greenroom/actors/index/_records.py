@@ -219,6 +219,16 @@ def id_of(key: bytes) -> int:
     return int.from_bytes(key[2:10])
 
 
+def space_of(key: bytes) -> int:
+    """Return the number of the space within the key of `VECTORS` or `TOKENS`."""
+    return int.from_bytes(key[2:4])
+
+
+def token_id(key: bytes) -> int:
+    """Return the id within the key of `TOKENS`."""
+    return int.from_bytes(key[4:12])
+
+
 def chunk_of(key: bytes) -> int:
     """Return the number of a chunk of vectors."""
     return int.from_bytes(key[4:12])
