@@ -245,6 +245,24 @@ async def test_actors_take_turns(virtual_home: Enter) -> None:
         assert ["".join(batch) for batch in embedder.batches] == ["aaaa", "bbbb", "aaaa", "bbbb", "aa", "bb"]
 
 
+async def test_progress_is_seen(virtual_home: Enter) -> None:
+    embedder = Letters()
+    async with virtual_home(choice("a"), loads(embedder)) as here:
+        embedder.go_on = trio.Event()
+        await here.keep(ANNA, *["a"] * 10)
+        await trio.testing.wait_all_tasks_blocked()
+        found = await here.statistics()
+        assert (found.embedded, found.texts_waiting, found.actors_waiting) == (0, 10, 1)
+        await here.keep(ANNA, "b")
+        await here.keep(BERT, "b")
+        found = await here.statistics()
+        assert found.actors_waiting == 2
+        embedder.go_on.set()
+        await here.embedding.settled()
+        found = await here.statistics()
+        assert (found.embedded, found.texts_waiting, found.actors_waiting) == (12, 0, 0)
+
+
 @pytest.mark.promise("embedding.failure")
 async def test_a_failing_embedder_is_asked_less_and_less_often(
     virtual_home: Enter, caplog: pytest.LogCaptureFixture

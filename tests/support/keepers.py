@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+import trio
 
 from greenroom.actors.embedding import _rows
 from greenroom.actors.embedding._embedder import LocalEmbedder
@@ -135,9 +136,12 @@ class Letters:
         self.trouble: EmbedderError | None = None
         self.refused = ""
         self.closed = False
+        self.go_on = trio.Event()
+        self.go_on.set()
 
     async def embed(self, texts: Any) -> list[Vectors]:
         self.batches.append(list(texts))
+        await self.go_on.wait()
         if self.trouble is not None:
             raise self.trouble
         if self.refused and any(self.refused in text for text in texts):

@@ -39,7 +39,7 @@ logger = logging.getLogger(__name__)
 
 QUERY_SECONDS: Final = 2.0
 """A search waits this long for an endpoint, and then goes on by words alone."""
-QUERIES_KEPT: Final = 1_024
+QUERIES_KEPT: Final = 256
 LOOK_SECONDS: Final = 60.0
 
 

@@ -45,7 +45,16 @@ class InThread:
 
     async def embed(self, texts: Sequence[str]) -> list[Vectors]:
         """Return the vectors of texts that are kept."""
-        return await trio.to_thread.run_sync(self._local.embed, texts, limiter=self._texts)
+        return await trio.to_thread.run_sync(self._embed, texts, limiter=self._texts)
+
+    def _embed(self, texts: Sequence[str]) -> list[Vectors]:
+        if self.quick is not None:
+            return self.quick.embed(texts)
+        made: list[Vectors] = []
+        for text in texts:  # who closes the program waits for one text at most
+            trio.from_thread.check_cancelled()
+            made += self._local.embed([text])
+        return made
 
     async def query(self, text: str) -> QueryVectors:
         """Return the vectors of a text that is searched for."""

@@ -38,7 +38,7 @@ class Worker:
         self._runtime = runtime
         self._waiting: dict[Address, int] = {}  # in the order of their turns, with how many texts about
         self._postponed: dict[Address, Patience] = {}
-        self._in_hand: Address | None = None
+        self._in_hand: tuple[Address, int] | None = None
         self._wake = trio.Event()
         self._settled = trio.Event()
         self._settled.set()
@@ -50,12 +50,14 @@ class Worker:
     @property
     def actors_waiting(self) -> int:
         """How many actors have texts without vectors, as far as known."""
-        return len(self._waiting) + (self._in_hand is not None and self._in_hand not in self._waiting)
+        in_hand = self._in_hand is not None and self._in_hand[0] not in self._waiting
+        return len(self._waiting) + in_hand
 
     @property
     def texts_waiting(self) -> int:
         """How many texts these have, as far as known."""
-        return sum(self._waiting.values())
+        in_hand = 0 if self._in_hand is None else self._in_hand[1]
+        return sum(self._waiting.values()) + in_hand
 
     def add(self, address: Address) -> None:
         """Take note of an actor that has texts without vectors, or will have when its handler returns."""
@@ -77,8 +79,8 @@ class Worker:
                     self._wake = trio.Event()
                     await self._wake.wait()
                 address = next(iter(self._waiting))
-                self._in_hand = address
                 texts = self._waiting.pop(address)
+                self._in_hand = address, texts
                 try:
                     left = await self._turn(address, embedder)
                 except EmbedderError as error:
@@ -129,6 +131,7 @@ class Worker:
         found = await self._runtime.ask(address, wanted)
         if not found.texts:
             return 0
+        self._in_hand = address, len(found.texts) + found.remaining
         vectors = await _embedded(embedder, [each.text for each in found.texts])
         self.works()
         pairs = [(each.id, made) for each, made in zip(found.texts, vectors, strict=True)]
