@@ -84,7 +84,8 @@ class Keeper:
         """Return what holds for all memories of the root; staged if there is nothing yet."""
         if self.common is None:
             secret = context.random.randbytes(_ids.SECRET_BYTES)
-            shelves = (self._agent_shelf,) if self.counter else ()
+            # What an agent stores by key lies on its own shelf without saying so.
+            shelves = (self._agent_shelf,) if root.startswith(names.AGENT) else ()
             self.set_common(context, Common(root, secret, shelves, 0 if self.counter else None))
         assert self.common is not None, "it was just made"
         if not self._is_listed:

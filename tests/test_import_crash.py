@@ -1,0 +1,128 @@
+"""An import whose process is killed: nothing or everything, and the same command again finishes it."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import trio
+from harness import PROGRAM, clean_environment
+from support.exchanges import export, line, text
+
+from greenroom.actors import Principal, open_greenroom
+from greenroom.actors.exchange._importing import Importer
+from greenroom.actors.exchange._sources import open_source
+from greenroom.actors.memory._importing import topic_of
+from greenroom.actors.requests._exchange import ReadImport
+from greenroom.runtime import Address
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ANN = Principal(agent_id="planner", user="ann")
+WHO = ["--agent", "planner", "--user", "ann", "--embedder", "none"]
+LINES = 2_000
+KEYS = [f"k{n:05}" for n in range(LINES)]
+
+
+def _file(tmp_path: Path) -> Path:
+    path = tmp_path / "memories.jsonl"
+    lines = (
+        line(f"k{n:05}", f"memory {n} " + "words " * 20, namespace=f"team:t{n % 5}") for n in range(LINES)
+    )
+    path.write_text(text(*lines))
+    return path
+
+
+def _command(path: Path, folder: Path, *more: str) -> list[str]:
+    return [*PROGRAM, "import", str(path), "--data", str(folder), *WHO, *more]
+
+
+# Ends itself without a word when the import has come so far.
+KILLED_AT = """
+import os, signal, sys
+from greenroom.actors.exchange import _importing
+from greenroom.transports.cli import main
+
+stage, share = sys.argv[1], float(sys.argv[2])
+tell = _importing.Importer.__init__
+
+def told(self, *args, **options):
+    def die(now, done, total):
+        if now == stage and done >= share * total:
+            os.kill(os.getpid(), signal.SIGKILL)
+    tell(self, *args, **{**options, "progress": die})
+
+_importing.Importer.__init__ = told
+main(sys.argv[3:])
+"""
+
+
+def _killed(home: Path, stage: str, share: float, path: Path, folder: Path) -> None:
+    arguments = _command(path, folder)[len(PROGRAM) :]
+    killed = subprocess.run(
+        [sys.executable, "-c", KILLED_AT, stage, str(share), *arguments],
+        env=clean_environment(home),
+        capture_output=True,
+        check=False,
+    )
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+
+
+def _found(folder: Path) -> list[dict[str, Any]]:
+    async def read() -> list[dict[str, Any]]:
+        async with open_greenroom(folder, embedder="none") as runtime:
+            return await export(runtime, ANN)
+
+    return trio.run(read)
+
+
+@pytest.mark.promise("exchange.atomic", "exchange.resumed")
+@pytest.mark.parametrize(
+    ("stage", "share"),
+    [("staging", 0.01), ("staging", 0.6), ("staging", 1.0), ("importing", 0.0)],
+)
+def test_a_killed_import_left_nothing_or_becomes_whole(tmp_path: Path, stage: str, share: float) -> None:
+    path, folder = _file(tmp_path), tmp_path / "data"
+    _killed(tmp_path, stage, share, path, folder)
+    if stage != "importing":
+        assert _found(folder) == []
+    done = subprocess.run(
+        _command(path, folder, "--json"), env=clean_environment(tmp_path), capture_output=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    if stage == "importing":  # decided: it goes on when somebody opens the folder
+        assert said["counts"] in ({"created": LINES}, {"skipped": LINES})
+    else:
+        assert said["counts"] == {"created": LINES}
+        assert said["resumed"] == (stage == "staging")
+    found = _found(folder)
+    assert sorted(each["key"] for each in found) == KEYS
+
+
+@pytest.mark.promise("exchange.atomic", "exchange.resumed")
+@pytest.mark.parametrize("share", [0.0, 0.3])
+def test_killed_after_the_decision_it_goes_on_with_the_next_start(tmp_path: Path, share: float) -> None:
+    path, folder = _file(tmp_path), tmp_path / "data"
+    _killed(tmp_path, "importing", share, path, folder)
+
+    async def finished() -> list[dict[str, Any]]:
+        async with open_greenroom(folder, embedder="none") as runtime:
+            importer = Importer(runtime, ANN, open_source(path, "auto", ANN))
+            import_id = importer._import_id(await importer._checked())
+            path.unlink()  # whoever opens the folder finishes it without the file
+            with runtime.subscriber() as changes:
+                changes.add(topic_of(import_id))
+                while True:
+                    found = await runtime.ask(Address("import", import_id), ReadImport(), principal=ANN)
+                    assert found is not None
+                    if found.state == "done":
+                        return await export(runtime, ANN)
+                    await changes.next()
+
+    assert sorted(each["key"] for each in trio.run(finished)) == KEYS
