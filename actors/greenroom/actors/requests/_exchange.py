@@ -63,6 +63,7 @@ class MemoryLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 # -- tools -------------------------------------------------------------
 
+
 class MemoriesImported(Reply, frozen=True, kw_only=True):
     """Answers `ImportMemories`.
 
@@ -200,7 +201,14 @@ class DropLines(Message[None], frozen=True, kw_only=True):
     staging: str
 
 
-class ExportPage(Message["ExportedPage"], frozen=True, kw_only=True):
+class ExportedPage(msgspec.Struct, frozen=True, kw_only=True):
+    """Answers `ExportPage`: JSON of `MemoryLine`, and where the next page begins."""
+
+    lines: list[msgspec.Raw]
+    next: int | None
+
+
+class ExportPage(Message[ExportedPage], frozen=True, kw_only=True):
     """Hand over the memories below a namespace that the asker may see, in the order of their creation.
 
     Attributes:
@@ -212,13 +220,6 @@ class ExportPage(Message["ExportedPage"], frozen=True, kw_only=True):
     filters: MemoryFilters | None = None
     start: int = 0
     limit_bytes: int = 1 << 20
-
-
-class ExportedPage(msgspec.Struct, frozen=True, kw_only=True):
-    """Answers `ExportPage`: JSON of `MemoryLine`, and where the next page begins."""
-
-    lines: list[msgspec.Raw]
-    next: int | None
 
 
 # -- to the actor of one export -----------------------------------------

@@ -1,0 +1,199 @@
+"""`greenroom import`, `export` and `evaluate`, alone on a folder and beside a server that owns it."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from harness import PROGRAM, clean_environment
+from support.commands import serving
+from support.exchanges import line, text
+
+if TYPE_CHECKING:
+    from subprocess import CompletedProcess
+
+
+def run(home: Path, *arguments: str | Path) -> CompletedProcess[str]:
+    command = [
+        *PROGRAM,
+        *map(str, arguments),
+        "--data",
+        str(home / "store"),
+        "--agent",
+        "planner",
+        "--user",
+        "ann",
+    ]
+    return subprocess.run(command, env=clean_environment(home), capture_output=True, text=True, check=False)
+
+
+def written(path: Path, *lines: dict[str, Any] | str) -> Path:
+    path.write_text(text(*lines))
+    return path
+
+
+@pytest.mark.promise("exchange.commands")
+def test_import_and_export_on_a_stopped_store(tmp_path: Path) -> None:
+    source = written(tmp_path / "in.jsonl", line("a"), line("b", namespace="project:atlas", tags=["t"]))
+    tried = run(tmp_path, "import", source, "--dry-run")
+    assert (tried.returncode, tried.stdout, tried.stderr) == (
+        0,
+        "2 created: that would come of 2 memories for 2 namespaces (jsonl)\n",
+        "",
+    )
+    assert (
+        run(tmp_path, "import", source).stdout
+        == "2 created: that came of 2 memories for 2 namespaces (jsonl)\n"
+    )
+    again = json.loads(run(tmp_path, "import", source, "--json").stdout)
+    assert (again["counts"], again["format"], again["dry_run"]) == ({"skipped": 2}, "jsonl", False)
+    target = tmp_path / "out.jsonl"
+    done = run(tmp_path, "export", target)
+    digest = sha256(target.read_bytes()).hexdigest()
+    assert done.stdout == f"2 memories are in {target}: {target.stat().st_size:,} bytes, SHA-256 {digest}\n"
+    assert target.stat().st_mode & 0o777 == 0o600
+    assert [json.loads(each)["key"] for each in target.read_text().splitlines()] == ["b", "a"]
+    part = run(tmp_path, "export", "-", "--namespace", "project:atlas", "--format", "json")
+    assert [each["key"] for each in json.loads(part.stdout)] == ["b"]
+    assert "1 memories" in part.stderr
+    refused = run(tmp_path, "export", target)
+    assert (refused.returncode, "exists already" in refused.stderr) == (1, True)
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["in.jsonl", "out.jsonl", "store"]
+
+
+@pytest.mark.promise("exchange.commands")
+def test_bad_lines_are_named_and_nothing_is_imported(tmp_path: Path) -> None:
+    source = written(tmp_path / "in.jsonl", line("a"), line("b", importance=7), "nonsense")
+    done = run(tmp_path, "import", source)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.splitlines() == [
+        f"greenroom import: {source}, line 2: importance: it takes a number from 0 to 1 and got 7",
+        f"greenroom import: {source}, line 3: this is not JSON: Expecting value: line 1 column 1 (char 0)",
+        f"greenroom import: nothing was imported, since {source} has such lines",
+    ]
+    assert json.loads(run(tmp_path, "export", tmp_path / "out", "--json").stdout)["memories"] == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "sentence"),
+    [
+        (["import", "nowhere.jsonl"], 1, "nothing was imported: nowhere.jsonl cannot be read: No such file"),
+        (["import", "x", "--format", "csv"], 2, "'csv', but it must be one of auto, jsonl, mem0"),
+        (
+            ["import", "x", "--on-conflict", "merge"],
+            2,
+            "'merge', but it must be one of skip, overwrite, version",
+        ),
+        (["import", "/dev/null", "--namespace", "here"], 1, "namespace: it takes 2 to 8 segments"),
+        (["export", "/nowhere/file"], 73, "cannot be written: No such file"),
+        (["export", "x", "--namespace", "here"], 1, "namespace: it takes 2 to 8 segments"),
+        (["evaluate", "nowhere.jsonl"], 73, "nowhere.jsonl cannot be read"),
+        (["evaluate", "/dev/null"], 1, "holds no queries"),
+        (["evaluate", "x", "--limit", "101"], 2, "'101', but it must be a number from 1 to 100"),
+    ],
+)
+def test_what_cannot_be_done_is_said_in_a_sentence(
+    tmp_path: Path, arguments: list[str], code: int, sentence: str
+) -> None:
+    done = run(tmp_path, *arguments)
+    assert (done.returncode, sentence in done.stderr) == (code, True), done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.promise("exchange.commands")
+def test_beside_a_server_they_attach_to_it(tmp_path: Path) -> None:
+    lines = [line(f"k{n}", f"the {n}th lighthouse", namespace="project:atlas") for n in range(400)]
+    source = written(tmp_path / "in.jsonl", *lines)
+    with serving(tmp_path) as server:
+        assert run(tmp_path, "import", source).stdout.startswith("400 created")
+        found = server.call("memory_search", query="lighthouse", namespace="project:atlas", limit=100)
+        assert found["total"] == 400
+        done = json.loads(run(tmp_path, "export", tmp_path / "out.jsonl", "--json").stdout)
+        assert done["memories"] == 400
+        queries = written(tmp_path / "q.jsonl", {"query": "the 7th lighthouse", "relevant": ["k7"]})
+        figures = json.loads(run(tmp_path, "evaluate", queries, "--json").stdout)
+        assert figures["modes"]["semantic"]["all"]["MRR"] == 1.0
+
+
+@pytest.mark.promise("exchange.commands")
+def test_on_a_terminal_they_show_how_far_they_are(tmp_path: Path) -> None:
+    source = written(tmp_path / "in.jsonl", *(line(f"k{n}") for n in range(300)))
+    ours, theirs = pty.openpty()
+    command = [*PROGRAM, "import", str(source), "--data", str(tmp_path / "store")]
+    environment = clean_environment(tmp_path, TERM="xterm")
+    with subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=theirs, text=True
+    ) as process:
+        os.close(theirs)
+        shown = b""
+        while True:
+            try:
+                piece = os.read(ours, 65_536)
+            except OSError:  # how Linux tells that the terminal is closed
+                break
+            if not piece:
+                break
+            shown += piece
+        assert process.wait() == 0
+    os.close(ours)
+    for stage in (b"checking", b"staging", b"importing"):
+        assert stage in shown
+
+
+# -- evaluate -----------------------------------------------------------------------------
+
+
+@pytest.mark.promise("exchange.evaluate")
+def test_evaluate_prints_figures_by_mode_and_group(tmp_path: Path) -> None:
+    texts = {
+        "cat": "the cat sleeps on the sofa",
+        "dog": "the dog runs in the park",
+        "tea": "Ann drinks green tea",
+    }
+    run(tmp_path, "import", written(tmp_path / "in.jsonl", *(line(key, said) for key, said in texts.items())))
+    queries = [
+        {"query": "where does the cat sleep", "relevant": ["cat"], "group": "animals"},
+        {"query": "who runs in the park", "relevant": ["dog", "no such key"], "group": "animals"},
+        {"query": "green tea", "relevant": ["tea"], "namespace": "user:ann", "filters": {"kind": "semantic"}},
+        {"query": "green tea", "relevant": ["tea"], "filters": {"after": "2100-01-01"}},
+    ]
+    path = written(tmp_path / "q.jsonl", *queries)
+    done = run(tmp_path, "evaluate", path, "--limit", "10", "--embedder", "none")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == "greenroom evaluate: 4 queries, by words alone: the embedder is none\n"
+    heads, *rows = done.stdout.splitlines()
+    assert heads.split() == ["n", "R@1", "R@5", "R@10", "hit@10", "MRR", "nDCG@10", "p50", "ms", "p95", "ms"]
+    assert [row.split()[0] for row in rows] == [
+        "semantic",
+        "animals",
+        "hybrid",
+        "animals",
+        "exact",
+        "animals",
+    ]
+    assert rows[0].split()[1:7] == ["4", "62.5", "62.5", "62.5", "75.0", "75.0"]
+    assert rows[1].split()[1:4] == ["2", "75.0", "75.0"]
+    assert rows[4].split()[1:4] == ["4", "25.0", "25.0"]  # an exact search finds the words as they stand
+
+
+@pytest.mark.promise("exchange.evaluate")
+@pytest.mark.parametrize(
+    ("query", "sentence"),
+    [
+        ("nonsense", "line 2: this is not JSON"),
+        ({"query": "x"}, "line 2: relevant: it is required"),
+        ({"query": "x", "relevant": []}, "line 2: relevant"),
+        ({"query": " ", "relevant": ["a"]}, "line 2: query: it is blank"),
+        ({"query": "x", "relevant": ["a"], "filters": {"colour": 1}}, "line 2: filters.colour: unknown"),
+    ],
+)
+def test_a_bad_query_is_named(tmp_path: Path, query: Any, sentence: str) -> None:
+    path = written(tmp_path / "q.jsonl", {"query": "x", "relevant": ["a"]}, query)
+    done = run(tmp_path, "evaluate", path)
+    assert (done.returncode, sentence in done.stderr) == (1, True), done.stderr

@@ -1,0 +1,63 @@
+"""The figures of `greenroom evaluate`, beside their definitions."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.exchanges import imported, line
+
+from greenroom.actors import Principal
+from greenroom.actors._namespaces import memory_address
+from greenroom.actors.exchange._evaluating import JudgedQuery, judged, measure, ready
+from greenroom.actors.requests._memories import ReadMemory
+
+if TYPE_CHECKING:
+    from support.agents import Enter
+
+ANN = Principal(agent_id="planner", user="ann")
+
+
+@pytest.mark.promise("exchange.evaluate")
+def test_the_figures_of_one_answer() -> None:
+    assert measure(["x", "a", "y", "b"], ["a", "b"], (1, 2, 5)) == pytest.approx(
+        {
+            "R@1": 0.0,
+            "R@2": 0.5,
+            "R@5": 1.0,
+            "hit@10": 1.0,
+            "MRR": 0.5,
+            "nDCG@10": (1 / math.log2(3) + 1 / math.log2(5)) / (1 + 1 / math.log2(3)),
+        }
+    )
+    assert measure([], ["a"], (1,)) == {"R@1": 0.0, "hit@10": 0.0, "MRR": 0.0, "nDCG@10": 0.0}
+    late = measure([f"x{n}" for n in range(10)] + ["a"], ["a"], (10, 20))
+    assert (late["R@10"], late["R@20"], late["hit@10"], late["MRR"]) == (0.0, 1.0, 0.0, 1 / 11)
+
+
+@given(st.lists(st.integers(0, 30).map(str)), st.lists(st.integers(0, 30).map(str), min_size=1))
+def test_every_figure_is_a_share_and_recall_grows(ranked: list[str], relevant: list[str]) -> None:
+    figures = measure(ranked, relevant)
+    assert all(0 <= figure <= 1 + 1e-9 for figure in figures.values())
+    recalls = [figures[f"R@{depth}"] for depth in (1, 5, 10, 20, 50)]
+    assert recalls == sorted(recalls)
+    best = measure(list(dict.fromkeys(relevant)), relevant)
+    assert best["MRR"] == 1.0
+    assert best["nDCG@10"] == pytest.approx(1.0)
+
+
+@pytest.mark.promise("exchange.evaluate")
+async def test_what_is_found_does_not_count_as_used(enter: Enter) -> None:
+    async with enter(embedder="none") as home:
+        await imported(home.runtime, ANN, line("a", "the lighthouse"), line("b", "the harbour"))
+        assert await ready(home.runtime, ANN) == "by words alone: the embedder is none"
+        query = JudgedQuery(query="lighthouse", relevant=["a"])
+        for _ in range(3):
+            found = await judged(home.runtime, ANN, query, "hybrid", 10, (1,))
+        message = ReadMemory(key="a", namespace="user:ann")
+        read = await home.runtime.ask(memory_address("user:ann"), message, principal=ANN)
+    assert found.metrics["R@1"] == 1.0
+    assert read.memory.uses <= 1  # the reading itself
