@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tokenizers import Tokenizer
 
 from greenroom.actors._tokens import estimate_tokens
 from greenroom.actors.embedding import _static
@@ -121,6 +124,20 @@ def test_a_query_is_known_in_its_spaces_only() -> None:
     assert query.in_space("b") is older
     assert query.in_space("c") is None
     assert query.in_space(None) is None
+
+
+@functools.cache
+def theirs() -> Tokenizer:
+    found = find_spec("wordllama")
+    assert found is not None
+    assert found.origin is not None
+    return Tokenizer.from_file(str(Path(found.origin).parent / _static._TOKENIZER))
+
+
+@given(st.text(st.sampled_from("ab \u2581\n.é東<s>/1"), max_size=40) | st.text(max_size=60))
+def test_words_are_taken_apart_as_the_makers_do(text: str) -> None:
+    expected = theirs().encode(text, add_special_tokens=False).ids
+    assert load_static()._tokenizer.encode(text, add_special_tokens=False).ids == expected
 
 
 def test_a_package_that_is_missing_is_named_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
