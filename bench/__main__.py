@@ -36,6 +36,8 @@ NAMES = (
     "residency",
     "relay",
     "chaos",
+    "finding",
+    "embedding",
 )
 RESULTS = Path(__file__).parent / "results"
 
