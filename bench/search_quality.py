@@ -4,8 +4,8 @@
 
 ``DIR`` holds conversations and questions (`memories.jsonl`, `queries.jsonl`, see
 `bench.locomo`); each conversation becomes an index. Categories 1 to 4 count. Nothing is
-fitted here: the formula's constants were chosen on five conversations, and the column
-for each conversation shows how little they depend on one of them.
+fitted here: the weights of ranking are fitted elsewhere (`bench.trials`), and what makes scores
+of them was chosen on five conversations; the columns show how little it depends on one of them.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import statistics
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
@@ -22,10 +23,12 @@ from rapidfuzz import fuzz, process
 
 from bench.harness import Table, as_markdown, check
 from bench.locomo import ANSWERABLE, Question, Turn
-from greenroom.actors.search import SearchIndex, SearchRequest, metadata_text
+from greenroom.actors.search import metadata_text
+from greenroom.actors.search._index import SearchIndex, SearchRequest
 
 SHELF = "public"
 DEPTH = 50
+ONE_TIME = datetime(2025, 1, 1, tzinfo=UTC)
 
 Search = Callable[[str], list[str]]
 """Returns the ids of the turns found for a question, best first."""
@@ -82,12 +85,24 @@ def compare(conversations: Mapping[str, Sequence[Turn]], questions: Iterable[Num
     return Table(title="finding the turns that answer a question", columns=columns, rows=rows)
 
 
-def searcher(turns: Sequence[Turn], *, threshold: float = 0, dated: bool = False) -> Search:
-    """Return the session's search over ``turns``, with their dates as metadata if ``dated``."""
+def searcher(
+    turns: Sequence[Turn], *, threshold: float = 0, timed: bool = True, dated: bool = False
+) -> Search:
+    """Return the session's search over ``turns``.
+
+    Args:
+        turns: What was said.
+        threshold: The least score.
+        timed: Whether the messages are of when the turns were; otherwise all are of one time.
+        dated: Whether the turns' dates are in the messages' metadata.
+    """
     index = SearchIndex()
     for position, turn in enumerate(turns):
         metadata = metadata_text(msgspec.json.encode({"date": turn.date})) if dated else ""
-        index.add(position, SHELF, turn.speaker, turn.text.removeprefix(f"{turn.speaker}: "), metadata)
+        content = turn.text.removeprefix(f"{turn.speaker}: ")
+        said_at = datetime.fromisoformat(turn.date).replace(tzinfo=UTC) if timed else ONE_TIME
+        microseconds = int(said_at.timestamp()) * 1_000_000
+        index.add(position, SHELF, turn.speaker, content, metadata, created_at=microseconds)
 
     def search(question: str) -> list[str]:
         request = SearchRequest(text=question[:500], shelves=[SHELF], threshold=threshold, limit=DEPTH)
@@ -117,8 +132,12 @@ METHODS: dict[str, Callable[[Sequence[Turn]], Search]] = {
     "rapidfuzz token_set_ratio": lambda turns: whole_texts(turns, fuzz.token_set_ratio),
     "search": searcher,
     "search, threshold 60": lambda turns: searcher(turns, threshold=60),
-    "search, dates in the metadata": lambda turns: searcher(turns, dated=True),
-    "search, dates, threshold 60": lambda turns: searcher(turns, dated=True, threshold=60),
+    "search, all at one time": lambda turns: searcher(turns, timed=False),
+    "search, all at one time, threshold 60": lambda turns: searcher(turns, timed=False, threshold=60),
+    "search, dates in the metadata only": lambda turns: searcher(turns, timed=False, dated=True),
+    "search, dates in the metadata only, threshold 60": lambda turns: searcher(
+        turns, timed=False, dated=True, threshold=60
+    ),
 }
 
 

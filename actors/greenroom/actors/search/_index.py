@@ -1,26 +1,40 @@
-"""The index that a session keeps in memory, and the search over it."""
+"""The index that a session keeps in memory, and the search over it. Needs numpy: import it to search."""
 
 from __future__ import annotations
 
 import sys
-from array import array
-from dataclasses import dataclass
-from itertools import islice
+from collections import Counter
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from greenroom.actors.search._ranking import Query, Ranking, phrase_key
-from greenroom.actors.search._shelf import Shelf
+import numpy as np
+
+from greenroom.actors.index import QUESTION, TEMPORAL, Document
+from greenroom.actors.index._corpus import Corpus
+from greenroom.actors.index._document import Analysed, is_temporal
+from greenroom.actors.ranking import RankQuery, View, rank
+from greenroom.actors.search._alike import look_up
+from greenroom.actors.search._messages import Messages
+from greenroom.actors.search._scores import PHRASE, score
 from greenroom.actors.search._text import asks, stretches, tokens
-from greenroom.actors.search._view import View
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Hashable
+    from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 
+    import numpy.typing as npt
+
+    from greenroom.actors.index._document import Field
+    from greenroom.actors.search._scores import Scores
+    from greenroom.actors.search._text import Token
     from greenroom.runtime import Slices
 
+    Mask = npt.NDArray[np.bool_]
+
 _STRETCH = 2_048  # characters prepared without a pause (0.5 ms; 5 ms if each is one of the worst)
-_POSTED = 1_024  # terms posted without a pause (0.5 ms)
-_ROW_BYTES = 40  # a row's slots in the lists and arrays
+_LOOK = 250_000  # characters looked through for a phrase between two looks at the clock
+_INSIDE_WORD = 70.0
+_LEAST = 0.01
+_ROW_BYTES = 16  # a row's slots in the lists
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,29 +80,28 @@ class SearchIndex:
 
     def __init__(self) -> None:
         """Make an empty index."""
-        self._shelves: dict[Hashable, Shelf] = {}
-        self._ids = array("Q")
+        self._corpus = Corpus()
         self._texts: list[str] = []
         self._metadata: list[str] = []
-        self._asking = bytearray()
+        self._lowest, self._highest = 0, -1
         self._key_bytes = 0
 
     def __len__(self) -> int:
         """Return the number of messages."""
-        return len(self._ids)
+        return len(self._texts)
 
-    def add(self, id: int, shelf: Hashable, sender: str, content: str, metadata: str = "") -> None:
-        """Add one message; a shelf's message of the same id stays as it is.
-
-        Args:
-            id: 0 to 2**64 - 1, greater for newer messages. Any order is correct; newest last and
-                newest first are fast.
-            shelf: The visibility class.
-            sender: The sender's name.
-            content: The text.
-            metadata: The metadata's values as text, see `metadata_text`.
-        """
-        for _ in self.add_in_slices(id, shelf, sender, content, metadata, _never):
+    def add(
+        self,
+        id: int,
+        shelf: Hashable,
+        sender: str,
+        content: str,
+        metadata: str = "",
+        *,
+        created_at: int = 0,
+    ) -> None:
+        """Add one message at once, see `add_in_slices`."""
+        for _ in self.add_in_slices(id, shelf, sender, content, metadata, _never, created_at=created_at):
             pass  # pragma: no cover - it never yields
 
     def add_in_slices(
@@ -99,67 +112,171 @@ class SearchIndex:
         content: str,
         metadata: str,
         slice_over: Callable[[], bool],
+        *,
+        created_at: int = 0,
     ) -> Slices[None]:
-        """Add one message that may be long; yields when ``slice_over`` says so, see `add`.
+        """Add one message; a shelf's message of the same id stays as it is.
 
-        Nothing else may be done with the index before the generator has returned.
+        Yields when ``slice_over`` says so, for the message may be long. Nothing else may be done with the
+        index before the generator has returned.
+
+        Args:
+            id: 0 to 2**63 - 1, greater for newer messages. Any order is correct; newest last and
+                newest first are fast.
+            shelf: The visibility class.
+            sender: The sender's name.
+            content: The text.
+            metadata: The metadata's values as text, see `metadata_text`.
+            slice_over: Whether to yield.
+            created_at: When it was written, in microseconds since 1970.
         """
+        if self._holds(id, shelf):
+            return
         text, terms = yield from _prepare(content, slice_over)
         values, value_terms = yield from _prepare(metadata, slice_over)
         names = tokens(sender)
-        name = tuple(term for token in names for term, _ in token.terms)
-        terms.update(*(token.posted for token in names))
-
-        row = len(self._ids)
-        self._ids.append(id)
-        place = self._shelves.get(shelf) or self._shelves.setdefault(shelf, Shelf(self._ids))
-        if not place.place(row):
-            self._ids.pop()
-            return
+        temporal = yield from is_temporal(terms, slice_over)
+        document = Document(
+            id=len(self._texts) + 1,
+            shelf=shelf,
+            namespace="",
+            text="",
+            author=sender,
+            position=id,
+            created_at=created_at,
+        )
+        every: dict[Field, Counter[str]] = {
+            "text": terms,
+            "tags": value_terms,
+            "author": Counter(term for token in names for term in token.posted),
+        }
+        flags = (QUESTION if asks(content) else 0) | (TEMPORAL if temporal else 0)
+        counts = {field: counted for field, counted in every.items() if counted}
+        yield from self._corpus.add_analysed(document, Analysed(counts, flags), slice_over)
         # The sender stands before the text, behind a mark that no phrase contains.
-        self._texts.append(f" {phrase_key(names)} \n {text} ")
+        self._texts.append(f" {_phrase_key(names)} \n {text} ")
         self._metadata.append(f" {values} " if values else "")
-        self._asking.append(asks(content))
-        place.sign(row, name)
-        self._key_bytes += _ROW_BYTES + sys.getsizeof(self._texts[row])
+        self._key_bytes += _ROW_BYTES + sys.getsizeof(self._texts[-1])
         if values:
-            self._key_bytes += sys.getsizeof(self._metadata[row])
-        for field, unposted in ((place.text, iter(terms)), (place.metadata, iter(value_terms))):
-            while step := list(islice(unposted, _POSTED)):
-                field.add(row, step)
-                if slice_over():
-                    yield
+            self._key_bytes += sys.getsizeof(self._metadata[-1])
+        yield from self._corpus.tidy(slice_over)
 
     def resident_bytes(self) -> int:
         """Return an estimate of the memory that the index holds, in bytes."""
-        return self._key_bytes + sum(shelf.resident_bytes() for shelf in self._shelves.values())
+        return self._key_bytes + self._corpus.resident_bytes()
 
     def search(self, request: SearchRequest, slice_over: Callable[[], bool]) -> Slices[list[Match]]:
         """Return the matches, best first; yields when ``slice_over`` says so.
 
+        Equal scores: the stronger (of phrases: by who is named), then the shorter message (by powers of
+        two), then the newer.
         The index must not be added to before the generator has returned.
         """
-        shelves = [self._shelves[shelf] for shelf in set(request.shelves) if shelf in self._shelves]
-        view = View(shelves, metadata=request.metadata, ids=self._ids, oldest_id=request.oldest_id)
-        yield from view.fill(slice_over)
+        corpus = self._corpus
+        shelves = [corpus.names["shelf"].find(shelf) for shelf in request.shelves]
+        seen = np.isin(corpus.shelf, [number for number in shelves if number is not None])
+        visible = seen & (corpus.position >= request.oldest_id)
+        if not visible.any():
+            return []
+        messages = Messages(corpus, metadata=request.metadata)
+        view = View(messages, visible)
+        query = RankQuery.read(request.text)
+        sought = yield from look_up(messages, view, query.terms, slice_over)
+        query = replace(query, terms=sought.terms)
+        ranked = yield from rank(view, query, visible, slice_over, limit=corpus.size)
+        scores = score(view, ranked, sought.unknown)
+        if slice_over():
+            yield
+        phrase = _phrase_key(tokens(request.text))
         keys = [self._texts, self._metadata] if request.metadata else [self._texts]
-        ranking = Ranking(view, Query.read(request.text), keys, self._asking, slice_over)
-        best = yield from ranking.best(request.threshold, request.limit)
-        return [Match(self._ids[row], score) for score, row in best]
+        yield from _raise_phrases(scores, phrase, keys, visible, slice_over)
+        return self._best(scores, request)
+
+    def _holds(self, id: int, shelf: Hashable) -> bool:
+        """Return whether a message is known, and take note of its id."""
+        if self._lowest <= id <= self._highest:
+            number = self._corpus.names["shelf"].find(shelf)
+            same = (self._corpus.position == id) & (self._corpus.shelf == number)
+            return number is not None and bool(same.any())
+        self._lowest = id if not self._texts else min(self._lowest, id)
+        self._highest = max(self._highest, id)
+        return False
+
+    def _best(self, scores: Scores, request: SearchRequest) -> list[Match]:
+        """Return the best matches of all."""
+        rounded = np.round(scores.score, 2)
+        rows = np.flatnonzero(rounded >= max(request.threshold, _LEAST))
+        if len(rows) > request.limit:
+            least = np.partition(rounded[rows], len(rows) - request.limit)[len(rows) - request.limit]
+            rows = rows[rounded[rows] >= least]
+        is_phrase = rounded[rows] == PHRASE
+        strength = np.round(np.where(is_phrase, scores.own[rows], scores.strength[rows]), 6)
+        lengths = np.array([len(self._texts[row]).bit_length() for row in rows], np.int32)
+        ids = self._corpus.position[rows]
+        order = np.lexsort((-ids, lengths, -strength, -rounded[rows]))[: request.limit]
+        return [Match(int(ids[place]), float(rounded[rows[place]])) for place in order]
 
 
 def _never() -> bool:
     return False
 
 
-def _prepare(text: str, slice_over: Callable[[], bool]) -> Slices[tuple[str, set[str]]]:
-    """Return the phrase key and the distinct terms of ``text``."""
+def _prepare(text: str, slice_over: Callable[[], bool]) -> Slices[tuple[str, Counter[str]]]:
+    """Return the phrase key of ``text``, and how often it has each term."""
     pieces: list[str] = []
-    terms: set[str] = set()
+    terms: Counter[str] = Counter()
     for stretch in stretches(text, _STRETCH):
         found = tokens(stretch)
-        pieces.append(phrase_key(found))
-        terms.update(*[posted for _, _, posted in found])
+        pieces.append(_phrase_key(found))
+        terms.update([term for _, _, posted in found for term in posted])
         if slice_over():
             yield
     return " ".join(pieces), terms
+
+
+def _phrase_key(found: Sequence[Token]) -> str:
+    """Return the pieces of ``found``, joined by single blanks."""
+    return " ".join([piece for piece, _, _ in found if piece])
+
+
+def _raise_phrases(
+    scores: Scores,
+    phrase: str,
+    keys: Sequence[Sequence[str]],
+    visible: Mask,
+    slice_over: Callable[[], bool],
+) -> Slices[None]:
+    """Raise the scores of the messages that hold the query as it stands.
+
+    A query of which no message has a word (stop words, symbols) is looked for in all, failing
+    that also inside of words.
+    """
+    if scores.shared:
+        rows = np.flatnonzero(scores.candidates & visible)
+        scores.score[(yield from _holding(f" {phrase} ", rows, keys, slice_over))] = PHRASE
+    elif phrase:
+        rows = np.flatnonzero(visible)
+        whole = yield from _holding(f" {phrase} ", rows, keys, slice_over)
+        scores.score[whole] = PHRASE
+        if not whole:
+            inside = yield from _holding(phrase, rows, keys, slice_over)
+            scores.score[inside] = _INSIDE_WORD
+
+
+def _holding(
+    phrase: str, rows: Iterable[int], keys: Sequence[Sequence[str]], slice_over: Callable[[], bool]
+) -> Slices[list[int]]:
+    """Return the rows whose keys have ``phrase`` in them."""
+    found: list[int] = []
+    looked = 0
+    for row in rows:
+        for key in keys:
+            looked += 100 + len(key[row])
+            if phrase in key[row]:
+                found.append(row)
+                break
+        if looked > _LOOK:
+            looked = 0
+            if slice_over():
+                yield
+    return found

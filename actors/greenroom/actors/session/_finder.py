@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 from greenroom.actors import _budget, _policy
 from greenroom.actors._times import HOUR
 from greenroom.actors.requests import _replies as replies
-from greenroom.actors.search import SearchIndex, SearchRequest, preview
+from greenroom.actors.search import preview
 from greenroom.actors.session import _ids, _log
 from greenroom.actors.session._records import view
 from greenroom.actors.session._window import Lanes
 
 if TYPE_CHECKING:
     from greenroom.actors.requests._sessions import SearchContext
+    from greenroom.actors.search._index import SearchIndex
     from greenroom.actors.session._tallies import Tallies
     from greenroom.runtime import Context, Slices
 
@@ -35,6 +36,8 @@ class Finder:
         self, request: SearchContext, context: Context, tallies: Tallies
     ) -> Slices[replies.SearchResults]:
         """Answer the best matches among the newest messages that the caller may see."""
+        from greenroom.actors.search._index import SearchIndex, SearchRequest  # noqa: PLC0415 - needs numpy
+
         if self._index is None:
             self._index = SearchIndex()
             self._lanes = Lanes(self._index)

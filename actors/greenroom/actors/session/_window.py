@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from greenroom.actors._policy import Shelf
-    from greenroom.actors.search import SearchIndex
+    from greenroom.actors.search._index import SearchIndex
     from greenroom.actors.session._records import Entry
     from greenroom.runtime import Context, Slices
 
@@ -117,7 +117,13 @@ class Lanes:
         message = entry.message
         values = metadata_text(message.metadata)
         yield from self._index.add_in_slices(
-            entry.message_id, entry.shelf, message.sender, message.content, values, context.slice_over
+            entry.message_id,
+            entry.shelf,
+            message.sender,
+            message.content,
+            values,
+            context.slice_over,
+            created_at=message.timestamp,
         )
 
 
