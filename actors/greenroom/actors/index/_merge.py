@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-_STEP_TERMS = 6_144  # looked at in one step, over all segments (3 ms)
-_STEP_POSTINGS = 65_536
+_STEP_TERMS = 4_096  # looked at in one step, over all segments (3 ms)
+_STEP_POSTINGS = 32_768
 _LEAST = 64
 
 

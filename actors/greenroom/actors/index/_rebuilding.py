@@ -105,4 +105,4 @@ def _stage_segment(context: Context, corpus: Corpus, manifest: records.Manifest,
             if context.slice_over():
                 yield
     counts = {field: len(chunks) for field, chunks in segment.chunks.items()}
-    manifest.segments.append(records.SegmentRecord(number, segment.size, counts))
+    manifest.segments.append(records.SegmentRecord(number, segment.size, counts, records.BLOCK_ROWS))

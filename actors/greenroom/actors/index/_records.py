@@ -32,8 +32,8 @@ SEGMENTS = b"is"
 VECTORS = b"iv"
 TOKENS = b"iw"
 
-BLOCK_ROWS = 4_096
-"""Rows of a block of columns, 0.4 MB."""
+BLOCK_ROWS = 2_048
+"""Rows of a block of columns, 0.2 MB."""
 
 Counts = Mapping[Field, Mapping[str, int]]
 Patch = dict[str, Any]
@@ -63,16 +63,18 @@ class SegmentRecord(msgspec.Struct, frozen=True, array_like=True):
         number: What stands for it in keys.
         rows: How many rows it has.
         chunks: How many chunks of postings, by field.
+        block_rows: How many rows each of its blocks has, but the last.
     """
 
     number: int
     rows: int
     chunks: Mapping[Field, int]
+    block_rows: int
 
     @property
     def blocks(self) -> int:
         """How many blocks of columns it has."""
-        return -(-self.rows // BLOCK_ROWS)
+        return -(-self.rows // self.block_rows)
 
 
 class Manifest(msgspec.Struct, array_like=True):

@@ -162,28 +162,30 @@ class Upkeep:
         corpus, manifest, loaded = self._corpus, self._manifest, self._loaded
         start, end = building.start, building.end
         low, high = corpus.span(start, end)
-        ids = [int(number) for number in corpus.ids[low:high]]
         replaced = corpus.segments[start:end]
         in_tail = sum(segment.size for segment in replaced if segment.number is None)
-        for number in ids[len(ids) - in_tail :]:
+        for number in map(int, corpus.ids[high - in_tail : high]):
             context.delete(records.row_key(number))
             for part in range(loaded.long.pop(number, 0)):
                 context.delete(records.more_key(number, part))
             if context.slice_over():
                 yield
-        for number in loaded.patched.intersection(ids) - building.touched:
-            context.delete(records.patch_key(number))
-            loaded.patched.discard(number)
+        untouched = loaded.patched - building.touched
+        ids = np.fromiter(untouched, np.uint64, len(untouched))
+        rows = corpus.rows_of(ids, dead=True)
+        yield from self._drop_patches(context, ids[(rows >= low) & (rows < high)])
         manifest.doomed += [segment.number for segment in replaced if segment.number is not None]
-        rows = int(building.kept.sum())
-        if rows:
+        size = int(building.kept.sum())
+        if size:
             counts = {name: len(chunks) for name, chunks in building.chunks.items()}
-            manifest.segments[start:end] = [records.SegmentRecord(building.number, rows, counts)]
+            manifest.segments[start:end] = [
+                records.SegmentRecord(building.number, size, counts, records.BLOCK_ROWS)
+            ]
         else:
             del manifest.segments[start:end]
         manifest.building = None
         context.put(records.MANIFEST, manifest)
-        segment = Segment(rows, building.chunks, building.number)
+        segment = Segment(size, building.chunks, building.number)
         yield from corpus.replace(start, end, segment, building.kept, context.slice_over)
         self._building = None
 
@@ -241,9 +243,9 @@ class Upkeep:
             if row < low + segment.rows:
                 break
             low += segment.rows
-        block = (row - low) // records.BLOCK_ROWS
-        first = low + block * records.BLOCK_ROWS
-        last = min(first + records.BLOCK_ROWS, low + segment.rows)
+        block = (row - low) // segment.block_rows
+        first = low + block * segment.block_rows
+        last = min(first + segment.block_rows, low + segment.rows)
         changing = _arrays.changing_record(self._corpus, np.arange(first, last))
         context.put(records.changing_key(segment.number, block), changing)
         yield from self._drop_patches(context, ids[(rows >= first) & (rows < last)])
