@@ -30,11 +30,11 @@ class RecallContext(Procedure[replies.ContextRecalled], frozen=True, kw_only=Tru
         filters = MemoryFilters(
             namespace=whole_namespace(self.namespace), tags=self.tags or None, kind=self.kind
         )
-        search = Asked(self.namespace, self.task, "hybrid", BOOST, filters, CANDIDATES)
+        search = Asked(self.namespace, self.task, "hybrid", BOOST, filters, CANDIDATES, is_cut=True)
         outcome = await find(desk, search)
         candidates = [replies.recalled(each) for each in outcome.hits if not each.memory.withheld]
         kept, tokens = _budget.fill(candidates, self.max_tokens)
-        note_uses(desk, ((each.namespace, each.memory_id) for each in kept))
+        note_uses(desk, outcome, ((each.namespace, each.memory_id) for each in kept))
         return replies.ContextRecalled(
             memories=kept,
             count=len(kept),

@@ -37,6 +37,7 @@ class Asked(NamedTuple):
         filters: What narrows the candidates.
         limit: Most hits.
         debug: Whether the hits say why.
+        is_cut: Whether some of what is found may not be shown.
     """
 
     below: str | None
@@ -46,6 +47,7 @@ class Asked(NamedTuple):
     filters: MemoryFilters
     limit: int
     debug: bool = False
+    is_cut: bool = False
 
 
 class Outcome(NamedTuple):
@@ -58,6 +60,7 @@ class Outcome(NamedTuple):
         failed: The owners that said nothing.
         asked: How many owners were asked.
         has_vectors: Whether the query had vectors.
+        counted: Whether the hits are counted as used already.
         timings: Milliseconds by stage.
     """
 
@@ -67,6 +70,7 @@ class Outcome(NamedTuple):
     failed: list[replies.FailedNamespace]
     asked: int
     has_vectors: bool
+    counted: bool
     timings: dict[str, float]
 
 
@@ -83,6 +87,7 @@ async def find(desk: Desk, search: Asked) -> Outcome:
     if search.query is not None and search.mode != "exact" and desk.companion is not None and roots:
         vectors = await desk.companion.query(search.query)
     clock.lap("query_vectors")
+    counted = len(roots) == 1 and not search.is_cut
     message = FindMemories(
         text=search.query,
         vectors=vectors,
@@ -90,7 +95,7 @@ async def find(desk: Desk, search: Asked) -> Outcome:
         quality_boost=search.boost,
         filters=search.filters,
         limit=search.limit,
-        use=False,
+        use=counted,
         debug=search.debug,
     )
     answers = await ask_each(desk, roots, message)
@@ -106,6 +111,7 @@ async def find(desk: Desk, search: Asked) -> Outcome:
         failed=answers.failed,
         asked=len(roots),
         has_vectors=vectors is not None,
+        counted=counted,
         timings=clock.laps,
     )
 
@@ -164,13 +170,16 @@ def explained(outcome: Outcome, search: Asked, window: replies.TimeWindow | None
     )
 
 
-def note_uses(desk: Desk, shown: Iterable[tuple[str, str]]) -> None:
-    """Have memories counted as used; what is found and not shown is not used.
+def note_uses(desk: Desk, outcome: Outcome, shown: Iterable[tuple[str, str]]) -> None:
+    """Have memories counted as used, unless they are; what is found and not shown is not used.
 
     Args:
         desk: In whose name.
+        outcome: What was found.
         shown: Of each its namespace and its id.
     """
+    if outcome.counted:
+        return
     by_owner: dict[Address, list[str]] = {}
     for namespace, memory_id in shown:
         by_owner.setdefault(memory_address(namespace), []).append(memory_id)

@@ -53,7 +53,7 @@ class RetrieveMemory(Procedure[replies.MemoriesFound], frozen=True, kw_only=True
         if self.key is not None:
             outcome = await _with_contents(desk, outcome)
         answer = reply(outcome, search, began, max_tokens=self.max_tokens, decompress=self.decompress)
-        note_uses(desk, ((each.namespace, each.id) for each in answer.memories))
+        note_uses(desk, outcome, ((each.namespace, each.id) for each in answer.memories))
         return answer
 
     def _asked(self, below: str) -> Asked:
@@ -61,7 +61,8 @@ class RetrieveMemory(Procedure[replies.MemoriesFound], frozen=True, kw_only=True
         filters = MemoryFilters(
             namespace=whole_namespace(below), key=self.key, **msgspec.structs.asdict(wanted)
         )
-        return Asked(below, self.query, "semantic", 0.0, filters, self.limit)
+        is_cut = self.max_tokens is not None
+        return Asked(below, self.query, "semantic", 0.0, filters, self.limit, is_cut=is_cut)
 
 
 async def _with_contents(desk: Desk, outcome: Outcome) -> Outcome:

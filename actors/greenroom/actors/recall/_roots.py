@@ -9,7 +9,6 @@ from greenroom.actors._namespaces import agent_namespace, is_below, memory_addre
 from greenroom.actors.memory._directory import ListNamespaces
 
 if TYPE_CHECKING:
-    from greenroom.actors._principal import Principal
     from greenroom.runtime import Address, Desk
 
 
@@ -32,18 +31,15 @@ async def roots_below(desk: Desk, below: str | None) -> list[Root]:
         desk: Whose principal searches.
         below: Leading segments of namespaces; None: all.
     """
-    listed = await desk.query(ListNamespaces(prefix=whole_namespace(below)))
-    found = {name for name in listed if _agree(name, below)}
-    found.update(name for name in _own(desk.principal, below) if _agree(name, below))
+    whole = whole_namespace(below)
+    # What the caller writes is asked in any case: the directory is behind what is being written.
+    if whole is not None and _policy.may_write_namespace(desk.principal, whole):
+        found = {root_of(whole)}
+    else:
+        listed = await desk.query(ListNamespaces(prefix=whole))
+        own = (user_namespace(desk.principal), agent_namespace(desk.principal))
+        found = {name for name in (*listed, *own) if _agree(name, below)}
     return [Root(name, memory_address(name)) for name in sorted(found)]
-
-
-def _own(principal: Principal, below: str | None) -> set[str]:
-    """Return roots that are asked in any case: the directory is behind what is being written."""
-    own = {user_namespace(principal), agent_namespace(principal)}
-    if below is not None and ":" in below and _policy.may_write_namespace(principal, below):
-        own.add(root_of(below))
-    return own
 
 
 def _agree(root: str, below: str | None) -> bool:

@@ -52,7 +52,7 @@ class MemorySearch(Procedure[replies.MemoriesFound], frozen=True, kw_only=True):
         outcome = await find(desk, search)
         debug = explained(outcome, search, window) if self.include_debug else None
         answer = reply(outcome, search, began, max_tokens=self.max_tokens, debug=debug)
-        note_uses(desk, ((each.namespace, each.id) for each in answer.memories))
+        note_uses(desk, outcome, ((each.namespace, each.id) for each in answer.memories))
         return answer
 
     def _asked(self, window: replies.TimeWindow | None) -> Asked:
@@ -81,7 +81,8 @@ class MemorySearch(Procedure[replies.MemoriesFound], frozen=True, kw_only=True):
             after=None if window is None else window.after,
             before=None if window is None else window.before,
         )
-        return Asked(self.namespace, query, mode, boost, filters, self.limit, self.include_debug)
+        is_cut = self.max_tokens is not None
+        return Asked(self.namespace, query, mode, boost, filters, self.limit, self.include_debug, is_cut)
 
     def _window(self, now: int) -> replies.TimeWindow | None:
         if self.timezone is None and self.time_expr is None and self.after is None and self.before is None:
