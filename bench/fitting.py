@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     Floats = npt.NDArray[np.floating[Any]]
     Places = npt.NDArray[np.intp]
 
-OTHERS = 60
+OTHERS = 40
 PENALTY = 3.0
 _ROUNDS = 3
 _STEPS = 12
@@ -45,6 +45,7 @@ def fit(
     columns: Sequence[int],
     *,
     at_least_0: Collection[int] = (),
+    start: Floats | None = None,
     penalty: float = PENALTY,
 ) -> Floats:
     """Return the weight of each of ``columns``.
@@ -53,14 +54,15 @@ def fit(
         examples: The questions.
         columns: Which signals have a weight.
         at_least_0: Which of them must not count against a row; they get 0 instead.
+        start: Weights that are known to be near; else it begins without any.
         penalty: What a weight costs, in units of the signal's spread.
     """
     chosen = [example.values[:, columns].astype(np.float32) for example in examples]
     spread = np.sqrt(np.mean([values.var(axis=0) for values in chosen], axis=0)) + 1e-3
     chosen = [values / spread for values in chosen]
-    weights: Floats = np.zeros(len(columns))
+    weights: Floats = np.zeros(len(columns)) if start is None else start * spread
     free = np.ones(len(columns), np.bool_)
-    for _ in range(_ROUNDS):
+    for _ in range(_ROUNDS if start is None else 1):
         leads, there, counts = _problem(examples, chosen, weights)
         weights = _newton(leads, there, counts, weights, free, penalty)
         for place, column in enumerate(columns):

@@ -27,7 +27,7 @@ _FORMS = (
     re.compile(rf"\b{_DAY}(?:\s+of)?\s+{_MONTH}(?:,?\s+{_YEAR})?", re.IGNORECASE),
     re.compile(rf"\b{_MONTH}\s+{_DAY}(?:,?\s+{_YEAR})?", re.IGNORECASE),
     re.compile(rf"\b{_MONTH}(?:,?\s+{_YEAR})?", re.IGNORECASE),
-    re.compile(rf"\b{_YEAR}"),
+    re.compile(rf"\b{_YEAR}(?!-[0-9])"),
 )
 _VERBS = {"may", "march", "mar", "sun", "dec"}  # as words of their own they are mostly no months
 _AFTER = 14.0  # days after which what happened on a day is told with 1/e of the likelihood

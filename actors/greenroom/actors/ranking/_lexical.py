@@ -117,13 +117,13 @@ def context(view: View, groups: Sequence[Group], pace: Callable[[], bool]) -> Sl
         if pace():
             yield
     number = view.corpus.conversation
-    context = np.where(number >= 0, conversations[number], alone)
-    return nearby, context.astype(np.float32)
+    found = np.where(number >= 0, conversations[number], alone)
+    return nearby, found.astype(np.float32)
 
 
 def _bm25(times: Floats, length: Floats, weight: float, k: float) -> Floats:
-    score: Floats = np.float32(weight * (k + 1)) * times / (times + np.float32(k) * (1 - B + B * length))
-    return score
+    score = np.float32(weight * (k + 1)) * times / (times + np.float32(k) * (1 - B + B * length))
+    return score.astype(np.float32, copy=False)
 
 
 def _spread(view: View, group: Group, scratch: Floats) -> Rows:

@@ -28,6 +28,7 @@ BLOCK = 4_096
 """Vectors compared without a pause (1 ms with 256 dimensions)."""
 UNKNOWN = 0.35
 """By tokens, of a row whose tokens have no vectors: what an average row has."""
+_FETCHED = 32  # rows whose tokens are compared without a pause (1 ms)
 _STOP_WORD = 0.05  # of a rare word's weight is about 6
 _NAME = 0.3
 _EPSILON = 1e-9
@@ -105,25 +106,24 @@ def best_of_conversation(view: View, cosine: Floats) -> Floats:
 
 
 def by_tokens(
-    view: View, vectors: QueryVectors, weights: Floats, rows: npt.NDArray[Any], pace: Callable[[], bool]
-) -> Slices[Floats | None]:
-    """Return how well each of ``rows`` has something for each word of the query; None if none has tokens.
-
-    For each word the best cosine with one of the row's tokens (MaxSim); of these the weighted mean.
-    """
-    total = float(weights.sum())
-    if not vectors.words or total <= 0:
-        return None
+    view: View, vectors: QueryVectors, rows: npt.NDArray[Any], pace: Callable[[], bool]
+) -> Slices[Floats]:
+    """Return, for each of ``rows`` and each word of the query, the best cosine with a token of the row."""
     query = np.frombuffer(vectors.rows, np.float32).reshape(len(vectors.words), -1)
     query = query / (np.linalg.norm(query, axis=1, keepdims=True) + _EPSILON)
-    scores = np.full(len(rows), UNKNOWN, np.float32)
-    for start in range(0, len(rows), 32):
-        some = rows[start : start + 32]
-        for place, found in enumerate(view.corpus.token_vectors(vectors.space, some.tolist()), start):
-            if found is not None and len(found):
-                tokens_ = found.astype(np.float32)
-                tokens_ /= np.linalg.norm(tokens_, axis=1, keepdims=True) + _EPSILON
-                scores[place] = (tokens_ @ query.T).max(axis=0) @ weights / total
+    best = np.full((len(rows), len(query)), UNKNOWN, np.float32)
+    for start in range(0, len(rows), _FETCHED):
+        some = rows[start : start + _FETCHED].tolist()
+        fetched = view.corpus.token_vectors(vectors.space, some)
+        there = [
+            (place, found) for place, found in enumerate(fetched, start) if found is not None and len(found)
+        ]
+        if there:
+            every = np.concatenate([found for _, found in there]).astype(np.float32)
+            lengths = np.linalg.norm(every, axis=1, keepdims=True)
+            cosines = (every @ query.T) / (lengths + np.float32(_EPSILON))
+            starts = np.cumsum([0, *(len(found) for _, found in there[:-1])])
+            best[[place for place, _ in there]] = np.maximum.reduceat(cosines, starts, axis=0)
         if pace():
             yield
-    return scores
+    return best

@@ -69,8 +69,6 @@ def rank(
     of_vectors = yield from _signals.meaning(view, query, reading, pace)
     situation = _situation(query, of_vectors)
     values |= of_vectors
-    if situation in {"sentences", "tokens"}:
-        values |= yield from _signals.around(view, values, pace)
     matched = wanted & view.visible & _touched(values)
     rows = np.flatnonzero(matched)
     if pace():
@@ -103,6 +101,17 @@ def rank(
     )
 
 
+def signals(view: View, query: RankQuery, pace: Callable[[], bool]) -> Slices[dict[str, Floats]]:
+    """Return every signal for every row, which is more than `rank` needs: for fitting the weights."""
+    reading = yield from _signals.read(view, query, pace)
+    values = yield from _signals.plain(view, query, reading, pace)
+    values |= yield from _signals.meaning(view, query, reading, pace)
+    if _situation(query, values) == "tokens":
+        rows = np.arange(len(view.visible))
+        values |= yield from _signals.by_tokens(view, query, reading, rows, pace)
+    return values
+
+
 def relevance(strength: Floats) -> Floats:
     """Return strengths on a scale from 0 to 1."""
     found: Floats = 1 / (1 + np.exp((np.float32(MIDDLE) - strength) / np.float32(WIDTH)))
@@ -110,7 +119,7 @@ def relevance(strength: Floats) -> Floats:
 
 
 def _situation(query: RankQuery, of_vectors: Values) -> Situation:
-    if query.vectors is None or not of_vectors:
+    if query.vectors is None or "meaning" not in of_vectors:
         return "words"
     if query.vectors.sentence is None:
         return "static"

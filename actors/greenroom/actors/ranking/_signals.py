@@ -8,7 +8,7 @@ do not change.
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -34,6 +34,10 @@ if TYPE_CHECKING:
 
 OPENING = 3
 """Memories with which a conversation opens."""
+
+
+NEARBY_TOKENS = (0.9, 0.8)
+"""What it counts when a memory 1 or 2 places away has something for a word of the query."""
 
 
 class Reading(NamedTuple):
@@ -72,7 +76,7 @@ def read(view: View, query: RankQuery, pace: Callable[[], bool]) -> Slices[Readi
         counts[term.term] = len(group.rows)
         if term.term in names:
             mentions.append(group)
-        elif len(group.rows):
+        elif len(group.rows) or len(view.postings("tags", term.term)[0]):
             groups.append(group)
         else:
             found = _instead(view, term)
@@ -181,16 +185,6 @@ def meaning(view: View, query: RankQuery, reading: Reading, pace: Callable[[], b
     return {"meaning": cosine, "theme": best}
 
 
-def around(view: View, values: Values, pace: Callable[[], bool]) -> Slices[Values]:
-    """Return what the vectors of the neighbours say."""
-    cosine = values["meaning"]
-    before = view.shifted(cosine, view.before)
-    after = view.shifted(cosine, view.after)
-    if pace():
-        yield
-    return {"meaning before": before, "meaning after": after}
-
-
 def query_weights(view: View, query: RankQuery, reading: Reading) -> Floats:
     """Return the weight of each of the embedder's words of the query."""
     assert query.vectors is not None, "only asked for a query with vectors"
@@ -206,23 +200,30 @@ def by_tokens(
     view: View, query: RankQuery, reading: Reading, rows: npt.NDArray[np.intp], pace: Callable[[], bool]
 ) -> Slices[Values]:
     """Return, for ``rows`` only, what needs vectors of tokens; empty when there are none."""
-    assert query.vectors is not None, "only asked for a query with vectors"
+    vectors = query.vectors
+    assert vectors is not None, "only asked for a query with vectors"
     weights = query_weights(view, query, reading)
-    neighbours = np.concatenate((view.before[rows], view.after[rows]))
-    every = np.unique(np.concatenate((rows, neighbours[neighbours >= 0])))
-    found = yield from _meaning.by_tokens(view, query.vectors, weights, every, pace)
-    if found is None:
+    if not weights.any():
         return {}
-    scores = np.zeros(len(view.visible) + 1, np.float32)
-    scores[every] = found
-    question = (view.corpus.flags & QUESTION).astype(np.bool_)
-    before = scores[view.before[rows]]
-    return {
-        "tokens": scores[rows],
-        "tokens before": before,
-        "tokens after": scores[view.after[rows]],
-        "tokens answer": before * _answering(view, question)[rows],
-    }
+    weights /= weights.sum()
+    around: list[npt.NDArray[np.integer[Any]]] = [rows]
+    for step in (view.before, view.after):
+        at: npt.NDArray[np.integer[Any]] = rows
+        for _ in NEARBY_TOKENS:
+            at = step[at]
+            around.append(at)
+    every = np.unique(np.concatenate(around))
+    every = every[every >= 0]
+    found = yield from _meaning.by_tokens(view, vectors, every, pace)
+    best = np.zeros((len(view.visible) + 1, len(weights)), np.float32)
+    best[every] = found
+    own = best[rows]
+    nearby = own.copy()
+    for place, at in enumerate(around[1:]):
+        np.maximum(nearby, np.float32(NEARBY_TOKENS[place % len(NEARBY_TOKENS)]) * best[at], out=nearby)
+    if pace():
+        yield
+    return {"tokens": own @ weights, "tokens nearby": nearby @ weights}
 
 
 def _answering(view: View, question: Mask) -> Floats:

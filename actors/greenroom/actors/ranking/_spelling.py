@@ -4,7 +4,8 @@
 2. A word one slip away: a letter left out, put in, exchanged, or two swapped. The slip is undone
    in the word as typed and the result is stemmed, for a slip in an ending changes the stem in
    unforeseeable ways (`organizng` has the stem `organizng`, `organizing` has `organ`).
-3. A stem two slips away, by rapidfuzz, for words long enough that this is no accident.
+3. A stem two slips away from the word or its stem, by rapidfuzz, for words long enough
+   that this is no accident.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from rapidfuzz.distance import OSA
 from greenroom.actors.search._text import is_unspaced, tokens
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Sequence
 
     from greenroom.actors.ranking._query import Term
     from greenroom.actors.ranking._view import View
@@ -35,7 +36,7 @@ _LIKENESS = {"start": 0.8, "slip": 0.9, "slips": 0.6}
 
 
 class Guess(NamedTuple):
-    """A term that may have been meant, how likely (0-1), and how many visible memories hold it."""
+    """A term that may have been meant, how likely (0-1), and how often visible memories hold it."""
 
     term: str
     likeness: float
@@ -47,9 +48,18 @@ def guesses(view: View, asked: Term, pace: Callable[[], bool]) -> Slices[list[Gu
     word = asked.word.lower()
     if not word.isalpha() or is_unspaced(word) or len(word) > _LONGEST:
         return []
+    found = yield from _one_slip(view, word, pace)
+    best = yield from _seen(view, word, found, pace)
+    if not best and len(word) >= _TWO_SLIPS:
+        found = yield from _two_slips(view, word, asked.term, pace)
+        best = yield from _seen(view, word, found, pace)
+    return best
+
+
+def _one_slip(view: View, word: str, pace: Callable[[], bool]) -> Slices[dict[str, float]]:
     found: dict[str, float] = {}
     slips = _slips(word) if len(word) >= _SHORTEST else set[str]()
-    for block in view.corpus.vocabulary("text"):
+    for block in _vocabulary(view):
         found.update(dict.fromkeys(slips.intersection(block), _LIKENESS["slip"]))
         if len(word) >= _STARTS:
             for term in block:
@@ -57,24 +67,31 @@ def guesses(view: View, asked: Term, pace: Callable[[], bool]) -> Slices[list[Gu
                     found.setdefault(term, _LIKENESS["start"])
         if pace():
             yield
-    best = yield from _seen(view, word, found, pace)
-    if not best and len(word) >= _TWO_SLIPS:
-        found = {}
-        for block in view.corpus.vocabulary("text"):
-            near = process.extract(asked.term, block, scorer=OSA.distance, score_cutoff=2, limit=None)
-            found.update((term, _LIKENESS["slips"] / max(1, distance)) for term, distance, _ in near)
-            if pace():
-                yield
-        best = yield from _seen(view, word, found, pace)
-    return best
+    return found
+
+
+def _two_slips(view: View, word: str, stem: str, pace: Callable[[], bool]) -> Slices[dict[str, float]]:
+    found: dict[str, float] = {}
+    for block in _vocabulary(view):
+        for spelling in {word, stem}:
+            near = process.extract(spelling, block, scorer=OSA.distance, score_cutoff=2, limit=None)
+            found.update((term, _LIKENESS["slips"]) for term, _, _ in near)
+        if pace():
+            yield
+    return found
+
+
+def _vocabulary(view: View) -> Iterator[Sequence[str]]:
+    yield from view.corpus.vocabulary("text")
+    yield from view.corpus.vocabulary("tags")
 
 
 def _seen(view: View, word: str, found: dict[str, float], pace: Callable[[], bool]) -> Slices[list[Guess]]:
     known: list[Guess] = []
     for term, likeness in found.items():
-        rows, _ = view.postings("text", term)
-        if len(rows):
-            known.append(Guess(term, likeness, len(rows)))
+        count = len(view.postings("text", term)[0]) + len(view.postings("tags", term)[0])
+        if count:
+            known.append(Guess(term, likeness, count))
         if pace():
             yield
     # People rarely mistype the first letter, and rather mean what is often spoken of.

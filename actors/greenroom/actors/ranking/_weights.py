@@ -94,8 +94,6 @@ SIGNALS: Final[dict[str, Weights]] = {
         "A day named in the query: made on that day, or soon after, or just before what was planned for it.",
     ),
     "meaning": Weights(0.0, 3.4, 6.1, 2.5, "The memory means what is asked, whatever its words."),
-    "meaning before": Weights(0.0, 0.0, 0.7, 1.2, "What goes before is about it: context, as for words."),
-    "meaning after": Weights(0.0, 0.0, 0.8, 0.8, "What comes after is about it."),
     "theme": Weights(0.0, 1.8, 0.0, 0.0, "Something in the same conversation means what is asked."),
     "tokens": Weights(
         0.0,
@@ -104,16 +102,7 @@ SIGNALS: Final[dict[str, Weights]] = {
         4.8,
         "For each word of the query something in the memory means it: finer than one vector a text.",
     ),
-    "tokens before": Weights(
-        0.0,
-        0.0,
-        0.0,
-        -1.0,
-        "What goes before counts by its meaning; what it says word by word is the neighbour's own.",
-    ),
-    "tokens answer": Weights(
-        0.0, 0.0, 0.0, 2.2, "It follows a question that says, word by word, what is asked."
-    ),
+    "tokens nearby": Weights(0.0, 0.0, 0.0, 3.0, "... in it or in what stands next to it."),
 }
 
 MIDDLE: Final = 7.0

@@ -1,0 +1,267 @@
+"""Fits the weights of the ranking: `python -m bench.tune --data DIR [--onnx DIR]`.
+
+Prints, for each situation (see `greenroom.actors.ranking._weights`), what weights fitted to all other
+conversations reach on each conversation, then what is lost without each signal, and at the end the
+weights fitted to all of them, as they stand in the table. The weights are fitted to three kinds of
+stores at once: one for each conversation, one of all conversations, and questions with a typing error.
+
+Nothing is written. Whoever changes the table looks at what a change brings: differences of less than
+half a per cent are chance.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from bench import fitting, trials
+from bench.harness import Table, Value, as_text
+from greenroom.actors.embedding._onnx import OnnxEmbedder
+from greenroom.actors.embedding._static import load_static
+from greenroom.actors.index import Document
+from greenroom.actors.index._corpus import Corpus
+from greenroom.actors.ranking import RankQuery, View, signals
+from greenroom.actors.ranking._weights import SIGNALS, Situation, weights
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Mapping, Sequence
+
+    from bench.locomo import Turn
+    from greenroom.actors.embedding._embedder import LocalEmbedder
+    from greenroom.actors.requests._vectors import Vectors
+
+SEED = 7
+AT_LEAST_0 = frozenset({"words", "nearby", "conversation"})
+HELD_BY_HAND = frozenset({"tags", "key"})
+"""Signals that these conversations have nothing for."""
+_COLUMNS = ("own store", "merged", "mistyped")
+
+
+class Trial(NamedTuple):
+    """A question: its conversation, and the example for the fit."""
+
+    conversation: str
+    example: fitting.Example
+
+
+Sets = dict[str, list[Trial]]
+
+
+def main() -> int:
+    """Fit, measure and print."""
+    parser = argparse.ArgumentParser(prog="python -m bench.tune", description=__doc__, allow_abbrev=False)
+    parser.add_argument(
+        "--data", type=Path, required=True, metavar="DIR", help="conversations with questions"
+    )
+    parser.add_argument("--onnx", type=Path, metavar="DIR", help="a model with vectors of tokens, as well")
+    parser.add_argument("--ablate", action="store_true", help="also measure without each signal (minutes)")
+    parser.add_argument(
+        "--kept", action="store_true", help="measure the weights that stand in the table only"
+    )
+    chosen = parser.parse_args()
+    given = trials.load(chosen.data)
+    fitted: dict[Situation, dict[str, float]] = {}
+    plans: list[tuple[Sequence[Situation], Callable[[], LocalEmbedder]]] = [
+        (("words", "static"), load_static)
+    ]
+    if chosen.onnx is not None:
+        plans.append((("sentences", "tokens"), lambda: _onnx(chosen.onnx)))
+    for situations, embedder in plans:
+        sets = _sets(given, embedder())
+        for situation in situations:
+            _measure(sets, situation, kept=chosen.kept, ablate=chosen.ablate)
+            if not chosen.kept:
+                fitted[situation] = _fit(sets, _names(situation))
+    if fitted:
+        print(as_text(_weights(fitted)))
+    return 0
+
+
+def _onnx(folder: Path) -> LocalEmbedder:
+    from greenroom.actors.embedding._export import read_export  # noqa: PLC0415 - only for this
+
+    return OnnxEmbedder(read_export(folder), lambda: None)
+
+
+def _names(situation: Situation) -> list[str]:
+    return [name for name in weights(situation) if name not in HELD_BY_HAND]
+
+
+# -- measuring ---------------------------------------------------------------
+
+
+def _measure(sets: Sets, situation: Situation, *, kept: bool, ablate: bool) -> None:
+    names = _names(situation)
+    if kept:
+        table = weights(situation)
+        found = {
+            kind: _scores(of, lambda _: [table[name] for name in names], names) for kind, of in sets.items()
+        }
+        print(as_text(_as_table(f"{situation}: the table as it stands", {"all signals": found})))
+        return
+    rows = {"all signals": _crossed(sets, names)}
+    for left in names if ablate else ():
+        rows[f"without {left}"] = _crossed(sets, [name for name in names if name != left])
+    print(as_text(_as_table(f"{situation}: fitted to the other conversations", rows)), flush=True)
+
+
+def _as_table(title: str, rows: Mapping[str, Mapping[str, list[float]]]) -> Table:
+    kinds = next(iter(rows.values()))
+    wanted = [trials.MEASURES.index(name) for name in ("recall@10", "MRR")]
+    columns = ["", *(f"{kind} {trials.MEASURES[at]} %" for kind in kinds for at in wanted)]
+    lines: list[list[Value]] = [
+        [name, *(found[kind][at] for kind in kinds for at in wanted)] for name, found in rows.items()
+    ]
+    return Table(title=title, columns=columns, rows=lines)
+
+
+def _crossed(
+    sets: Sets, names: Sequence[str], near: Mapping[str, float] | None = None
+) -> dict[str, list[float]]:
+    conversations = sorted({trial.conversation for of in sets.values() for trial in of})
+    fitted = {
+        conversation: list(_fit(sets, names, without=conversation, near=near).values())
+        for conversation in conversations
+    }
+    return {kind: _scores(of, fitted.__getitem__, names) for kind, of in sets.items()}
+
+
+def _scores(
+    of: Sequence[Trial], weights_for: Callable[[str], Sequence[float]], names: Sequence[str]
+) -> list[float]:
+    columns = [ORDER.index(name) for name in names]
+    rows = []
+    for trial in of:
+        strength = trial.example.values[:, columns] @ np.array(weights_for(trial.conversation), np.float32)
+        rows.append(
+            trials.measures(np.argsort(-strength, kind="stable").tolist(), trial.example.answers.tolist())
+        )
+    return trials.mean(rows)
+
+
+def _fit(
+    sets: Sets,
+    names: Sequence[str],
+    *,
+    without: str | None = None,
+    near: Mapping[str, float] | None = None,
+) -> dict[str, float]:
+    columns = [ORDER.index(name) for name in names]
+    least = [place for place, name in enumerate(names) if name in AT_LEAST_0]
+    examples = [trial.example for of in sets.values() for trial in of if trial.conversation != without]
+    start = None if near is None else np.array([near[name] for name in names])
+    found = fitting.fit(examples, columns, at_least_0=least, start=start)
+    return dict(zip(names, found.tolist(), strict=True))
+
+
+def _weights(fitted: Mapping[Situation, Mapping[str, float]]) -> Table:
+    rows: list[list[Value]] = [
+        [name, *(f"{found[name]:.2f}" if name in found else "" for found in fitted.values())]
+        for name in ORDER
+    ]
+    return Table(title="weights fitted to all conversations", columns=["signal", *fitted], rows=rows)
+
+
+# -- the stores --------------------------------------------------------------
+
+ORDER = list(SIGNALS)
+
+
+class _Remembering:
+    """An embedder that makes each text's vectors once: they are the same in all stores."""
+
+    def __init__(self, embedder: LocalEmbedder) -> None:
+        self.space, self.has_tokens, self.query = embedder.space, embedder.has_tokens, embedder.query
+        self._embed = embedder.embed
+        self._known: dict[str, Vectors] = {}
+
+    def embed(self, texts: Sequence[str]) -> list[Vectors]:
+        new = [text for text in dict.fromkeys(texts) if text not in self._known]
+        self._known.update(zip(new, self._embed(new), strict=True))
+        return [self._known[text] for text in texts]
+
+
+def _sets(given: trials.Trials, local: LocalEmbedder) -> Sets:
+    embedder = _Remembering(local)
+    alone = [[name] for name in given.conversations]
+    return {
+        "own store": [trial for names in alone for trial in _trials(given, names, embedder, 1.0)],
+        "merged": list(_trials(given, given.conversations, embedder, 0.5)),
+        "mistyped": [trial for names in alone for trial in _trials(given, names, embedder, 0.5, typing=True)],
+    }
+
+
+def _trials(
+    given: trials.Trials,
+    conversations: Sequence[str],
+    embedder: _Remembering,
+    weight: float,
+    *,
+    typing: bool = False,
+) -> list[Trial]:
+    turns = [turn for turn in given.turns if turn.conv in conversations]
+    corpus = _corpus(turns, embedder)
+    view = View(corpus, corpus.alive.copy())
+    rows = {(turn.conv, turn.id): row for row, turn in enumerate(turns)}
+    found = []
+    for query in given.queries:
+        if query.conv in conversations:
+            text = trials.mistyped(query.question, SEED) if typing else query.question
+            values = _run(signals(view, RankQuery.read(text, embedder.query(text)), _never))
+            nothing = np.zeros(len(turns), np.float32)
+            table = np.stack([values.get(name, nothing) for name in ORDER], axis=1)
+            answers = np.array(sorted({rows[query.conv, turn] for turn in query.evidence}))
+            found.append(Trial(query.conv, fitting.Example(table, answers, weight)))
+    return found
+
+
+def _corpus(turns: Sequence[Turn], embedder: _Remembering) -> Corpus:
+    corpus = Corpus()
+    for number, turn in enumerate(turns, 1):
+        _run(corpus.add(_document(number, turn), _never))
+        _run(corpus.tidy(_never))
+    vectors = embedder.embed([turn.text for turn in turns])
+    ids = np.arange(1, len(turns) + 1, dtype=np.uint64)
+    values = np.stack([np.frombuffer(each.values, np.int8) for each in vectors])
+    corpus.set_vectors(embedder.space, ids, values, np.array([each.scale for each in vectors], np.float32))
+    if embedder.has_tokens:
+        tokens = [np.frombuffer(each.tokens or b"", np.int8).reshape(-1, values.shape[1]) for each in vectors]
+        corpus.fetch_tokens = lambda _, number: tokens[number - 1]
+    return corpus
+
+
+def _document(number: int, turn: Turn) -> Document:
+    made = int(datetime.fromisoformat(f"{turn.date}+00:00").timestamp() * 1e6)
+    return Document(
+        id=number,
+        shelf="",
+        namespace="project:tune",
+        text=turn.text,
+        key=turn.id.replace(":", "."),
+        author=turn.speaker,
+        conversation=f"{turn.conv}.{turn.session}",
+        position=turn.position,
+        created_at=made,
+        updated_at=made,
+    )
+
+
+def _never() -> bool:
+    return False
+
+
+def _run(slices: Generator[None, None, Any]) -> Any:
+    while True:
+        try:
+            next(slices)
+        except StopIteration as done:
+            return done.value
+
+
+if __name__ == "__main__":
+    sys.exit(main())
