@@ -73,6 +73,10 @@ async def home(
         yield Home(runtime, opened[0])
 
 
+def unfinished(space: str) -> _rows.FindUnfinished:
+    return _rows.FindUnfinished(space=space, maker=_rows.Space("none"))
+
+
 def loads(*made: Letters) -> Callable[[EmbedderChoice], Awaitable[Embedder]]:
     """Load these, one after the other, then the last again."""
     left = list(made)
@@ -422,14 +426,31 @@ async def test_actors_in_the_present_space_are_passed_over(virtual_home: Enter) 
             if space == "z":
                 break
     async with virtual_home(NONE) as here:
-        found = await here.runtime.query(_rows.FindUnfinished(space="z"))
+        found = await here.runtime.query(unfinished("z"))
         assert found.addresses == []
         await here.keep(ANNA, "two", tells=False)
-        found = await here.runtime.query(_rows.FindUnfinished(space="m"))
+        found = await here.runtime.query(unfinished("m"))
         assert set(found.addresses) == {ANNA, Address("keeper", "middle"), BERT}
         assert [*found.older] == ["z"]
         assert found.is_known
-        assert not (await here.runtime.query(_rows.FindUnfinished(space="q"))).is_known
+        assert not (await here.runtime.query(unfinished("q"))).is_known
+
+
+async def test_a_model_is_not_loaded_at_the_start_when_all_has_its_vectors(virtual_home: Enter) -> None:
+    """Not even to learn the name of its space, which was noted when it was loaded first."""
+    async with virtual_home(choice("a"), loads(Letters("first"))) as here:
+        await here.keep(ANNA, "one")
+        await here.embedding.settled()
+    changed = Letters("second")
+    async with virtual_home(choice("a"), loads(changed)) as here:
+        await here.embedding.settled()
+        await trio.testing.wait_all_tasks_blocked()
+        assert (await here.statistics()).state == "idle"
+        await here.embedding.query("one", wait=True)  # the same name now stands for another model
+        await trio.testing.wait_all_tasks_blocked()
+        await here.embedding.settled()
+        assert (await here.show(ANNA)).serving == "second"
+        assert changed.batches == [["one"]]
 
 
 async def test_a_fault_of_the_embedder_costs_the_meaning_and_not_the_server(

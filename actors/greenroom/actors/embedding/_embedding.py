@@ -55,6 +55,7 @@ class Embedding:
     def __init__(self, runtime: Doors, choice: EmbedderChoice, load: Load = load) -> None:
         self._runtime = runtime
         self._choice = choice
+        self._maker = Space(str(choice), choice.model)
         self._load = load
         self._embedder: Embedder | None = None
         self._older: dict[str, Embedder] = {}
@@ -167,9 +168,12 @@ class Embedding:
                         await each.aclose()
 
     async def _begin(self, embedder: Embedder, nursery: trio.Nursery) -> None:
-        """Remember what made an embedder's space, and when older ones are needed no more."""
-        if not (await self._unfinished(embedder.space)).is_known:
-            note = NoteEmbedder(embedder=str(self._choice), model=self._choice.model)
+        """Find what is left to do in an embedder's space, and remember what made it."""
+        unfinished = await self._unfinished(embedder.space)
+        for address in unfinished.addresses:
+            self._worker.add(address)
+        if not unfinished.is_known:
+            note = NoteEmbedder(embedder=self._maker.embedder, model=self._maker.model)
             try:
                 await self._runtime.ask(register_of(embedder.space), note)
             except GreenroomError as error:  # a full store: nothing is embedded now anyhow
@@ -217,7 +221,7 @@ class Embedding:
 
     async def _unfinished(self, space: str | None) -> Unfinished:
         try:
-            return await self._runtime.query(FindUnfinished(space=space))
+            return await self._runtime.query(FindUnfinished(space=space, maker=self._maker))
         except (RuntimeClosedError, StoreFailedError):  # whoever opened the runtime is about to cancel this
             await trio.sleep_forever()
 

@@ -71,7 +71,7 @@ class Unfinished(msgspec.Struct, frozen=True):
     Attributes:
         addresses: The actors with texts that lack vectors, or whose vectors are of other spaces.
         older: These spaces, with what made them where that is known.
-        is_known: Whether what made the space that is wanted has been noted.
+        is_known: Whether it has been noted what made the space that is wanted.
     """
 
     addresses: list[Address]
@@ -83,32 +83,39 @@ class FindUnfinished(Query[Unfinished], frozen=True, kw_only=True):
     """Find what is to be done for a space. For the process that owns the folder.
 
     Attributes:
-        space: The space that is wanted; None while it is not known, so that every other is older.
+        space: The space that is wanted; None while it is not known: then it is taken to be the one that
+            ``maker`` made when it was noted.
+        maker: The embedder that is wanted.
     """
 
     space: str | None
+    maker: Space
 
     def run(self, reader: IndexReader) -> Slices[Unfinished]:
         """Read the rows."""
+        spaces = {row.sort_key.decode(): row.value for row in reader.rows(SPACES, Space)}
+        made = [space for space, maker in spaces.items() if maker == self.maker]
+        space = self.space or next(iter(made), None)
         found: dict[Address, None] = {}
         for row in reader.rows(INDEX, Waiting, prefix=WAITING):
             found[row.address] = None
             if reader.slice_over():
                 yield
         older: dict[str, Space | None] = {}
-        for row in self._of_other_spaces(reader):
+        for row in _of_other_spaces(reader, space):
             found[row.address] = None
-            older[row.sort_key[len(_SERVING) :].decode()] = None
+            name = row.sort_key[len(_SERVING) :].decode()
+            older[name] = spaces.get(name)
             if reader.slice_over():
                 yield
-        spaces = {made.sort_key.decode(): made.value for made in reader.rows(SPACES, Space)}
-        return Unfinished(list(found), {space: spaces.get(space) for space in older}, self.space in spaces)
+        return Unfinished(list(found), older, space in spaces)
 
-    def _of_other_spaces(self, reader: IndexReader) -> Iterator[Row[Waiting]]:
-        """Yield the rows of actors that search elsewhere; those that do not may be a million."""
-        own = None if self.space is None else serving(self.space)
-        for row in reader.rows(INDEX, Waiting, prefix=_SERVING):
-            if row.sort_key == own:
-                yield from reader.rows(INDEX, Waiting, prefix=_SERVING, start=own + b"\0")
-                return
-            yield row
+
+def _of_other_spaces(reader: IndexReader, space: str | None) -> Iterator[Row[Waiting]]:
+    """Yield the rows of actors that search elsewhere; those that do not may be a million."""
+    own = None if space is None else serving(space)
+    for row in reader.rows(INDEX, Waiting, prefix=_SERVING):
+        if row.sort_key == own:
+            yield from reader.rows(INDEX, Waiting, prefix=_SERVING, start=own + b"\0")
+            return
+        yield row

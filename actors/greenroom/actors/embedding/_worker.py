@@ -84,6 +84,7 @@ class Worker:
                 try:
                     left = await self._turn(address, embedder)
                 except EmbedderError as error:
+                    self._in_hand = None
                     self._waiting = {address: texts} | self._waiting
                     await self.rest(error)
                     continue
