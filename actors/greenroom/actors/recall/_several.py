@@ -29,6 +29,8 @@ AT_ONCE = 64
 """How many owners are asked at a time: each may have to read its index first."""
 PATIENCE = 10.0
 """Seconds that one owner has. The others' answers are not held up for ever by one that hangs."""
+SHARE = 0.8
+"""Of the caller's own time: what remains is for telling the caller."""
 
 _WHY: tuple[tuple[type[GreenroomError], str], ...] = (
     (ActorFailedError, "it failed at this search; ask again"),
@@ -60,12 +62,14 @@ async def ask_each(desk: Desk, roots: Sequence[Root], message: FindMemories) -> 
     Raises:
         GreenroomError: what concerns all of them alike: the runtime is closed, the store failed.
     """
+    began = trio.current_time()
+    end = began + SHARE * (trio.current_effective_deadline() - began)
     answers: dict[int, Found | GreenroomError] = {}
     waiting = iter(enumerate(roots))
 
     async def work() -> None:
         for number, root in waiting:
-            answers[number] = await _ask(desk, root, message)
+            answers[number] = await _ask(desk, root, message, end)
 
     if len(roots) == 1:
         await work()
@@ -86,13 +90,14 @@ async def ask_each(desk: Desk, roots: Sequence[Root], message: FindMemories) -> 
     return Answers(found, failed, first)
 
 
-async def _ask(desk: Desk, root: Root, message: FindMemories) -> Found | GreenroomError:
-    with trio.move_on_after(PATIENCE):
+async def _ask(desk: Desk, root: Root, message: FindMemories, end: float) -> Found | GreenroomError:
+    began = trio.current_time()
+    with trio.move_on_at(min(began + PATIENCE, end)):
         try:
             return await desk.ask(root.address, message)
         except _CONTAINED as error:
             return error
-    return Refusal("TIMED_OUT", f"it did not answer within {PATIENCE:g} s")
+    return Refusal("TIMED_OUT", f"it did not answer within {trio.current_time() - began:.2g} s")
 
 
 def _why(error: GreenroomError) -> str:
