@@ -60,6 +60,7 @@ class Outcome(NamedTuple):
         failed: The owners that said nothing.
         asked: How many owners were asked.
         has_vectors: Whether the query had vectors.
+        absence: Why it had none, where some were wanted.
         counted: Whether the hits are counted as used already.
         timings: Milliseconds by stage.
     """
@@ -70,6 +71,7 @@ class Outcome(NamedTuple):
     failed: list[replies.FailedNamespace]
     asked: int
     has_vectors: bool
+    absence: str | None
     counted: bool
     timings: dict[str, float]
 
@@ -83,9 +85,10 @@ async def find(desk: Desk, search: Asked) -> Outcome:
     clock = _Clock()
     roots = await roots_below(desk, search.below)
     clock.lap("namespaces")
-    vectors = None
+    vectors = absence = None
     if search.query is not None and search.mode != "exact" and desk.companion is not None and roots:
         vectors = await desk.companion.query(search.query)
+        absence = desk.companion.absence if vectors is None else None
     clock.lap("query_vectors")
     counted = len(roots) == 1 and not search.is_cut
     message = FindMemories(
@@ -111,6 +114,7 @@ async def find(desk: Desk, search: Asked) -> Outcome:
         failed=answers.failed,
         asked=len(roots),
         has_vectors=vectors is not None,
+        absence=absence,
         counted=counted,
         timings=clock.laps,
     )
@@ -166,6 +170,7 @@ def explained(outcome: Outcome, search: Asked, window: replies.TimeWindow | None
         timings={**outcome.timings, **timings},
         models=sorted({each.model for each in found}),
         vectors=outcome.has_vectors,
+        without_vectors=outcome.absence,
         scores={each.memory.memory_id: each.components or {} for each in outcome.hits},
     )
 

@@ -81,6 +81,7 @@ class SearchDebug(msgspec.Struct, frozen=True, kw_only=True):
         timings: Milliseconds by stage; those within the namespaces are of the slowest.
         models: Which weights and which vectors ranked.
         vectors: Whether the query had vectors; without them words alone decided.
+        without_vectors: Why it had none, where some were wanted.
         scores: The components of each memory's score, by its id.
     """
 
@@ -93,6 +94,7 @@ class SearchDebug(msgspec.Struct, frozen=True, kw_only=True):
     timings: dict[str, float]
     models: list[str]
     vectors: bool
+    without_vectors: str | None
     scores: dict[str, dict[str, float]]
 
 
