@@ -17,6 +17,7 @@ from tokenizers import Tokenizer
 
 from greenroom.actors._tokens import estimate_tokens
 from greenroom.actors.embedding import _static
+from greenroom.actors.embedding._cache import Cache
 from greenroom.actors.embedding._choice import EmbedderChoice, read_choice
 from greenroom.actors.embedding._embedder import EMBEDDED_CHARACTERS
 from greenroom.actors.embedding._errors import EmbedderError
@@ -259,3 +260,12 @@ def test_tokens_add_up(text: str) -> None:
 
 def test_half_a_pair_counts_as_three_bytes() -> None:
     assert estimate_tokens("\ud800\ud800") == 2
+
+
+def test_what_was_not_used_for_longest_is_forgotten() -> None:
+    cache: Cache[str, int] = Cache(2)
+    cache.put("a", 1)
+    cache.put("b", 2)
+    assert cache.get("a") == 1
+    cache.put("c", 3)
+    assert (cache.get("a"), cache.get("b"), cache.get("c")) == (1, None, 3)
