@@ -8,12 +8,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping
-from itertools import islice
+from functools import lru_cache
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 import msgspec
 
-from greenroom.actors.search._text import asks, stretches, tokens
+from greenroom.actors.search._text import analysis, asks, stretches, tokens
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -118,8 +119,8 @@ def analyse(document: Document, pace: Pace) -> Slices[Analysed]:
         if pace():
             yield
     key: Counter[str] = Counter()
-    _count(key, document.key)
     author: Counter[str] = Counter()
+    _count(key, document.key)
     _count(author, document.author)
     every: dict[Field, Mapping[str, int]] = {
         "text": text,
@@ -134,20 +135,22 @@ def analyse(document: Document, pace: Pace) -> Slices[Analysed]:
 
 
 def _count(counts: Counter[str], text: str) -> None:
-    for token in tokens(text):
-        for term in token.posted:
-            counts[term] += 1
+    counts.update(chain.from_iterable([posted for _, _, posted in tokens(text)]))
 
 
 def is_temporal(terms: Iterable[str], pace: Pace) -> Slices[bool]:
     """Return whether one of the terms names a time; yields when ``pace`` says so."""
+    times = _temporal_terms(analysis())
     remaining = iter(terms)
     while step := list(islice(remaining, _COUNTED)):
-        if not _TEMPORAL_TERMS.isdisjoint(step) or any(map(_YEAR.fullmatch, step)):
+        if not times.isdisjoint(step) or any(map(_YEAR.fullmatch, step)):
             return True
         if pace():
             yield
     return False
 
 
-_TEMPORAL_TERMS = frozenset(term for token in tokens(_TIMES) for term in token.posted)
+@lru_cache(maxsize=1)
+def _temporal_terms(_: str) -> frozenset[str]:
+    """Return the terms of words for times, given the rules by which texts become terms."""
+    return frozenset(term for token in tokens(_TIMES) for term in token.posted)

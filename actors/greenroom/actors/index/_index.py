@@ -11,6 +11,7 @@ import msgspec
 
 from greenroom.actors.index import _records as records
 from greenroom.actors.index._document import FOREVER, Analysed, Document, Field, analyse
+from greenroom.actors.search._text import analysis
 from greenroom.runtime import Message
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from greenroom.actors.requests._vectors import Vectors
     from greenroom.runtime import Context, Slices
 
-ANALYSIS = "1 english"
 TIMER = "index"
 _PART = 2_048  # terms in one record, about
 _WRITES = 1_024  # records of the tail and patches before a look whether there is something to tidy
@@ -174,7 +174,7 @@ class MemoryIndex:
 
         manifest = context.get(records.MANIFEST, records.Manifest)
         self.forget()
-        self._manifest, loaded = yield from rebuild(context, manifest, documents, ANALYSIS)
+        self._manifest, loaded = yield from rebuild(context, manifest, documents, analysis())
         self._take(loaded)
 
     def check(self, context: Context, documents: Iterable[Document]) -> Slices[list[str]]:
@@ -185,14 +185,14 @@ class MemoryIndex:
         from greenroom.actors.index._checking import check  # noqa: PLC0415 - needs numpy
 
         kept = None if self._loaded is None else self._loaded.corpus
-        return (yield from check(context, documents, kept, self._decode_shelf, ANALYSIS))
+        return (yield from check(context, documents, kept, self._decode_shelf, analysis()))
 
     # -- reading -----------------------------------------------------------
 
     def is_current(self, context: Context) -> bool:
         """Return whether there is an index, made as this program makes it; else it is to be rebuilt."""
         manifest = self._manifest or context.get(records.MANIFEST, records.Manifest)
-        return manifest is not None and (manifest.format, manifest.analysis) == (records.FORMAT, ANALYSIS)
+        return manifest is not None and (manifest.format, manifest.analysis) == (records.FORMAT, analysis())
 
     def loaded(self, context: Context) -> Slices[Corpus]:
         """Return the index in memory, loaded if it is not there; yields when the slice is over.
@@ -238,7 +238,7 @@ class MemoryIndex:
         if self._manifest is None:
             self._manifest = context.get(records.MANIFEST, records.Manifest)
         if self._manifest is None:
-            self._manifest = records.Manifest(records.FORMAT, ANALYSIS)
+            self._manifest = records.Manifest(records.FORMAT, analysis())
             context.put(records.MANIFEST, self._manifest)
         return self._manifest
 

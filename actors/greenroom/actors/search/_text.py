@@ -7,7 +7,8 @@ Rules, in the order in which they apply:
 3. A word is folded: case, accents and compatibility forms (full width, ligatures) do not count.
 4. snake_case and camelCase are one word and also their parts; 2024-05-08 is a year, a month and a day.
 5. Scripts written without spaces become pairs of neighbouring characters.
-6. A word is reduced to its English stem; words of other languages are reduced alike on both sides.
+6. A word is reduced to its stem, by the stemmers of all languages of its script, one after the other.
+   So several languages may be mixed; words of languages that nobody set are reduced alike on both sides.
 
 Each token has a *piece*, which stands for it in a text's phrase key, and *terms*, by which
 postings know it. Folding works on short stretches because normalising a long run of
@@ -18,13 +19,14 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import Stemmer  # type: ignore[import-not-found]  # PyStemmer has no type information
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
 _COMMON = """
 a about after again all also am an and any are aren as at be because been before being both but by can
@@ -82,8 +84,41 @@ _SPACE = re.compile(r"\s")
 _REMARK = re.compile(r"(?:\[[^\[\]]*\]|\([^()]*\))\s*\Z")
 _END = 256  # characters in which a text's end is looked for
 
-_stem = Stemmer.Stemmer("english", 0)
-_MONTHS = tuple(_stem.stemWords(_YEAR.split()))
+_LATIN = re.compile("[0-9a-z\u00df-\u024f\u1e00-\u1eff]+")
+_SCRIPTS = {
+    "arabic": re.compile("[0-9\u0600-\u06ff]+"),
+    "armenian": re.compile("[0-9\u0530-\u058f]+"),
+    "greek": re.compile("[0-9\u0370-\u03ff\u1f00-\u1fff]+"),
+    "hindi": re.compile("[0-9\u0900-\u097f]+"),
+    "nepali": re.compile("[0-9\u0900-\u097f]+"),
+    "persian": re.compile("[0-9\u0600-\u06ff]+"),
+    "russian": re.compile("[0-9\u0400-\u052f]+"),
+    "serbian": re.compile("[0-9a-z\u00df-\u024f\u0400-\u052f]+"),
+    "tamil": re.compile("[0-9\u0b80-\u0bff]+"),
+    "yiddish": re.compile("[0-9\u0590-\u05ff]+"),
+}
+"""What words of languages are written in; all others are written in Latin letters."""
+_VERSION = 1  # of these rules: another one means that every index is made anew
+
+
+@dataclass(slots=True)
+class _Languages:
+    """What follows from the languages that are set.
+
+    Attributes:
+        stemmers: What a word of a language looks like when it is folded, and what stems it.
+        stop_words: Words that are no terms.
+        months: The stems of the months' English names.
+        analysis: See `analysis`.
+    """
+
+    stemmers: Sequence[tuple[re.Pattern[str], Callable[[str], str]]]
+    stop_words: frozenset[str]
+    months: tuple[str, ...]
+    analysis: str
+
+
+_set = _Languages((), frozenset(), (), "")
 
 
 class Token(NamedTuple):
@@ -99,6 +134,36 @@ class Token(NamedTuple):
     piece: str
     terms: tuple[tuple[str, tuple[str, ...]], ...] = ()
     posted: tuple[str, ...] = ()
+
+
+def use_languages(names: Sequence[str]) -> None:
+    """Set the languages of all texts of this process, those of an index included.
+
+    Stop words are left out for English alone: lists for other languages that are kept with as much
+    care as stemmers are did not turn up, and words that are in every text weigh little anyway.
+
+    Args:
+        names: Snowball's names of the languages, as "english"; none for no stemming at all.
+
+    Raises:
+        ValueError: there is no stemmer for a language.
+    """
+    known = Stemmer.algorithms()
+    for name in names:
+        if name not in known:
+            raise ValueError(f"there is no language {name!r}; there are {', '.join(known)}")
+    _set.stemmers = tuple(
+        (_SCRIPTS.get(name, _LATIN), Stemmer.Stemmer(name, 0).stemWord) for name in dict.fromkeys(names)
+    )
+    _set.stop_words = STOP_WORDS if "english" in names else frozenset()
+    _set.months = tuple(map(_stemmed, _YEAR.split()))
+    _set.analysis = " ".join((str(_VERSION), *dict.fromkeys(names)))
+    _cached_token.cache_clear()
+
+
+def analysis() -> str:
+    """Return what stands for the rules by which texts become terms now."""
+    return _set.analysis
 
 
 def is_unspaced(text: str) -> bool:
@@ -153,7 +218,7 @@ def _analyse(word: str) -> Token:
         # An emoji is a term; other symbols live in the phrase key only.
         return _one(folded, folded) if _EMOJI.fullmatch(folded) else Token(folded)
     bare = folded.replace("_", "")
-    if not bare or folded in STOP_WORDS:
+    if not bare or folded in _set.stop_words:
         return Token(folded)
     if _UNSPACED.search(folded):
         return _analyse_unspaced(folded)
@@ -191,7 +256,7 @@ def _analyse_unspaced(folded: str) -> Token:
 
 def _analyse_date(date: str) -> Token:
     year, month, day = map(_term, date.split("-"))
-    name = _MONTHS[int(month) - 1]
+    name = _set.months[int(month) - 1]
     return Token(date.replace("-", " "), ((year, ()), (month, (name,)), (day, ())), (year, month, name, day))
 
 
@@ -218,5 +283,11 @@ def _term(word: str) -> str:
 
 
 def _stemmed(word: str) -> str:
-    stem: str = _stem.stemWord(word) if _MIN_STEM <= len(word) <= _MAX_STEM else word
-    return stem
+    if _MIN_STEM <= len(word) <= _MAX_STEM:
+        for script, stem in _set.stemmers:
+            if script.fullmatch(word):
+                word = stem(word)
+    return word
+
+
+use_languages(["english"])
