@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from greenroom.actors import _budget, _policy
+from greenroom.actors._imports import imported
 from greenroom.actors._times import HOUR
 from greenroom.actors.requests import _replies as replies
 from greenroom.actors.search import preview
@@ -36,6 +37,7 @@ class Finder:
         self, request: SearchContext, context: Context, tallies: Tallies
     ) -> Slices[replies.SearchResults]:
         """Answer the best matches among the newest messages that the caller may see."""
+        yield from imported("greenroom.actors.search._index")
         from greenroom.actors.search._index import SearchIndex, SearchRequest  # noqa: PLC0415 - needs numpy
 
         if self._index is None:
