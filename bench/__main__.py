@@ -38,6 +38,7 @@ NAMES = (
     "chaos",
     "finding",
     "embedding",
+    "retrieval",
 )
 RESULTS = Path(__file__).parent / "results"
 

@@ -31,78 +31,84 @@ class Weights(NamedTuple):
 
 SIGNALS: Final[dict[str, Weights]] = {
     "words": Weights(
-        0.1,
-        0.05,
-        0.05,
-        0.05,
+        0.11,
+        0.0,
+        0.0,
+        0.0,
         "A memory that says the query's words is wanted; rare words say more than common ones (BM25).",
     ),
     "nearby": Weights(
-        0.36,
-        0.36,
+        0.33,
         0.35,
-        0.23,
+        0.37,
+        0.19,
         "What belongs together is told in several turns: words around a memory count with its own.",
     ),
     "conversation": Weights(
-        0.16,
+        0.14,
+        0.08,
+        0.11,
         0.1,
-        0.16,
-        0.19,
         "A conversation about what is asked is where to look, even if the answer itself uses other words.",
     ),
     "tags": Weights(0.4, 0.4, 0.4, 0.3, "Who tags a memory says what it is to be found by."),
     "key": Weights(4.0, 4.0, 4.0, 4.0, "Who asks for a memory by its key wants that one."),
     "mention": Weights(
-        0.15,
-        0.15,
-        0.1,
-        0.1,
+        0.24,
+        0.25,
+        0.0,
+        0.0,
         "A memory that speaks of the person who is asked about; less than being by them.",
     ),
     "author": Weights(
-        2.4, 2.4, 2.4, 2.3, "Who is named in the query most often said themselves what is asked for."
+        2.05, 2.06, 1.86, 1.99, "Who is named in the query most often said themselves what is asked for."
     ),
     "company": Weights(
-        3.0, 3.1, 3.0, 3.0, "When people are named, a conversation in which all of them took part is meant."
+        2.45,
+        2.61,
+        2.66,
+        2.6,
+        "When people are named, a conversation in which all of them took part is meant.",
     ),
-    "question": Weights(-0.48, -0.49, -0.52, -0.5, "A question seldom answers one."),
-    "reply": Weights(0.16, 0.14, 0.1, -0.45, "What follows another person's question answers something."),
-    "answer": Weights(0.2, 0.19, 0.18, 0.15, "... and the question's words say what it answers."),
+    "question": Weights(-0.43, -0.46, -0.36, -0.46, "A question seldom answers one."),
+    "reply": Weights(0.18, 0.15, 0.14, 0.13, "What follows another person's question answers something."),
+    "answer": Weights(0.19, 0.18, 0.17, 0.17, "... and the question's words say what it answers."),
     "opening": Weights(
-        0.42,
-        0.47,
-        0.46,
-        0.35,
+        0.41,
+        0.45,
+        0.39,
+        0.38,
         "News are told first: the first memories of a conversation say what happened since the last.",
     ),
     "length": Weights(
-        0.24, 0.31, 0.3, 0.04, "A longer memory says more; what is short is often mere courtesy."
+        0.22, 0.27, 0.6, 0.27, "A longer memory says more; what is short is often mere courtesy."
     ),
     "when": Weights(
-        1.55, 1.55, 1.55, 1.45, "Asked when something was, a memory that names a time can say it."
+        1.45, 1.44, 1.47, 1.44, "Asked when something was, a memory that names a time can say it."
     ),
     "temporal": Weights(
-        0.26, 0.27, 0.33, 0.23, "A memory that names a time tells of something that happened."
+        0.23, 0.24, 0.2, 0.18, "A memory that names a time tells of something that happened."
     ),
-    "month": Weights(3.8, 3.8, 3.8, 3.6, "A month or year named in the query is when the memory was made."),
+    "month": Weights(
+        3.51, 3.45, 3.53, 3.23, "A month or year named in the query is when the memory was made."
+    ),
     "day": Weights(
-        10.0,
-        10.0,
-        9.0,
-        9.0,
+        9.5,
+        9.17,
+        9.47,
+        9.52,
         "A day named in the query: made on that day, or soon after, or just before what was planned for it.",
     ),
-    "meaning": Weights(0.0, 3.4, 6.1, 2.5, "The memory means what is asked, whatever its words."),
-    "theme": Weights(0.0, 1.8, 0.0, 0.0, "Something in the same conversation means what is asked."),
+    "meaning": Weights(0.0, 3.44, 4.66, 1.78, "The memory means what is asked, whatever its words."),
+    "theme": Weights(0.0, 1.63, 0.0, 0.0, "Something in the same conversation means what is asked."),
     "tokens": Weights(
         0.0,
         0.0,
         0.0,
-        4.8,
+        2.35,
         "For each word of the query something in the memory means it: finer than one vector a text.",
     ),
-    "tokens nearby": Weights(0.0, 0.0, 0.0, 3.0, "... in it or in what stands next to it."),
+    "tokens nearby": Weights(0.0, 0.0, 0.0, 4.91, "... in it or in what stands next to it."),
 }
 
 MIDDLE: Final = 7.0
