@@ -21,6 +21,7 @@ from support.indexing import (
     Check,
     Drop,
     Embed,
+    Healing,
     Indexed,
     Keys,
     Load,
@@ -42,10 +43,11 @@ from greenroom.actors.index._corpus import Corpus
 from greenroom.actors.index._document import analyse
 from greenroom.actors.index._tiers import merge_start
 from greenroom.actors.requests._vectors import Vectors
+from greenroom.actors.search._text import use_languages
 from greenroom.runtime import ActorFailedError, Address
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 HERE = Address("indexed", "here")
 MINE = Shelf("me")
@@ -460,6 +462,64 @@ async def test_a_changed_posting_is_found(reopen: Open) -> None:
         await runtime.ask(HERE, Spoil(key, msgspec.Raw(msgspec.msgpack.encode(OTHER))))
         problems = await runtime.ask(HERE, Check())
         assert any("the terms of its text" in problem for problem in problems)
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("case", ["no manifest", "another analysis", "no such column", "no block"])
+async def test_an_index_that_cannot_be_read_is_made_anew_by_the_first_search(
+    reopen: Open, case: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    given = documents(range(1, 14))
+    async with reopen(actors=[Healing]) as runtime:
+        await runtime.ask(HERE, Put(given[:12]))
+        await trio.sleep(10)
+        await runtime.ask(HERE, Put(given[12:]))
+        if case == "no block":
+            keys = await runtime.ask(HERE, Keys())
+            key, value = next(key for key in keys if key.startswith(records.SEGMENTS)), None
+        else:
+            key, value, _ = BROKEN[case]
+        raw = None if value is None else msgspec.Raw(msgspec.msgpack.encode(value))
+        await runtime.ask(HERE, Spoil(key, raw))
+        assert await runtime.ask(HERE, Look()) == expected(given)
+        assert await runtime.ask(HERE, Check()) == []
+    assert "is made anew" in caplog.text
+
+
+async def test_a_search_of_nothing_writes_nothing(reopen: Open) -> None:
+    async with reopen(actors=[Healing]) as runtime:
+        assert await runtime.ask(HERE, Look()) == expected([])
+        assert await runtime.ask(HERE, Keys()) == []
+
+
+@pytest.fixture
+def languages() -> Iterator[Callable[[Sequence[str]], None]]:
+    """Sets languages, until the test is over."""
+    yield use_languages
+    use_languages(["english"])
+
+
+async def test_an_index_is_made_anew_for_other_languages(
+    reopen: Open, languages: Callable[[Sequence[str]], None]
+) -> None:
+    given = [document(1, "Häuser und the книги"), document(2, "running houses")]
+    async with reopen(actors=[Healing]) as runtime:
+        await runtime.ask(HERE, Put(given))
+        look = await runtime.ask(HERE, Look())
+        assert look["terms"]["text"][1].keys() == {"hauser", "und", "книги"}
+    languages(["english", "german", "russian"])
+    async with reopen(actors=[Healing]) as runtime:
+        look = await runtime.ask(HERE, Look())
+        assert look["terms"]["text"][1].keys() == {"haus", "und", "книг"}
+        assert look["terms"]["text"][2].keys() == {"run", "hous"}
+        assert await runtime.ask(HERE, Check()) == []
+    languages(["german"])
+    assert expected(given)["terms"]["text"][1].keys() == {"haus", "und", "the", "книги"}
+
+
+def test_a_language_without_a_stemmer_is_refused() -> None:
+    with pytest.raises(ValueError, match="there is no language 'klingon'; there are arabic,"):
+        use_languages(["klingon"])
 
 
 OTHER = records.ChunkRecord(

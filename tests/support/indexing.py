@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 
@@ -116,9 +116,10 @@ class Indexed(Actor):
     """Keeps documents and their index."""
 
     kind = "indexed"
+    heals: ClassVar[bool] = False
 
     def activate(self, _: Context) -> None:
-        self.index = MemoryIndex(Shelf)
+        self.index = MemoryIndex(Shelf, self.documents if self.heals else None)
 
     def documents(self, context: Context) -> Iterator[Document]:
         return (document for _, document in context.scan(ShelvedDocument, prefix=b"d"))
@@ -194,6 +195,12 @@ class Indexed(Actor):
     def shape(self, _: Shape, context: Context) -> Slices[list[int]]:
         corpus = yield from self.index.loaded(context)
         return [*(segment.size for segment in corpus.segments), corpus.tail_rows]
+
+
+class Healing(Indexed):
+    """Lets the index help itself."""
+
+    heals = True
 
 
 def seen(corpus: Corpus) -> dict[str, Any]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
@@ -12,7 +13,7 @@ import msgspec
 from greenroom.actors.index import _records as records
 from greenroom.actors.index._document import FOREVER, Analysed, Document, Field, analyse
 from greenroom.actors.search._text import analysis
-from greenroom.runtime import Message
+from greenroom.runtime import Message, StoreDamagedError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from greenroom.actors.requests._vectors import Vectors
     from greenroom.runtime import Context, Slices
 
+logger = logging.getLogger(__name__)
 TIMER = "index"
 _PART = 2_048  # terms in one record, about
 _WRITES = 1_024  # records of the tail and patches before a look whether there is something to tidy
@@ -53,11 +55,15 @@ class MemoryIndex:
 
     Args:
         shelf: The type of the documents' shelves.
+        documents: Brings the memories that the index has to have, each in one go. With it, an index that
+            cannot be read, or was made by other rules, is made anew when it is loaded.
     """
 
-    def __init__(self, shelf: Any) -> None:
+    def __init__(self, shelf: Any, documents: Callable[[Context], Iterable[Document]] | None = None) -> None:
+        self._documents = documents
         self._decode_shelf = msgspec.msgpack.Decoder(shelf).decode
         self._manifest: records.Manifest | None = None
+        self._is_stored = False
         self._loaded: Loaded | None = None
         self._upkeep: Upkeep | None = None
         self._writes: int | None = None  # since the last look; None as long as nobody counted
@@ -67,7 +73,7 @@ class MemoryIndex:
     def add(self, context: Context, document: Document) -> Slices[None]:
         """Add a memory, whose id must never have been there; yields when the slice is over."""
         analysed = yield from analyse(document, context.slice_over)
-        self._known(context)
+        self._begin(context)
         parts = yield from _stage_row(context, document, analysed)
         if self._loaded is not None:
             yield from self._loaded.corpus.add_analysed(document, analysed, context.slice_over)
@@ -125,6 +131,7 @@ class MemoryIndex:
         from greenroom.actors.index._packing import pack  # noqa: PLC0415 - needs numpy, loaded by now
 
         ids, values, scales, record = pack(known)
+        self._begin(context)
         manifest = self._known(context)
         found = manifest.spaces.get(space)
         if found is None:
@@ -172,9 +179,13 @@ class MemoryIndex:
         """
         from greenroom.actors.index._rebuilding import rebuild  # noqa: PLC0415 - needs numpy
 
-        manifest = context.get(records.MANIFEST, records.Manifest)
+        try:
+            manifest = context.get(records.MANIFEST, records.Manifest)
+        except StoreDamagedError:
+            manifest = None
         self.forget()
         self._manifest, loaded = yield from rebuild(context, manifest, documents, analysis())
+        self._is_stored = True
         self._take(loaded)
 
     def check(self, context: Context, documents: Iterable[Document]) -> Slices[list[str]]:
@@ -191,20 +202,17 @@ class MemoryIndex:
 
     def is_current(self, context: Context) -> bool:
         """Return whether there is an index, made as this program makes it; else it is to be rebuilt."""
-        manifest = self._manifest or context.get(records.MANIFEST, records.Manifest)
-        return manifest is not None and (manifest.format, manifest.analysis) == (records.FORMAT, analysis())
+        manifest = self._known(context)
+        return self._is_stored and (manifest.format, manifest.analysis) == (records.FORMAT, analysis())
 
     def loaded(self, context: Context) -> Slices[Corpus]:
         """Return the index in memory, loaded if it is not there; yields when the slice is over.
 
         Raises:
-            StoreDamagedError: a record is missing or does not fit the others; `rebuild` helps.
+            StoreDamagedError: a record is missing or does not fit the others, and nobody brings the memories.
         """
         if self._loaded is None:
-            from greenroom.actors.index._loading import load  # noqa: PLC0415 - not before the first search
-
-            manifest = self._known(context)
-            self._take((yield from load(context, manifest, self._decode_shelf)))
+            yield from self._load(context)
         assert self._loaded is not None, "it is loaded by now"
         self._loaded.corpus.fetch_tokens = partial(self._token_vectors, context)
         return self._loaded.corpus
@@ -234,13 +242,39 @@ class MemoryIndex:
     # -- parts -------------------------------------------------------------
 
     def _known(self, context: Context) -> records.Manifest:
-        """Return the manifest, made and staged if there is none."""
+        """Return the manifest, a new one if there is none."""
         if self._manifest is None:
             self._manifest = context.get(records.MANIFEST, records.Manifest)
+            self._is_stored = self._manifest is not None
         if self._manifest is None:
             self._manifest = records.Manifest(records.FORMAT, analysis())
-            context.put(records.MANIFEST, self._manifest)
         return self._manifest
+
+    def _begin(self, context: Context) -> None:
+        """Stage the manifest if there is none in the store."""
+        manifest = self._known(context)
+        if not self._is_stored:
+            context.put(records.MANIFEST, manifest)
+            self._is_stored = True
+
+    def _wants(self, context: Context) -> bool:
+        """Return whether there are memories that an index has to have."""
+        return self._documents is not None and next(iter(self._documents(context)), None) is not None
+
+    def _load(self, context: Context) -> Slices[None]:
+        from greenroom.actors.index._loading import load  # noqa: PLC0415 - not before the first search
+
+        try:
+            manifest = self._known(context)
+            if self._documents is None or self.is_current(context) or not self._wants(context):
+                self._take((yield from load(context, manifest, self._decode_shelf)))
+                return
+            logger.warning("the index of %s was made by other rules and is made anew", context.address)
+        except StoreDamagedError as error:
+            if self._documents is None:
+                raise
+            logger.warning("the index of %s is broken and is made anew: %s", context.address, error)
+        yield from self.rebuild(context, self._documents(context))
 
     def _take(self, loaded: Loaded) -> None:
         from greenroom.actors.index._upkeep import Upkeep  # noqa: PLC0415 - needs numpy, loaded by now

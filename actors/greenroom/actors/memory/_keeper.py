@@ -52,7 +52,7 @@ class Keeper:
     def __init__(self, context: Context) -> None:
         """Find the highest number in use; everything else stays on disk."""
         self.address = context.address.key
-        self.index = MemoryIndex(MemoryShelf)
+        self.index = MemoryIndex(MemoryShelf, self.documents)
         self.uses = Uses()
         self.counter = context.get(NEWEST, int) or 0
         for prefix in (records.UPDATES, records.DELETED):
@@ -248,6 +248,15 @@ class Keeper:
             superseded=more.superseded_by is not None,
         )
 
+    def documents(self, context: Context) -> Iterator[Document]:
+        """Yield the memories that the index has to have, each read in one go."""
+        for _, where in context.scan(bytes, prefix=records.UPDATES):
+            entry = context.get(where, Entry)
+            assert entry is not None, "an order row goes with its entry"
+            if self.is_indexed(entry):
+                value = _in_one_go(self.value(context, entry))
+                yield self.document(entry, value, self.uses.quality(context, entry))
+
     def author(self, entry: Entry) -> str:
         """Return who is said to have written an entry."""
         if entry.more is None or entry.more.author is None:
@@ -290,6 +299,15 @@ class Keeper:
         where = context.get(records.id_key(tail), bytes)
         entry = None if where is None else context.get(where, Entry)
         return None if where is None or entry is None else Held(where, entry)
+
+
+def _in_one_go(reading: Slices[tuple[bytes, Version]]) -> bytes:
+    while True:
+        try:
+            next(reading)
+        except StopIteration as done:
+            value: bytes = done.value[0]
+            return value
 
 
 _PLAIN = More(0)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from greenroom.actors.memory import _records as records
 from greenroom.actors.memory import _upgrading as upgrading
-from greenroom.actors.memory._records import Entry
 from greenroom.actors.requests import _upkeep as requests
 
 if TYPE_CHECKING:
@@ -45,22 +43,6 @@ class _Counted:
         self._context = context
 
     def documents(self) -> Iterator[Document]:
-        keeper, context = self._keeper, self._context
-        for _, where in context.scan(bytes, prefix=records.UPDATES):
-            entry = context.get(where, Entry)
-            assert entry is not None, "an order row goes with its entry"
-            if entry.deleted_at is not None:
-                continue
+        for document in self._keeper.documents(self._context):
             self.number += 1
-            yield keeper.document(entry, _value(keeper, context, entry), keeper.uses.quality(context, entry))
-
-
-def _value(keeper: Keeper, context: Context, entry: Entry) -> bytes:
-    """Return an entry's newest value in one go."""
-    unpacking = keeper.value(context, entry)
-    while True:
-        try:
-            next(unpacking)
-        except StopIteration as done:
-            value: bytes = done.value[0]
-            return value
+            yield document
