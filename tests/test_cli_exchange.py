@@ -157,7 +157,7 @@ def test_evaluate_prints_figures_by_mode_and_group(tmp_path: Path) -> None:
         "tea": "Ann drinks green tea",
     }
     run(tmp_path, "import", written(tmp_path / "in.jsonl", *(line(key, said) for key, said in texts.items())))
-    queries = [
+    queries: list[dict[str, Any]] = [
         {"query": "where does the cat sleep", "relevant": ["cat"], "group": "animals"},
         {"query": "who runs in the park", "relevant": ["dog", "no such key"], "group": "animals"},
         {"query": "green tea", "relevant": ["tea"], "namespace": "user:ann", "filters": {"kind": "semantic"}},

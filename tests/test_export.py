@@ -196,8 +196,8 @@ async def test_the_tool_links_to_what_the_caller_alone_can_read(enter: Enter, fo
         await imported(home.runtime, ANN, *(line(f"k{n}", "x" * 50_000) for n in range(40)))
         agent = home.agent("planner", user="ann")
         done = await agent.ask(ExportMemories(format=format))
-        read = await agent.ask(ReadResource(uri=done.uri))
-        same_user = await home.agent("another", user="ann").ask(ReadResource(uri=done.uri))
+        read: Any = await agent.ask(ReadResource(uri=done.uri))
+        same_user: Any = await home.agent("another", user="ann").ask(ReadResource(uri=done.uri))
         for stranger in (home.agent("planner", user="bob"), home.agent("planner")):
             with pytest.raises(Refusal, match="there is no resource"):
                 await stranger.ask(ReadResource(uri=done.uri))

@@ -18,10 +18,11 @@ from greenroom.actors._namespaces import memory_address
 from greenroom.actors.exchange._importing import Importer, ImportRefusedError
 from greenroom.actors.exchange._json_lines import Source, source_of_text
 from greenroom.actors.exchange._making import Made, SourceError
+from greenroom.actors.memory import _importing
 from greenroom.actors.recall._search import MemorySearch
 from greenroom.actors.requests._exchange import ReadImport, StageLines
 from greenroom.actors.requests._memories import ListVersions, ReadMemory, StoreMemory
-from greenroom.runtime import Address, Refusal
+from greenroom.runtime import ActorFailedError, Address, Refusal
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -282,6 +283,19 @@ async def test_blank_lines_marks_and_windows_line_ends_are_fine(tmp_path: Path, 
         assert (done.lines, await keys(home.runtime, ANN)) == (2, ["a", "b"])
 
 
+async def test_an_array_is_taken_like_lines(tmp_path: Path, enter: Enter) -> None:
+    path = tmp_path / "array.json"
+    path.write_text(json.dumps([line("a"), line("b")], indent=2))
+    async with enter(**QUIET) as home:
+        assert (await _of_file(home, path).run()).counts == {"created": 2}
+        path.write_text(json.dumps([line("c"), line("d", kind="gossip")]))
+        with pytest.raises(ImportRefusedError, match="memory 2: kind: "):
+            await _of_file(home, path).run()
+        path.write_text('[{"key": "e", "content": "x"}')
+        with pytest.raises(SourceError, match="neither JSON Lines nor a JSON array"):
+            await _of_file(home, path).run()
+
+
 async def test_nothing_to_import_is_no_error(enter: Enter) -> None:
     async with enter(**QUIET) as home:
         assert (await imported(home.runtime, ANN)).lines == 0
@@ -356,6 +370,30 @@ def _begin(roots: list[str]) -> Any:
     from greenroom.actors.requests._exchange import BeginImport  # noqa: PLC0415
 
     return BeginImport(roots=roots)
+
+
+@pytest.mark.promise("exchange.resumed")
+async def test_a_namespace_that_fails_is_told_and_the_same_again_finishes_it(
+    enter: Enter, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("CRITICAL")
+    lines = [line(f"k{n}", namespace=f"team:t{n % 3}") for n in range(300)]
+    write: Any = vars(_importing)["write"]
+
+    def fail(keeper: Any, *more: Any) -> Any:
+        if keeper.root == "team:t1":
+            raise RuntimeError("as the test wants it")
+        return write(keeper, *more)
+
+    async with enter(**QUIET) as home:
+        monkeypatch.setattr(_importing, "write", fail)
+        with pytest.raises(ActorFailedError, match="a namespace failed while it wrote its part"):
+            await imported(home.runtime, ANN, *lines)
+        monkeypatch.setattr(_importing, "write", write)
+        home.runtime.readmit(memory_address("team:t1"))
+        done = await imported(home.runtime, ANN, *lines)
+        assert (done.resumed, done.counts) == (True, {"created": 300})
+        assert sorted(await keys(home.runtime, ANN)) == sorted(each["key"] for each in lines)
 
 
 async def test_two_who_import_the_same_at_once_import_it_once(enter: Enter) -> None:

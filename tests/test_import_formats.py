@@ -183,7 +183,7 @@ def test_an_older_file_of_mcp_memory_service_has_fewer_columns(tmp_path: Path) -
 # -- server-memory ----------------------------------------------------------------------
 
 
-GRAPH = [
+GRAPH: list[dict[str, Any]] = [
     {
         "type": "entity",
         "name": "John_Smith",

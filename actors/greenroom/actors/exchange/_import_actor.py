@@ -32,6 +32,7 @@ class Import(msgspec.Struct, frozen=True, array_like=True):
     Attributes:
         attempt: How often it was begun anew.
         applied: What came of the lines, by root.
+        batches: How many batches each root has, once it is decided.
     """
 
     principal: Principal
@@ -39,6 +40,7 @@ class Import(msgspec.Struct, frozen=True, array_like=True):
     attempt: int
     roots: list[str]
     applied: dict[str, dict[str, int]] = {}
+    batches: dict[str, int] = {}
 
 
 class ImportActor(Actor):
@@ -48,7 +50,7 @@ class ImportActor(Actor):
 
     @handles(requests.BeginImport)
     def begin(self, request: requests.BeginImport, context: Context) -> requests.ImportProgress:
-        """Begin, or say how far it is; what is done is begun anew."""
+        """Begin, or say how far it is; what is done is begun anew, and what is decided urged on."""
         found = self._read(context)
         if found is None or found.state == "done":
             for root in request.roots:
@@ -58,6 +60,8 @@ class ImportActor(Actor):
             context.put(_RECORD, found)
         if found.state == "staging":
             context.set_timer(TIMER, context.now + STAGED_FOR, requests.GiveUpImport())
+        elif found.state == "decided":
+            self._urge(context, found)
         return self._progress(context, found)
 
     @handles(requests.DecideImport)
@@ -67,12 +71,10 @@ class ImportActor(Actor):
         if found is None or self._staging(context, found) != request.staging:
             raise _refusals.invalid("staging", "staging: this import was given up; begin it again")
         if found.state == "staging":
-            found = msgspec.structs.replace(found, state="decided")
+            found = msgspec.structs.replace(found, state="decided", batches=request.batches)
             context.put(_RECORD, found)
             context.cancel_timer(TIMER)
-            for root in found.roots:
-                told = requests.ApplyLines(staging=request.staging, batches=request.batches[root])
-                context.tell(names.memory_address(root), told)
+            self._urge(context, found)
             _audit.record(context, "decide_import", None, roots=found.roots)
         return self._progress(context, found)
 
@@ -109,6 +111,13 @@ class ImportActor(Actor):
                 dropped = requests.DropLines(staging=self._staging(context, found))
                 context.tell(names.memory_address(root), dropped)
         context.delete(_RECORD)
+
+    def _urge(self, context: Context, found: Import) -> None:
+        """Tell the roots to apply what they have; one that is about it already does nothing twice."""
+        for root in found.roots:
+            if root not in found.applied:
+                told = requests.ApplyLines(staging=self._staging(context, found), batches=found.batches[root])
+                context.tell(names.memory_address(root), told)
 
     def _read(self, context: Context) -> Import | None:
         found = context.get(_RECORD, Import)

@@ -24,7 +24,7 @@ from greenroom.actors.exchange._lines import Checked, Problem, check_line, check
 from greenroom.actors.exchange._making import SourceError
 from greenroom.actors.memory._importing import KIND, topic_of
 from greenroom.actors.requests import _exchange as requests
-from greenroom.runtime import Address, Refusal
+from greenroom.runtime import ActorFailedError, Address, Refusal, StoreError
 
 if TYPE_CHECKING:
     from greenroom.actors._principal import Principal
@@ -283,7 +283,12 @@ class Importer:
     async def _applied(
         self, survey: _Survey, address: Address, begun: requests.ImportProgress, changes: Any
     ) -> dict[str, int]:
-        """Wait until every root has written its part."""
+        """Wait until every root has written its part.
+
+        Raises:
+            ActorFailedError: one of them cannot; what is decided stays so.
+        """
+        lost, before = self._lost_messages(), -1
         while begun.state != "done":
             done = 0
             for root, lines in survey.roots.items():
@@ -295,8 +300,14 @@ class Importer:
                 )
                 done += lines * found.applied // max(1, found.batches)
             self._progress("importing", done, survey.lines)
-            with trio.move_on_after(LOOK_SECONDS):  # and look without being told, too: telling is no promise
+            with trio.move_on_after(LOOK_SECONDS) as patience:  # telling is no promise, so look anyhow
                 await changes.next()
+            if patience.cancelled_caught and done == before and self._lost_messages() > lost:
+                raise ActorFailedError(
+                    "a namespace failed while it wrote its part, as the log says; the rest follows when the "
+                    "same is imported again"
+                )
+            before = done
             found_now = await self._ask(address, requests.ReadImport())
             assert found_now is not None, "what is decided is kept until it is long done"
             begun = found_now
@@ -305,6 +316,13 @@ class Importer:
         for each in begun.applied.values():
             counts.update(each)
         return dict(counts)
+
+    def _lost_messages(self) -> int:
+        """Return how many messages could not be handled, as far as known here."""
+        try:
+            return self._doors.statistics().messages.dead_letters
+        except StoreError:  # no owner has been reached yet
+            return 0
 
     async def _embedded(self) -> bool | None:
         """Wait until nothing waits for vectors any more; False when the embedder fails."""

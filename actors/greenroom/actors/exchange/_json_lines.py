@@ -1,10 +1,12 @@
-"""JSON Lines, the format of our own, from a text or a file."""
+"""JSON Lines, the format of our own, from a text or a file; or the same objects in one JSON array."""
 
 from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
 
 from greenroom.actors.exchange._lines import MAX_LINE_BYTES
 from greenroom.actors.exchange._making import Made, SourceError
@@ -45,10 +47,24 @@ def _read(file: io.BufferedIOBase | io.BytesIO) -> Iterator[Made]:
     while raw := file.readline(MAX_LINE_BYTES + 1):
         number += 1
         passed += len(raw)
-        if len(raw) > MAX_LINE_BYTES:
-            raise SourceError(f"line {number} has more than {MAX_LINE_BYTES:,} bytes")
         if number == 1:
             raw = raw.removeprefix(b"\xef\xbb\xbf")
-        raw = raw.strip(b" \t\r\n")
-        if raw:
-            yield Made(f"line {number}", raw, passed)
+        line = raw.strip(b" \t\r\n")
+        if number == 1 and line.startswith(b"["):
+            yield from _array(raw + file.read())
+            return
+        if len(raw) > MAX_LINE_BYTES:
+            raise SourceError(f"line {number} has more than {MAX_LINE_BYTES:,} bytes")
+        if line:
+            yield Made(f"line {number}", line, passed)
+
+
+def _array(data: bytes) -> Iterator[Made]:
+    """Yield the elements of an array, which is read whole."""
+    try:
+        elements = msgspec.json.decode(data, type=list[msgspec.Raw])
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise SourceError(f"this is neither JSON Lines nor a JSON array: {error}") from None
+    size = len(data)
+    for number, element in enumerate(elements, start=1):
+        yield Made(f"memory {number}", bytes(element), size * number // len(elements))

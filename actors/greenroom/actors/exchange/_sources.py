@@ -97,6 +97,6 @@ def _detect_json(begin: bytes) -> str:
     head = begin.decode(errors="replace")
     if begin.startswith(b"{") and '"entities"' in head:
         return "server-memory"
-    if begin.startswith((b"[", b"{")) and '"memory"' in head:
+    if begin.startswith((b"[", b"{")) and '"memory"' in head and '"key"' not in head:
         return "mem0"
     return "jsonl"  # whose errors name the line
