@@ -18,6 +18,7 @@ from greenroom.actors.recall import _replies as replies
 from greenroom.actors.recall import _types
 from greenroom.actors.recall._finding import find, reply
 from greenroom.actors.recall._search import MemorySearch
+from greenroom.actors.recall._window import warmed
 from greenroom.actors.requests import _memory_types as kinds
 from greenroom.actors.requests._memory_types import SearchMode
 
@@ -37,6 +38,8 @@ class TrySearch(MemorySearch, frozen=True, kw_only=True):
     async def run(self, desk: Desk) -> replies.MemoriesFound:
         """Search, and keep no record of it."""
         began = trio.current_time()
+        if self.time_expr is not None:
+            await warmed()
         search = self._asked(self._window(desk.now))
         return reply(await find(desk, search), search, began, max_tokens=None, debug=None)
 

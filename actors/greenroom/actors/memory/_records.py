@@ -11,6 +11,7 @@
     q entry                 how often an entry was used, and its ratings together
     r entry rater           one rating
     i …                     the index
+    j staging …             lines of imports that are not applied yet; see `_importing`
 
 Entries and updates are numbered by one counter. A key may have 1,020 bytes and the store's
 take 200, so an entry lies under a digest of its key. A *scope* is a session of an agent, or the part

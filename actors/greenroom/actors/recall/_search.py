@@ -10,7 +10,7 @@ from greenroom.actors.recall import _replies as replies
 from greenroom.actors.recall import _types
 from greenroom.actors.recall._finding import Asked, explained, find, note_uses, reply
 from greenroom.actors.recall._roots import whole_namespace
-from greenroom.actors.recall._window import time_window, time_zone
+from greenroom.actors.recall._window import time_window, time_zone, warmed
 from greenroom.actors.requests import _memory_types as kinds
 from greenroom.actors.requests import _types as types
 from greenroom.actors.requests._memory_replies import MemoryFilters
@@ -47,6 +47,8 @@ class MemorySearch(Procedure[replies.MemoriesFound], frozen=True, kw_only=True):
             Refusal: a time is not understood, or there is nothing to search by.
         """
         began = trio.current_time()
+        if self.time_expr is not None:
+            await warmed()
         window = self._window(desk.now)
         search = self._asked(window)
         outcome = await find(desk, search)

@@ -6,6 +6,8 @@ import datetime as dt
 import functools
 from typing import TYPE_CHECKING, NamedTuple
 
+import trio
+
 from greenroom.actors import _refusals
 
 if TYPE_CHECKING:
@@ -96,6 +98,19 @@ def _not_a_time(field: str, given: str) -> Refusal:
         f"{field}: it takes a date such as 2026-01-31 or a time such as 2026-01-31T12:00:00Z "
         f"and got {given[:60]!r}",
     )
+
+
+async def warmed() -> None:
+    """Return when expressions of time are read at once; the first time that takes a thread a moment."""
+    if not _warm.cache_info().currsize:
+        await trio.to_thread.run_sync(_warm)
+
+
+@functools.cache
+def _warm() -> None:
+    from greenroom.actors.timewords import warm  # noqa: PLC0415 - few searches name a time
+
+    warm()
 
 
 def _resolved(

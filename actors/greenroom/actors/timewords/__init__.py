@@ -2,3 +2,4 @@
 
 from greenroom.actors.timewords._resolve import EXAMPLES as EXAMPLES
 from greenroom.actors.timewords._resolve import resolve as resolve
+from greenroom.actors.timewords._resolve import warm as warm

@@ -30,6 +30,7 @@ import unicodedata
 from datetime import datetime, tzinfo
 from typing import TYPE_CHECKING, Final, NoReturn
 
+from greenroom.actors.timewords import _days, _spans
 from greenroom.actors.timewords._calendar import midnight
 from greenroom.actors.timewords._reader import Reader, reader
 
@@ -106,6 +107,12 @@ def resolve(expression: str, now: datetime, tz: tzinfo) -> Window:
     if window is None:
         _refuse(expression, reasons)
     return window
+
+
+def warm() -> None:
+    """Make the grammar's patterns, which takes some 20 ms the first time and is for a thread therefore."""
+    _days.forms()
+    _spans.forms()
 
 
 def _refuse(expression: str, reasons: list[str]) -> NoReturn:
