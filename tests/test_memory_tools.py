@@ -348,3 +348,16 @@ async def test_an_attached_process_searches_as_the_owner_does(tmp_path: Path) ->
                 for server in (owner, attached):
                     found = await server.client.call("retrieve_memory", query="pier")
                     assert [memory["content"] for memory in found["memories"]] == ["the pier"]
+
+
+async def test_the_first_search_does_not_wait_for_vectors_and_says_so(tmp_path: Path) -> None:
+    async with server_process(tmp_path, "--user", "alice") as server:
+        await server.client.initialize()
+        await server.client.call("store_memory", content="the boat is moored at the harbour")
+        search = {"query": "where does the ship lie", "include_debug": True}
+        debug = (await server.client.call("memory_search", **search))["debug"]
+        assert debug["vectors"] is (debug["without_vectors"] is None)
+        while not debug["vectors"]:  # it is loaded in the background
+            assert "load" in debug["without_vectors"]
+            debug = (await server.client.call("memory_search", **search))["debug"]
+        assert (await server.client.call("memory_search", query="moored boat"))["total"] == 1
