@@ -235,6 +235,35 @@ async def test_lists_go_on_where_a_budget_ended(tmp_path: Path) -> None:
 
 
 @pytest.mark.promise("recall.budget")
+async def test_every_list_goes_on_behind_the_cut(tmp_path: Path) -> None:
+    async with house(tmp_path) as at, at.client() as alice:
+        for n in range(7):
+            await alice.call("create_session", purpose=f"plan {n}", session_id=f"s{n}")
+            await alice.call("store_memory", key="k", content=f"version {n}")
+            await alice.call("set_memory", key=f"k{n}", value=n)
+        for tool, container, member, arguments, wanted in (
+            ("list_sessions", "sessions", "session_id", {}, [f"s{n}" for n in (6, 5, 4, 3, 2, 1, 0)]),
+            ("list_memory_versions", "versions", "version", {"key": "k"}, [1, 2, 3, 4, 5, 6, 7]),
+            ("list_memory", "entries", "key", {}, [f"k{n}" for n in (6, 5, 4, 3, 2, 1, 0)]),
+        ):
+            seen: list[Any] = []
+            cursor, pages = None, 0
+            while True:
+                page = await alice.call(tool, cursor=cursor, max_tokens=200, **arguments)
+                assert page["count"] == len(page[container])
+                seen += [each[member] for each in page[container]]
+                pages += 1
+                if (cursor := page["next_cursor"]) is None:
+                    break
+                assert page["left_out"] > 0
+            assert seen == wanted
+            assert pages > 1
+            whole = await alice.call(tool, **arguments)
+            assert "left_out" not in whole
+            assert [each[member] for each in whole[container]] == wanted
+
+
+@pytest.mark.promise("recall.budget")
 async def test_what_is_read_of_a_session_fits_into_a_budget(tmp_path: Path) -> None:
     async with house(tmp_path) as at, at.client() as alice:
         session = (await alice.call("create_session", purpose="plan"))["session_id"]

@@ -4,7 +4,7 @@ import heapq
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from greenroom.actors import _cursor, _policy
+from greenroom.actors import _budget, _cursor, _policy
 from greenroom.actors._times import to_datetime
 from greenroom.actors.directory import _rows
 from greenroom.actors.requests import _replies as replies
@@ -28,6 +28,7 @@ class ListSessions(Query[replies.SessionList], frozen=True, kw_only=True):
     project_id: types.Name | None = None
     cursor: types.Cursor | None = None
     limit: types.Limit200 = 50
+    max_tokens: types.Budget | None = None
 
     def run(self, reader: IndexReader) -> Slices[replies.SessionList]:
         """Merge the orders of the reader's audiences; a session counts where its activity is newest."""
@@ -35,19 +36,25 @@ class ListSessions(Query[replies.SessionList], frozen=True, kw_only=True):
         after = b"" if self.cursor is None else _cursor.decode(self.cursor, binding)
         audiences = _policy.audiences(reader.principal)
         page: list[replies.SessionSummary] = []
-        last = b""
-        next_cursor = None
+        positions: list[bytes] = []
+        has_more = False
         for place in heapq.merge(*(_places(reader, *numbered, after) for numbered in enumerate(audiences))):
             summary = self._summary(reader, place, audiences)
             if summary is not None:
                 if len(page) == self.limit:
-                    next_cursor = _cursor.encode(last, binding)
+                    has_more = True
                     break
                 page.append(summary)
-                last = place.position
+                positions.append(place.position)
             if reader.slice_over():
                 yield
-        return replies.SessionList(sessions=page, count=len(page), next_cursor=next_cursor)
+        kept = _budget.page(page, self.max_tokens)
+        next_cursor = None
+        if has_more or kept.passed < len(page):
+            next_cursor = _cursor.encode(positions[kept.passed - 1], binding)
+        return replies.SessionList(
+            sessions=page[: kept.count], count=kept.count, next_cursor=next_cursor, left_out=kept.left_out
+        )
 
     def _summary(
         self, reader: IndexReader, place: Place, audiences: tuple[str, ...]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from greenroom.actors import _cursor, _refusals
+from greenroom.actors import _budget, _cursor, _refusals
 from greenroom.actors._times import optional_datetime, to_datetime
 from greenroom.actors.memory import _records as records
 from greenroom.actors.memory import _upgrading as upgrading
@@ -50,22 +50,30 @@ def versions(
     after = b"" if request.cursor is None else _cursor.decode(request.cursor, binding)
     entries = sorted(_entries(keeper, request, context), key=lambda held: held.entry.number)
     found: list[replies.VersionView] = []
-    last, next_cursor = b"", None
+    positions: list[bytes] = []
+    has_more = False
     for held in entries:
         for position, version in _versions(context, held, after):
             if len(found) == request.limit:
-                next_cursor = _cursor.encode(last, binding)
+                has_more = True
                 break
             found.append(_version(keeper, held, int.from_bytes(position[8:]), version))
-            last = position
+            positions.append(position)
             if context.slice_over():
                 yield
-        if next_cursor is not None:
+        if has_more:
             break
     if not found:
         where = None if request.key is None else request.namespace or keeper.root
         raise _refusals.no_memory(request.memory_id or request.key, where=where)
-    return replies.MemoryVersions(versions=found, count=len(found), next_cursor=next_cursor)
+    kept = _budget.page(found, request.max_tokens)
+    has_more = has_more or kept.passed < len(found)
+    return replies.MemoryVersions(
+        versions=found[: kept.count],
+        count=kept.count,
+        next_cursor=_cursor.encode(positions[kept.passed - 1], binding) if has_more else None,
+        left_out=kept.left_out,
+    )
 
 
 def _entries(keeper: Keeper, request: requests.ListVersions, context: Context) -> list[Held]:

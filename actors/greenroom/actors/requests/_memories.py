@@ -95,6 +95,7 @@ class ListVersions(Message[replies.MemoryVersions], frozen=True, kw_only=True):
     namespace: kinds.Namespace | None = None
     limit: types.Limit1000 = 200
     cursor: types.Cursor | None = None
+    max_tokens: types.Budget | None = None
 
 
 class RateMemory(Message[replies.MemoryRated], frozen=True, kw_only=True):

@@ -200,6 +200,7 @@ class MemoryVersions(Reply, frozen=True, kw_only=True):
     versions: list[VersionView]
     count: int
     next_cursor: str | None
+    left_out: int | UnsetType = UNSET
 
 
 class MemoryRated(Reply, frozen=True, kw_only=True):

@@ -107,6 +107,7 @@ class SessionList(Reply, frozen=True, kw_only=True):
     sessions: list[SessionSummary]
     count: int
     next_cursor: str | None
+    left_out: int | UnsetType = UNSET
 
 
 class SessionUpdated(Reply, frozen=True, kw_only=True):
