@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import trio
 from harness import PROGRAM, clean_environment
+from support.commands import serving
 from support.exchanges import export, line, text
 
 from greenroom.actors import Principal, open_greenroom
@@ -60,6 +61,48 @@ def told(self, *args, **options):
 _importing.Importer.__init__ = told
 main(sys.argv[3:])
 """
+
+
+# Ends the process that owns the folder when the import, which is attached to it, has come so far.
+KILLS_THE_OWNER_AT = """
+import os, signal, sys
+from greenroom.actors.exchange import _importing
+from greenroom.transports.cli import main
+
+owner, stage, share = int(sys.argv[1]), sys.argv[2], float(sys.argv[3])
+tell, alive = _importing.Importer.__init__, [True]
+
+def told(self, *args, **options):
+    def kill(now, done, total):
+        if alive and now == stage and done >= share * total:
+            alive.clear()
+            os.kill(owner, signal.SIGKILL)
+    tell(self, *args, **{**options, "progress": kill})
+
+_importing.Importer.__init__ = told
+sys.exit(main(sys.argv[4:]))
+"""
+
+
+@pytest.mark.promise("exchange.atomic", "exchange.resumed")
+@pytest.mark.parametrize(("stage", "share"), [("staging", 0.5), ("importing", 0.0)])
+def test_when_the_owner_of_the_folder_dies_the_attached_import_goes_on(
+    tmp_path: Path, stage: str, share: float
+) -> None:
+    path, folder = _file(tmp_path), tmp_path / "store"
+    arguments = _command(path, folder, "--json")[len(PROGRAM) :]
+    with serving(tmp_path, "--embedder", "none") as server:
+        owner = str(server.process.pid)
+        done = subprocess.run(
+            [sys.executable, "-c", KILLS_THE_OWNER_AT, owner, stage, str(share), *arguments],
+            env=clean_environment(tmp_path),
+            capture_output=True,
+            check=False,
+        )
+        assert server.process.wait() == -signal.SIGKILL
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["counts"] == {"created": LINES}
+    assert sorted(each["key"] for each in _found(folder)) == KEYS
 
 
 def _killed(home: Path, stage: str, share: float, path: Path, folder: Path) -> None:
