@@ -390,7 +390,11 @@ async def test_a_message_that_fails_leaves_no_trace_in_the_index(reopen: Open, *
 BROKEN = {
     "no manifest": (records.MANIFEST, None, "there is no index"),
     "a manifest of nothing": (records.MANIFEST, records.Manifest(1, "1 english"), "is not in the index"),
-    "another analysis": (records.MANIFEST, records.Manifest(1, "0 latin"), "was made for '0 latin'"),
+    "another analysis": (
+        records.MANIFEST,
+        records.Manifest(1, "0 latin"),
+        "is of another version (1, '0 latin')",
+    ),
     "no record of a row": (records.row_key(13), None, "memory 13 is not in the index"),
     "a dead row": (records.patch_key(2), {"alive": False}, "memory 2 is not in the index"),
     "a changed row": (records.patch_key(2), {"uses": 9}, "memory 2 is in the index with other values: uses"),
@@ -509,6 +513,7 @@ async def test_an_index_is_made_anew_for_other_languages(
         assert look["terms"]["text"][1].keys() == {"hauser", "und", "книги"}
     languages(["english", "german", "russian"])
     async with reopen(actors=[Healing]) as runtime:
+        assert await runtime.ask(HERE, Check()) == []  # it is what it says that it is
         look = await runtime.ask(HERE, Look())
         assert look["terms"]["text"][1].keys() == {"haus", "und", "книг"}
         assert look["terms"]["text"][2].keys() == {"run", "hous"}

@@ -12,6 +12,7 @@ from greenroom.actors.index._columns import NAMED, TYPES
 from greenroom.actors.index._document import FIELDS, FOREVER, NEVER, NO_POSITION, Field, analyse
 from greenroom.actors.index._loading import load
 from greenroom.actors.index._tail import MOST_TIMES
+from greenroom.actors.search._words import Rules, rules_named
 from greenroom.runtime import StoreDamagedError
 
 if TYPE_CHECKING:
@@ -51,7 +52,6 @@ def check(
     documents: Iterable[Document],
     kept: Corpus | None,
     shelf: Callable[[bytes], Any],
-    analysis: str,
 ) -> Slices[list[str]]:
     """Return how an index differs from ``documents``, a sentence each; yields when the slice is over.
 
@@ -60,21 +60,21 @@ def check(
         documents: The memories.
         kept: The index in memory, if it is there.
         shelf: Decodes shelves.
-        analysis: How texts should have become terms.
     """
     try:
         manifest = context.get(records.MANIFEST, records.Manifest)
         if manifest is None:
             return [] if next(iter(documents), None) is None else ["there is no index"]
-        if (manifest.format, manifest.analysis) != (records.FORMAT, analysis):
-            return [f"the index was made for {manifest.analysis!r} and not for {analysis!r}"]
+        rules = rules_named(manifest.analysis)
+        if manifest.format != records.FORMAT or rules is None:
+            return [f"the index is of another version ({manifest.format}, {manifest.analysis!r})"]
         loaded = yield from load(context, manifest, shelf)
     except StoreDamagedError as error:
         return [str(error)]
     corpus = loaded.corpus
     prints = yield from _fingerprints(corpus, context.slice_over)
     found = _Findings()
-    yield from _compare_documents(corpus, prints, documents, found, context.slice_over)
+    yield from _compare_documents(corpus, prints, documents, rules, found, context.slice_over)
     yield from _check_tokens(context, corpus, manifest, found)
     if kept is not None:
         yield from _compare_memory(corpus, prints, kept, found, context.slice_over)
@@ -82,7 +82,12 @@ def check(
 
 
 def _compare_documents(
-    corpus: Corpus, prints: Prints, documents: Iterable[Document], found: _Findings, pace: Pace
+    corpus: Corpus,
+    prints: Prints,
+    documents: Iterable[Document],
+    rules: Rules,
+    found: _Findings,
+    pace: Pace,
 ) -> Slices[None]:
     expected = np.zeros(corpus.size, np.bool_)
     for document in documents:
@@ -91,7 +96,7 @@ def _compare_documents(
             found.add(f"memory {document.id} is not in the index")
             continue
         expected[row] = True
-        analysed = yield from analyse(document, pace)
+        analysed = yield from analyse(document, pace, rules)
         wrong = _wrong_columns(corpus, row, document, analysed.flags)
         for field in FIELDS:
             counts = analysed.counts.get(field, {})

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 import msgspec
 
-from greenroom.actors.search._text import analysis, asks, stretches, tokens
+from greenroom.actors.search._text import asks, current_rules, stretches, tokens
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from greenroom.actors.search._words import Rules
     from greenroom.runtime import Slices
 
 Field = Literal["text", "key", "tags", "author", "labels"]
@@ -106,22 +107,29 @@ class Analysed(NamedTuple):
     flags: int
 
 
-def analyse(document: Document, pace: Pace) -> Slices[Analysed]:
-    """Return what ``document`` is found by; yields when ``pace`` says so."""
+def analyse(document: Document, pace: Pace, rules: Rules | None = None) -> Slices[Analysed]:
+    """Return what ``document`` is found by; yields when ``pace`` says so.
+
+    Args:
+        document: What is to be found.
+        pace: Whether to yield.
+        rules: How texts become terms; the current ones unless given.
+    """
+    rules = rules or current_rules()
     text: Counter[str] = Counter()
     for stretch in stretches(document.text, _STRETCH):
-        _count(text, stretch)
+        _count(text, stretch, rules)
         if pace():
             yield
     tags: Counter[str] = Counter()
     for tag in document.tags:
-        _count(tags, tag)
+        _count(tags, tag, rules)
         if pace():
             yield
     key: Counter[str] = Counter()
     author: Counter[str] = Counter()
-    _count(key, document.key)
-    _count(author, document.author)
+    _count(key, document.key, rules)
+    _count(author, document.author, rules)
     every: dict[Field, Mapping[str, int]] = {
         "text": text,
         "key": key,
@@ -129,18 +137,18 @@ def analyse(document: Document, pace: Pace) -> Slices[Analysed]:
         "author": author,
         "labels": dict.fromkeys(document.tags, 1),
     }
-    temporal = yield from is_temporal(text, pace)
+    temporal = yield from is_temporal(text, pace, rules)
     flags = (QUESTION if asks(document.text) else 0) | (TEMPORAL if temporal else 0)
     return Analysed({field: counts for field, counts in every.items() if counts}, flags)
 
 
-def _count(counts: Counter[str], text: str) -> None:
-    counts.update(chain.from_iterable([posted for _, _, posted in tokens(text)]))
+def _count(counts: Counter[str], text: str, rules: Rules) -> None:
+    counts.update(chain.from_iterable([posted for _, _, posted in tokens(text, rules)]))
 
 
-def is_temporal(terms: Iterable[str], pace: Pace) -> Slices[bool]:
-    """Return whether one of the terms names a time; yields when ``pace`` says so."""
-    times = _temporal_terms(analysis())
+def is_temporal(terms: Iterable[str], pace: Pace, rules: Rules | None = None) -> Slices[bool]:
+    """Return whether one of the terms, made by these rules, names a time; yields when ``pace`` says so."""
+    times = _temporal_terms(rules or current_rules())
     remaining = iter(terms)
     while step := list(islice(remaining, _COUNTED)):
         if not times.isdisjoint(step) or any(map(_YEAR.fullmatch, step)):
@@ -150,7 +158,7 @@ def is_temporal(terms: Iterable[str], pace: Pace) -> Slices[bool]:
     return False
 
 
-@lru_cache(maxsize=1)
-def _temporal_terms(_: str) -> frozenset[str]:
-    """Return the terms of words for times, given the rules by which texts become terms."""
-    return frozenset(term for token in tokens(_TIMES) for term in token.posted)
+@lru_cache(maxsize=2)
+def _temporal_terms(rules: Rules) -> frozenset[str]:
+    """Return the terms of words for times."""
+    return frozenset(term for token in tokens(_TIMES, rules) for term in token.posted)

@@ -12,7 +12,7 @@ import msgspec
 
 from greenroom.actors.index import _records as records
 from greenroom.actors.index._document import FOREVER, Analysed, Document, Field, analyse
-from greenroom.actors.search._text import analysis
+from greenroom.actors.search._text import current_rules
 from greenroom.runtime import Message, StoreDamagedError
 
 if TYPE_CHECKING:
@@ -184,7 +184,7 @@ class MemoryIndex:
         except StoreDamagedError:
             manifest = None
         self.forget()
-        self._manifest, loaded = yield from rebuild(context, manifest, documents, analysis())
+        self._manifest, loaded = yield from rebuild(context, manifest, documents, current_rules().name)
         self._is_stored = True
         self._take(loaded)
 
@@ -196,14 +196,17 @@ class MemoryIndex:
         from greenroom.actors.index._checking import check  # noqa: PLC0415 - needs numpy
 
         kept = None if self._loaded is None else self._loaded.corpus
-        return (yield from check(context, documents, kept, self._decode_shelf, analysis()))
+        return (yield from check(context, documents, kept, self._decode_shelf))
 
     # -- reading -----------------------------------------------------------
 
     def is_current(self, context: Context) -> bool:
         """Return whether there is an index, made as this program makes it; else it is to be rebuilt."""
         manifest = self._known(context)
-        return self._is_stored and (manifest.format, manifest.analysis) == (records.FORMAT, analysis())
+        return self._is_stored and (manifest.format, manifest.analysis) == (
+            records.FORMAT,
+            current_rules().name,
+        )
 
     def loaded(self, context: Context) -> Slices[Corpus]:
         """Return the index in memory, loaded if it is not there; yields when the slice is over.
@@ -247,7 +250,7 @@ class MemoryIndex:
             self._manifest = context.get(records.MANIFEST, records.Manifest)
             self._is_stored = self._manifest is not None
         if self._manifest is None:
-            self._manifest = records.Manifest(records.FORMAT, analysis())
+            self._manifest = records.Manifest(records.FORMAT, current_rules().name)
         return self._manifest
 
     def _begin(self, context: Context) -> None:
