@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 from support.clocks import VirtualClock
 from support.model import AGENTS, SESSIONS, STEPS, Model, Said
+from support.sabotage import Crash, Saboteur
 
 from greenroom.actors import (
     AddMessage,
@@ -49,31 +50,6 @@ ACTIONS = st.one_of(
     st.tuples(st.just("tick"), st.sampled_from([1, 99, 101])),
 )  # fmt: skip
 ENDINGS = st.sampled_from(["close", "crash before", "crash after", "full"])
-
-
-class Crash(Exception):  # noqa: N818  it is no error of anybody's
-    """The process died here."""
-
-
-class Saboteur:
-    """Commits, until the chosen commit comes; then it does what it was told instead."""
-
-    def __init__(self, ending: str, at: int) -> None:
-        self._ending = ending
-        self._left = at
-        self.struck = False
-
-    def __call__(self, store: Any, works: Sequence[Any]) -> None:
-        self._left -= 1
-        strikes = self._left == 0 and self._ending != "close"
-        self.struck = self.struck or strikes
-        if strikes and self._ending == "crash before":
-            raise Crash
-        if strikes and self._ending == "full":
-            works[0].error = StorageFullError("the disk is full")
-        store.commit(works)
-        if strikes and self._ending == "crash after":
-            raise Crash
 
 
 class Life:

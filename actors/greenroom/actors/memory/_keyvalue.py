@@ -151,7 +151,7 @@ def delete(keeper: Keeper, request: requests.DeleteMemory, context: Context) -> 
     entry = context.get(where, Entry)
     existed = entry is not None and records.is_there(entry, context.now)
     context.use_reserve()
-    if entry is not None:
+    if entry is not None and entry.deleted_at is None:  # the history of what was forgotten stays
         removing.purge(keeper, context, Held(where, entry))
         keeper.removed(context)
     if existed:

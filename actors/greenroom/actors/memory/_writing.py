@@ -249,4 +249,5 @@ def _check_chain(keeper: Keeper, context: Context, entry: Entry, superseded: Hel
         seen.add(one.number)
         after = None if one.more is None else one.more.superseded_by
         held = None if after is None else keeper.numbered(context, after)
-        one = None if held is None else held.entry
+        lives = held is not None and records.is_live(held.entry.expires_at, context.now)
+        one = held.entry if held is not None and lives else None
