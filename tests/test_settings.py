@@ -62,6 +62,9 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "embedder": st.sampled_from(["static", "none", "http://127.0.0.1:11434/v1", "https:https://a.example/v1"])
     | names.map(lambda name: Model(Path(os.path.normpath("/somewhere/x" + name)))),
     "embedder_model": names,
+    "language": st.lists(st.sampled_from(["english", "german", "russian"]), min_size=1, unique=True).map(
+        tuple
+    ),
     "timezone": st.sampled_from(["UTC", "Europe/Berlin", "America/Argentina/Buenos_Aires"]),
     "compat": st.booleans(),
     "audit_days": st.integers(1, 36_500),

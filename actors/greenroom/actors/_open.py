@@ -29,11 +29,12 @@ from greenroom.actors.recall._retrieve import RetrieveMemory
 from greenroom.actors.recall._search import MemorySearch
 from greenroom.actors.recall._verify import AllNamespaces, VerifyMemories
 from greenroom.actors.resources._listing import CompleteResource, ListResources
+from greenroom.actors.search._text import use_languages
 from greenroom.actors.session._actor import SessionActor
 from greenroom.runtime import Index, RuntimeOptions, open_shared_runtime
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable
+    from collections.abc import AsyncIterator, Iterable, Sequence
     from pathlib import Path
 
     from greenroom.runtime import Actor, Clock, Committer, Group, Procedure, Query, RecordCodec, SharedRuntime
@@ -49,6 +50,7 @@ async def open_greenroom(
     content_limit: int = CONTENT_LIMIT,
     audit_days: int = AUDIT_DAYS,
     embedder: str | EmbedderChoice = "static",
+    languages: Sequence[str] = ("english",),
     actors: Iterable[type[Actor]] = (),
     indexes: Iterable[Index] = (),
     queries: Iterable[type[Query[Any] | Procedure[Any]]] = (),
@@ -70,6 +72,8 @@ async def open_greenroom(
         embedder: Who makes vectors of memories: ``static`` for word vectors that ship with this program,
             ``onnx:DIR`` for a sentence-transformers export, an `EmbedderChoice` for an endpoint, or ``none``.
             That of the process that owns the folder counts.
+        languages: Snowball's names of the languages whose words are reduced to their stems, for all that
+            this process has open. After another choice an index is made anew when it is wanted.
         actors: Actor classes of one's own besides.
         indexes: Shared indexes of one's own besides.
         queries: Queries and procedures of one's own besides.
@@ -80,7 +84,7 @@ async def open_greenroom(
         codec: As in `open_runtime`.
 
     Raises:
-        ValueError: a limit is out of range, or there is no such embedder.
+        ValueError: a limit is out of range, or there is no such embedder or language.
         EmbedderError: what the embedder needs is not there, as far as that can be told without loading it.
         StoreError: as `open_shared_runtime`.
     """
@@ -90,6 +94,7 @@ async def open_greenroom(
         raise ValueError(f"audit_days is {audit_days} and must be at least 1")
     choice = read_choice(embedder) if isinstance(embedder, str) else embedder
     check_choice(choice)
+    use_languages(languages)
     configured = type("SessionActor", (SessionActor,), {"content_limit": content_limit})
     async with open_shared_runtime(
         path,

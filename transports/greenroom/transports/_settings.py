@@ -27,6 +27,7 @@ from greenroom.transports._values import (
     embedder,
     file,
     folder,
+    language,
     line,
     name,
     number,
@@ -295,6 +296,17 @@ class Settings:
         str | None,
         Setting("name of the model that an endpoint is to embed with", "NAME", line(120)),
     ] = None
+    language: Annotated[
+        tuple[str, ...],
+        Setting(
+            "language whose words searches find whatever their endings, once for each; every search is in "
+            "all of them, and after another choice the index is made anew",
+            "NAME",
+            several(language),
+            ",".join,
+            repeatable=True,
+        ),
+    ] = ("english",)
     timezone: Annotated[
         str | None,
         Setting(

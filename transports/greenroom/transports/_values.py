@@ -200,6 +200,18 @@ def embedder(value: object) -> str | Model:
     return found
 
 
+def language(value: object) -> str:
+    """Reader of the name of a language whose words can be stemmed."""
+    import Stemmer  # type: ignore[import-not-found]  # noqa: PLC0415 - few set it; it has no types
+
+    known = Stemmer.algorithms()
+    allowed = f"{', '.join(known[:-1])} or {known[-1]} is allowed"
+    found = _text(value, allowed).strip().lower()
+    if found not in known:
+        raise NotAllowedError(allowed)
+    return found
+
+
 def zone(value: object) -> str:
     """Reader of the name of a time zone."""
     allowed = "the name of a time zone is allowed, such as Europe/Berlin or UTC"

@@ -70,7 +70,9 @@ async def opened(settings: Settings) -> AsyncIterator[SharedRuntime]:
     """Opens the folder, or attaches to who has it open."""
     choice = embedder_choice(settings, os.environ)
     options = runtime_options(settings)
-    async with open_greenroom(settings.data, embedder=choice, options=options) as runtime:
+    async with open_greenroom(
+        settings.data, embedder=choice, languages=settings.language, options=options
+    ) as runtime:
         yield runtime
 
 

@@ -88,6 +88,7 @@ async def _serve(resolved: Resolved, embedder: EmbedderChoice) -> int:
                 content_limit=settings.content_limit,
                 audit_days=settings.audit_days,
                 embedder=embedder,
+                languages=settings.language,
                 options=runtime_options(settings),
             )
         )

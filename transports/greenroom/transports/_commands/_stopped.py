@@ -58,7 +58,9 @@ def as_owner(
 
 async def _verify_memories(settings: Settings, rebuild: bool) -> MemoriesVerified:  # noqa: FBT001  trio passes places
     options = runtime_options(settings)
-    async with open_greenroom(settings.data, embedder="none", options=options) as runtime:
+    async with open_greenroom(
+        settings.data, embedder="none", languages=settings.language, options=options
+    ) as runtime:
         return await runtime.query(VerifyMemories(rebuild=rebuild))
 
 
