@@ -135,7 +135,7 @@ def _settle(client: Client) -> None:
     until = time.perf_counter() + SETTLING_SECONDS
     while time.perf_counter() < until:
         _, told = _search(client, PLANTED[0].question, include_debug=True)
-        if told["debug"].get("model") is not None:
+        if told["debug"]["model"] != "words":
             return
     check(False, f"no search used a model within {SETTLING_SECONDS} s")
 

@@ -169,7 +169,7 @@ def _settle(client: Client, namespaces: Sequence[str]) -> None:
     for namespace in namespaces:
         while True:
             debug = _asked(client, namespace, "anything", limit=1, include_debug=True)["debug"]
-            if debug["models"] != ["words"] or debug["without_vectors"] == "the embedder is none":
+            if debug["weights"] != ["words"] or debug["without_vectors"] == "the embedder is none":
                 break
             check(time.perf_counter() < until, f"{namespace} has no vectors: {debug['without_vectors']}")
             time.sleep(_POLL)

@@ -69,7 +69,7 @@ def contents(found: MemoriesFound) -> list[Any]:
 
 def has_vectors(found: MemoriesFound) -> bool:
     assert isinstance(found.debug, SearchDebug)
-    return found.debug.vectors
+    return found.debug.model != "words"
 
 
 @pytest.mark.promise("embedding.static", "embedding.lazy")

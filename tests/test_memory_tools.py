@@ -385,8 +385,8 @@ async def test_the_first_search_does_not_wait_for_vectors_and_says_so(tmp_path: 
         await server.client.call("store_memory", content="the boat is moored at the harbour")
         search = {"query": "where does the ship lie", "include_debug": True}
         debug = (await server.client.call("memory_search", **search))["debug"]
-        assert debug["vectors"] is (debug["without_vectors"] is None)
-        while not debug["vectors"]:  # it is loaded in the background
+        assert (debug["model"] == "words") is (debug["without_vectors"] is not None)
+        while debug["model"] == "words":  # it is loaded in the background
             assert "load" in debug["without_vectors"]
             debug = (await server.client.call("memory_search", **search))["debug"]
         assert (await server.client.call("memory_search", query="moored boat"))["total"] == 1

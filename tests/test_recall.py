@@ -241,8 +241,8 @@ async def test_a_boost_makes_a_search_hybrid_and_debug_tells_all(enter: Enter) -
         assert debug["quality_boost"] == 1.0
         assert set(debug["scores"]) == {poor, good}
         assert any(name.startswith("quality") for name in debug["scores"][good])
-        assert (debug["vectors"], debug["without_vectors"]) == (False, "the embedder is none")
-        assert debug["models"]
+        assert (debug["model"], debug["without_vectors"]) == ("words", "the embedder is none")
+        assert debug["weights"]
         assert debug["counts"]["visible"] == 2
         assert {"namespaces", "owners", "merge"} <= set(debug["timings"])
         default = await alice.ask(MemorySearch(query="harbour", mode="hybrid", include_debug=True))

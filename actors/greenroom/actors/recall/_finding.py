@@ -59,7 +59,7 @@ class Outcome(NamedTuple):
         found: What each owner said.
         failed: The owners that said nothing.
         asked: How many owners were asked.
-        has_vectors: Whether the query had vectors.
+        space: Which vectors the query had; None for none.
         absence: Why it had none, where some were wanted.
         counted: Whether the hits are counted as used already.
         timings: Milliseconds by stage.
@@ -70,7 +70,7 @@ class Outcome(NamedTuple):
     found: list[Found]
     failed: list[replies.FailedNamespace]
     asked: int
-    has_vectors: bool
+    space: str | None
     absence: str | None
     counted: bool
     timings: dict[str, float]
@@ -113,7 +113,7 @@ async def find(desk: Desk, search: Asked) -> Outcome:
         found=answers.found,
         failed=answers.failed,
         asked=len(roots),
-        has_vectors=vectors is not None,
+        space=None if vectors is None else vectors.space,
         absence=absence,
         counted=counted,
         timings=clock.laps,
@@ -168,9 +168,9 @@ def explained(outcome: Outcome, search: Asked, window: replies.TimeWindow | None
         namespaces=outcome.asked,
         counts=summed(found),
         timings={**outcome.timings, **timings},
-        models=sorted({each.model for each in found}),
-        vectors=outcome.has_vectors,
+        model=outcome.space or "words",
         without_vectors=outcome.absence,
+        weights=sorted({each.model for each in found}),
         scores={each.memory.memory_id: each.components or {} for each in outcome.hits},
     )
 

@@ -79,9 +79,9 @@ class SearchDebug(msgspec.Struct, frozen=True, kw_only=True):
         namespaces: How many namespaces were asked.
         counts: How many candidates there were before and after each filter, all namespaces together.
         timings: Milliseconds by stage; those within the namespaces are of the slowest.
-        models: Which weights and which vectors ranked.
-        vectors: Whether the query had vectors; without them words alone decided.
+        model: Which embedder's vectors the query had; ``words`` when words alone decided.
         without_vectors: Why it had none, where some were wanted.
+        weights: Which sets of weights ranked.
         scores: The components of each memory's score, by its id.
     """
 
@@ -92,9 +92,9 @@ class SearchDebug(msgspec.Struct, frozen=True, kw_only=True):
     namespaces: int
     counts: dict[str, int]
     timings: dict[str, float]
-    models: list[str]
-    vectors: bool
+    model: str
     without_vectors: str | None
+    weights: list[str]
     scores: dict[str, dict[str, float]]
 
 

@@ -82,7 +82,8 @@ class McpServer:
         self.extend = extend
         self.run_ready = run_ready
         self.held = held
-        self.meter = RequestMeter(tools)
+        self.meter = RequestMeter(name for name, tool in tools.items() if tool.alias is None)
+        self._aliases = {name: tool.alias.successor for name, tool in tools.items() if tool.alias is not None}
         self.tracer = find_tracer()
         self._door_for = door_for
         self._by_era = {era: Methods(era, tools, self.listed, profile, self.subscriptions) for era in Era}
@@ -147,7 +148,8 @@ class McpServer:
         """Take note of the end of a request."""
         self.deadlines.forget(call)
         frame = call.frame
-        self.meter.note(frame.method, frame.name, outcome, trio.current_time() - call.arrived)
+        tool = self._aliases.get(frame.name, frame.name) if frame.name is not None else None
+        self.meter.note(frame.method, tool, outcome, trio.current_time() - call.arrived)
         if call.span is not None:
             call.span.end(outcome)
 
