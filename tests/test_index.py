@@ -186,6 +186,7 @@ def test_a_corpus_in_memory_is_the_same_however_it_is_merged(
             assert seen(corpus) == expected(given.values())
 
 
+@pytest.mark.promise("index.slices")
 def test_a_long_text_is_taken_in_slices() -> None:
     slices = 0
     looks = 0
@@ -229,6 +230,7 @@ def test_analysing_pauses_also_within_tags() -> None:
     assert len(analysed.counts["labels"]) == 10_000
 
 
+@pytest.mark.promise("index.lazy")
 def test_numpy_is_not_imported_before_it_is_needed() -> None:
     program = "import sys, greenroom.actors; sys.exit('numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
@@ -249,6 +251,7 @@ async def test_a_document_is_found_by_the_very_next_search(reopen: Open) -> None
         assert await runtime.ask(HERE, Look()) == expected(given)
 
 
+@pytest.mark.promise("index.segments")
 @pytest.mark.usefixtures("small")
 async def test_segments_fall_off_geometrically_and_leave_nothing_behind(reopen: Open) -> None:
     async with reopen(actors=[Indexed]) as runtime:
@@ -283,6 +286,7 @@ async def test_what_a_crash_left_half_built_is_removed(reopen: Open) -> None:
         assert await runtime.ask(HERE, Check()) == []
 
 
+@pytest.mark.promise("index.equals-data")
 @pytest.mark.parametrize("pause", range(12))
 @pytest.mark.usefixtures("small")
 async def test_what_changes_during_a_merge_is_not_lost(reopen: Open, pause: int) -> None:
@@ -412,6 +416,7 @@ BROKEN = {
 }
 
 
+@pytest.mark.promise("index.broken")
 @pytest.mark.parametrize("case", BROKEN)
 @pytest.mark.usefixtures("small")
 async def test_a_broken_index_is_found_and_rebuilt(reopen: Open, case: str) -> None:
@@ -468,6 +473,7 @@ async def test_a_changed_posting_is_found(reopen: Open) -> None:
         assert any("the terms of its text" in problem for problem in problems)
 
 
+@pytest.mark.promise("index.broken")
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("case", ["no manifest", "another analysis", "no such column", "no block"])
 async def test_an_index_that_cannot_be_read_is_made_anew_by_the_first_search(
@@ -503,6 +509,7 @@ def languages() -> Iterator[Callable[[Sequence[str]], None]]:
     use_languages(["english"])
 
 
+@pytest.mark.promise("index.languages")
 async def test_an_index_is_made_anew_for_other_languages(
     reopen: Open, languages: Callable[[Sequence[str]], None]
 ) -> None:

@@ -245,6 +245,7 @@ class Indexes(RuleBasedStateMachine):
         self.possible = None
 
 
+@pytest.mark.promise("index.equals-data")
 @pytest.mark.parametrize("sizes", ["small", "real"])
 def test_index_equals_the_documents_after_any_life(sizes: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if sizes == "small":
