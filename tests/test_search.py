@@ -7,12 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from greenroom.actors.ranking._weights import SIGNALS
 from greenroom.actors.search import Preview, metadata_text, preview
 from greenroom.actors.search._index import Match, SearchIndex, SearchRequest
+from greenroom.actors.search._scores import NOT_OF_THE_QUERY
 
 WORDS = ["database", "databse", "databases", "auth", "authentication", "the", "who", "bob", "café", "東京"]
 WORDS += ["東京都", "user_name", "userName", "2024-05-08", "May", "8", "🎉", "=>", "?", "x" * 70]
 WORDS += ["a\u0301\u0316", "\0", "\n"]
+DAY = 24 * 3_600 * 1_000_000
+IN_MAY_2024 = 1_714_800_000 * 1_000_000
 SENDERS = ["bob", "alice", "planner-1", "the", "東京", ""]
 SHELVES = ["public", "agent:bob", "type:planner"]
 
@@ -35,15 +39,16 @@ class Pace:
         return bool(self.every) and self.looks % self.every == 0
 
 
-def index_of(docs: list[tuple[int, Document]]) -> SearchIndex:
+def index_of(docs: list[tuple[int, Document]], began: int = IN_MAY_2024) -> SearchIndex:
     index = SearchIndex()
     for number, document in docs:
-        index.add(number, *document)
+        index.add(number, *document, created_at=began + number * DAY)
     return index
 
 
 def said(*contents: str, sender: str = "alice") -> SearchIndex:
-    return index_of([(number, ("public", sender, content, "")) for number, content in enumerate(contents)])
+    docs = [(number, ("public", sender, content, "")) for number, content in enumerate(contents)]
+    return index_of(docs, began=IN_MAY_2024 // 2)
 
 
 def search(
@@ -202,6 +207,49 @@ def test_an_answer_is_found_by_its_question() -> None:
     assert found[2] > found[4]
 
 
+@pytest.mark.parametrize("size", [5, 40, 1500])
+def test_a_score_means_the_same_however_long_the_message_and_the_session(size: int) -> None:
+    others = [f"nothing but the note number {number} of many" for number in range(size)]
+    long = "a pipeline " + "and quite a few other things " * 60 + "is blocked by the firewall"
+    found = scores(said("the pipeline waits", *others, long), "blocked pipeline", threshold=1)
+    assert found[size + 1] == 97.0, "all words are said, in whatever a flood of others"
+    assert 30 <= found[0] < 60, "half of the words are"
+    assert all(score < 60 for number, score in found.items() if number <= size)
+
+
+def test_more_of_the_query_is_a_higher_score_at_any_length_of_the_query() -> None:
+    words = ["harbour", "lantern", "velvet", "compass", "orchid", "thunder", "walnut", "glacier"]
+    steps = [" ".join(words[:count]) for count in range(1, len(words) + 1)]
+    apart = [text for step in steps for text in (step, *["..."] * 5)]
+    for count in range(2, len(words) + 1):
+        # Backwards, or it were a phrase.
+        found = scores(said(*apart), " ".join(words[count - 1 :: -1]), threshold=0)
+        said_of_it = [found[6 * place] for place in range(count)]
+        assert said_of_it == sorted(said_of_it), f"of {count} words"
+        assert said_of_it[-1] == 97.0
+
+
+def test_a_message_of_the_day_that_the_query_names_comes_first() -> None:
+    index = SearchIndex()
+    for number in range(40):
+        index.add(
+            number, "public", "bob", f"the deploy number {number}", created_at=IN_MAY_2024 + number * DAY
+        )
+    assert search(index, "which deploy was on 14 May 2024", threshold=1)[0].id == 10
+    assert search(index, "which deploy was in June", threshold=1)[0].id in range(28, 40)
+
+
+def test_a_part_of_a_senders_name_finds_what_it_wrote() -> None:
+    index = SearchIndex()
+    index.add(1, "public", "release-planner", "the schema is ready", "")
+    index.add(2, "public", "bob", "the schema is not ready", "")
+    assert search(index, "planner schema")[0] == Match(1, 97.0)
+
+
+def test_what_scores_are_made_of_are_signals_of_ranking() -> None:
+    assert SIGNALS.keys() >= NOT_OF_THE_QUERY
+
+
 def test_metadata_is_searched_only_if_wanted() -> None:
     index = SearchIndex()
     index.add(1, "public", "bob", "hello", metadata_text(b'{"ticket": "OPS-7", "tags": ["urgent", 3.50]}'))
@@ -279,7 +327,8 @@ def test_pauses_change_nothing(docs: list[Document], query: str, every: int) -> 
     whole = index_of(list(enumerate(docs)))
     sliced = SearchIndex()
     for number, document in enumerate(docs):
-        for _ in sliced.add_in_slices(number, *document, Pace(every)):
+        written = IN_MAY_2024 + number * DAY
+        for _ in sliced.add_in_slices(number, *document, Pace(every), created_at=written):
             pass
     assert search(sliced, query, pace=Pace(every), threshold=0) == search(whole, query, threshold=0)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from greenroom.actors.ranking._dates import Date, dates_in
-from greenroom.actors.search._text import spans, tokens
+from greenroom.actors.search._text import spans, tokens, without_invisible
 
 if TYPE_CHECKING:
     from greenroom.actors.requests._vectors import QueryVectors
@@ -65,7 +65,7 @@ class RankQuery:
             offset: See the class.
         """
         terms: dict[str, Term] = {}
-        for _, _, word in spans(text):
+        for _, _, word in spans(without_invisible(text)):
             for token in tokens(word):
                 for term, instead in token.terms:
                     terms.setdefault(term, Term(term, instead, word))

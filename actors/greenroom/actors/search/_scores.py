@@ -2,17 +2,19 @@
 
     strength = what the signals of ranking add up to; those that hold for any query (a message is long,
                is a question) count less where little is asked: f / (f + 3) of it
-    f        = the strength of a message by the sender named that says each word of the query once
+    f        = the strength of a message that says each word of the query once, by the sender and of the
+               time that it names
     own      = how much of the query the message says itself, by the words' rarity              (0-1)
-    score    = 97 * max(strength / (1.3 * f), own) ** (1 / max(1, 0.75 * log2(words)))          (0-97)
+    score    = 97 * max(strength / (1.2 * f), own) ** (1 / max(1, 0.75 * log2(words)))          (0-97)
 
 The exponent is there because a short query asks for all of its words, while few messages have half of a
-long question's. It is 1.3 because neighbours mostly say some of the words too. With
+long question's. It is 1.2 because neighbours mostly say some of the words too. With
 
     rarity   = ln(1 + (n + 50) / (df + 5))   for a word that df of n messages say
 
 - the query as a phrase (stems, in order) scores 100;
-- all words, but not as a phrase, score 97; anything less 95 at most;
+- a message that says all words, if misspelt or in part, scores by what it says itself: 97 if they are just
+  these; where a word is missing, it scores 95 at most;
 - a message without any word of the query stays below 60, whatever is said around it. In a query of up to
   three words, the name of the message's sender is no such word;
 - a sender named in full is one word of double weight: 1 for that sender's messages, 0.7 for those that
@@ -43,16 +45,16 @@ PHRASE = 100.0
 _ALL = 97.0
 _LESS = 95.0
 _UNSHARED = 59.0
-_EXPECTED = 1.3
+_EXPECTED = 1.2
 _ANYWAY = frozenset({"length", "opening", "question", "temporal", "reply"})
 """Signals that hold for any query."""
 _OF_CONVERSATIONS = frozenset({"conversation", "company"})
 """Signals by which ranking tells conversations apart; a session is one."""
+NOT_OF_THE_QUERY = _ANYWAY | _OF_CONVERSATIONS
 _DAMPED = 3.0
 _NAME_WEIGHT = 2.0
 _MENTION = 0.7
 _SHORT = 3
-_WHOLE = 1 - 1e-9
 
 
 class Scores(NamedTuple):
@@ -93,8 +95,10 @@ def score(view: View, ranked: Ranked, unknown: int) -> Scores:
     strength = np.zeros(len(view.visible))
     strength[ranked.rows] = _strength(view, ranked, unknown)
     exponent = 1 / max(1.0, 0.75 * math.log2(max(1, own.words)))
-    found = _ALL * np.maximum(np.minimum(strength, 1.0), own.share) ** exponent
-    found = np.where(own.share >= _WHOLE, _ALL, np.minimum(found, _LESS))
+    said = _ALL * own.share**exponent
+    found = np.minimum(_LESS, np.maximum(said, _ALL * np.minimum(1.0, strength) ** exponent))
+    everything = own.shared >= max(1, own.shareable)
+    found = np.where(everything, said, found)
     found = np.where(own.shared > 0, found, np.minimum(found, _UNSHARED))
     there = np.zeros(len(view.visible), np.bool_)
     there[ranked.rows] = True
@@ -102,14 +106,14 @@ def score(view: View, ranked: Ranked, unknown: int) -> Scores:
         score=np.where(there, found, 0.0),
         strength=strength,
         own=own.share,
-        candidates=own.shared >= max(1, own.shareable),
+        candidates=everything,
         shared=bool(own.shared.any()),
     )
 
 
 def _strength(view: View, ranked: Ranked, unknown: int) -> Doubles:
     """Return the strength of each ranked row as a share of what is expected."""
-    full = _EXPECTED * max(1e-9, _full(view, ranked.reading, unknown))
+    full = _EXPECTED * max(1e-9, _full(view, ranked, unknown))
     asked, anyway = np.zeros(len(ranked.rows)), np.zeros(len(ranked.rows))
     for name, share in ranked.shares.items():
         if name not in _OF_CONVERSATIONS:
@@ -120,12 +124,15 @@ def _strength(view: View, ranked: Ranked, unknown: int) -> Doubles:
     return found
 
 
-def _full(view: View, reading: Reading, unknown: int) -> float:
-    """Return the strength of a message by the sender named that says each word once."""
+def _full(view: View, ranked: Ranked, unknown: int) -> float:
+    """Return the strength of a message that says each word once, by the sender and of the time named."""
     table = weights("words")
+    reading = ranked.reading
     by_word = table["words"] + table["nearby"]
     full = by_word * sum(rarity(len(group.rows), view.count) for group in reading.groups)
     full += by_word * unknown * rarity(0, view.count)
+    # Where no message is of that time, none is asked for it.
+    full += sum(float(ranked.shares[name].max(initial=0.0)) for name in ("month", "day"))
     if len(reading.authors) == 1:
         return full + table["author"]
     return full + table["mention"] * sum(rarity(len(group.rows), view.count) for group in reading.mentions)
@@ -139,7 +146,7 @@ def _own(view: View, reading: Reading, unknown: int) -> _Own:
     total = unknown * _rarity(0, view.count)
     for group in reading.groups:
         weight = _rarity(len(group.rows), view.count)
-        said[group.rows] += weight * np.minimum(1.0, group.times)
+        said[group.rows] += weight * np.minimum(1.0, group.times.astype(np.float64))
         shared[group.rows] += 1
         total += weight
     words = len(reading.groups) + unknown

@@ -76,10 +76,15 @@ def spans(text: str) -> Iterator[tuple[int, int, str]]:
     return ((found.start(), found.end(), found[0]) for found in _TOKEN.finditer(text))
 
 
+def without_invisible(text: str) -> str:
+    """Return ``text`` without characters that are no part of any word, not even its end."""
+    return text if text.isascii() else _INVISIBLE.sub("", text)
+
+
 def tokens(text: str, rules: Rules | None = None) -> list[Token]:
     """Return the tokens of ``text`` in order, by the current rules unless others are given."""
     if not text.isascii():
-        words = _TOKEN.findall(_INVISIBLE.sub("", text))
+        words = _TOKEN.findall(without_invisible(text))
     else:
         words = (_ASCII_TOKEN if "-" in text else _DATELESS_TOKEN).findall(text)
     if rules is None:
