@@ -21,8 +21,6 @@ from greenroom.runtime import Actor, Context, handles
 TIMER = "give up"
 STAGED_FOR = 7 * DAY
 """How long an import waits to be gone on with."""
-AT_ONCE = 2
-"""So many words go from batch to batch: one is written while another is on its way to disk."""
 KEPT_FOR = DAY
 """How long it can be seen that an import is done."""
 _RECORD = b"i"
@@ -119,8 +117,7 @@ class ImportActor(Actor):
         for root in found.roots:
             if root not in found.applied:
                 told = requests.ApplyLines(staging=self._staging(context, found), batches=found.batches[root])
-                for _ in range(AT_ONCE):
-                    context.tell(names.memory_address(root), told)
+                context.tell(names.memory_address(root), told)
 
     def _read(self, context: Context) -> Import | None:
         found = context.get(_RECORD, Import)

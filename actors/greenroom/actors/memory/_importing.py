@@ -160,6 +160,8 @@ def apply(keeper: Keeper, request: requests.ApplyLines, context: Context) -> Sli
     if head.applied < request.batches or head.waiting:
         context.put(_head_key(request.staging), head)
         context.tell(context.address, request)
+        if head.applied == 1:  # from now on one batch is written while another is on its way to disk
+            context.tell(context.address, request)
     else:
         _finish(context, request.staging, head)
     audience = _policy.own_audience(head.principal.agent_id)
