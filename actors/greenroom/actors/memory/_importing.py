@@ -149,6 +149,7 @@ def apply(keeper: Keeper, request: requests.ApplyLines, context: Context) -> Sli
     if head is None:  # all is done
         return
     yield from upgrading.finish(keeper, context)
+    is_first = head.applied == 0
     if head.applied < request.batches:
         key = _batch_key(request.staging, head.applied)
         lines = context.get(key, list[bytes]) or []
@@ -160,7 +161,7 @@ def apply(keeper: Keeper, request: requests.ApplyLines, context: Context) -> Sli
     if head.applied < request.batches or head.waiting:
         context.put(_head_key(request.staging), head)
         context.tell(context.address, request)
-        if head.applied == 1:  # from now on one batch is written while another is on its way to disk
+        if is_first:  # from now on one batch is written while another is on its way to disk
             context.tell(context.address, request)
     else:
         _finish(context, request.staging, head)
