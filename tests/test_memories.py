@@ -227,9 +227,9 @@ async def test_several_are_listed_before_they_are_forgotten(enter: Enter) -> Non
             await alice.ask(requests.ForgetMemory(key="k0"))
         with refused("VERSION_CONFLICT", current_version=1, expected_version=2):
             await alice.ask(requests.ForgetMemory(key="k3", expected_version=2))
-        for wrong in ({}, {"key": "k", "filters": even}):
+        for wrong in (requests.ForgetMemory(), requests.ForgetMemory(key="k", filters=even)):
             with refused("VALIDATION_ERROR"):
-                await alice.ask(requests.ForgetMemory(**wrong))
+                await alice.ask(wrong)
         history = await alice.ask(requests.ListVersions(key="k0"))
         assert [version.deleted_at is not None for version in history.versions] == [True]
         purged = await alice.ask(requests.ForgetMemory(key="k0", purge=True))
