@@ -25,6 +25,7 @@ from greenroom.actors.embedding._onnx import OnnxEmbedder
 from greenroom.actors.embedding._static import load_static
 from greenroom.actors.index import Document
 from greenroom.actors.index._corpus import Corpus
+from greenroom.actors.memory._embedding import said
 from greenroom.actors.ranking import RankQuery, View, signals
 from greenroom.actors.ranking._weights import SIGNALS, Situation, weights
 
@@ -225,7 +226,7 @@ def _corpus(turns: Sequence[Turn], embedder: _Remembering) -> Corpus:
     for number, turn in enumerate(turns, 1):
         _run(corpus.add(_document(number, turn), _never))
         _run(corpus.tidy(_never))
-    vectors = embedder.embed([turn.text for turn in turns])
+    vectors = embedder.embed([said(turn.text, turn.speaker) for turn in turns])
     ids = np.arange(1, len(turns) + 1, dtype=np.uint64)
     values = np.stack([np.frombuffer(each.values, np.int8) for each in vectors])
     corpus.set_vectors(embedder.space, ids, values, np.array([each.scale for each in vectors], np.float32))

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from support.ranking import SPACE, Note, order, search, stored
 
+from greenroom.actors.memory._embedding import said
 from greenroom.actors.ranking import RankQuery, View
 from greenroom.actors.ranking._dates import Calendar, Date, dates_in
 from greenroom.actors.ranking._weights import SIGNALS, Situation, weights
@@ -282,3 +283,17 @@ def test_ranking_yields_between_its_steps() -> None:
 
     search(FILLERS, "filler number", pace=pace)
     assert looks > 10
+
+
+@pytest.mark.parametrize(
+    ("text", "author", "left"),
+    [
+        ("Ann: I like tea", "Ann", "I like tea"),
+        ("Ann:", "Ann", "Ann:"),
+        ("Anna: I like tea", "Ann", "Anna: I like tea"),
+        ("I like Ann: she is kind", "Ann", "I like Ann: she is kind"),
+        (": nobody", "", ": nobody"),
+    ],
+)
+def test_an_author_s_name_at_the_start_has_no_part_in_the_meaning(text: str, author: str, left: str) -> None:
+    assert said(text, author) == left

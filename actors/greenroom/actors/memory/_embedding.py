@@ -23,6 +23,15 @@ EMBEDDED_CHARACTERS = 8_000
 BATCH_CHARACTERS = 400_000
 
 
+def said(text: str, author: str) -> str:
+    """Return a text without its author's name and a colon at its start, as transcripts have them.
+
+    Who wrote it is known apart, and a name in each text draws all vectors towards it.
+    """
+    name = f"{author}:"
+    return (text[len(name) :].lstrip() or text) if author and text.startswith(name) else text
+
+
 def attend(keeper: Keeper, context: Context, written: Sequence[tuple[int, str]]) -> Slices[None]:
     """Stage vectors of memories that were just written, by update number and text, or see to it later."""
     companion = context.companion
@@ -84,7 +93,7 @@ def texts(
         if held is not None and size < BATCH_CHARACTERS:
             value, version = yield from keeper.value(context, held.entry)
             form = 0 if version.more is None else version.more.form
-            text = searched_text(value, form)[:EMBEDDED_CHARACTERS]
+            text = said(searched_text(value, form), keeper.author(held.entry))[:EMBEDDED_CHARACTERS]
             found.append(replies.UnembeddedText(id=update, text=text))
             size += len(text)
         if context.slice_over():

@@ -209,7 +209,8 @@ def _saved(
     written = yield from write(keeper, context, draft, held)
     alike = yield from similar.near(keeper, context, written.entry, draft)
     entry = written.entry
-    yield from embedding.attend(keeper, context, [(entry.update, searched_text(draft.value, draft.form))])
+    text = embedding.said(searched_text(draft.value, draft.form), keeper.author(entry))
+    yield from embedding.attend(keeper, context, [(entry.update, text)])
     _audit.record(
         context,
         action,

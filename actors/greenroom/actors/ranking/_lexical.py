@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from greenroom.actors.ranking._view import SPREAD
+from greenroom.actors.ranking._view import AFTER, BEFORE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -129,9 +129,10 @@ def _bm25(times: Floats, length: Floats, weight: float, k: float) -> Floats:
 def _spread(view: View, group: Group, scratch: Floats) -> Rows:
     """Put how often the term is said in and around each row into ``scratch``; returns where that is."""
     scratch[group.rows] = group.times
-    for step in (view.before, view.after):
+    # What a row says counts for those before it as said after them, and the other way round.
+    for step, weights in ((view.before, AFTER), (view.after, BEFORE)):
         rows, times = group.rows, group.times
-        for weight in SPREAD:
+        for weight in weights:
             rows = step[rows]
             there = rows >= 0
             rows, times = rows[there], times[there]

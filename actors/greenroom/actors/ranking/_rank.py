@@ -64,6 +64,7 @@ def rank(
         pace: Whether to yield.
         limit: How many rows are returned at most.
     """
+    yield from view.prepare(pace)
     reading = yield from _signals.read(view, query, pace)
     values = yield from _signals.plain(view, query, reading, pace)
     of_vectors = yield from _signals.meaning(view, query, reading, pace)

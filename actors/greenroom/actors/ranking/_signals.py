@@ -36,8 +36,8 @@ OPENING = 3
 """Memories with which a conversation opens."""
 
 
-NEARBY_TOKENS = (0.9, 0.8)
-"""What it counts when a memory 1 or 2 places away has something for a word of the query."""
+TOKENS_BEFORE, TOKENS_AFTER = (1.0, 0.9), (0.9, 0.8)
+"""What it counts when one of the 1 or 2 memories before or after has something for a word of the query."""
 
 
 class Reading(NamedTuple):
@@ -206,21 +206,21 @@ def by_tokens(
     if not weights.any():
         return {}
     weights /= weights.sum()
-    around: list[npt.NDArray[np.integer[Any]]] = [rows]
-    for step in (view.before, view.after):
+    around: list[tuple[float, npt.NDArray[np.integer[Any]]]] = []
+    for step, counts in ((view.before, TOKENS_BEFORE), (view.after, TOKENS_AFTER)):
         at: npt.NDArray[np.integer[Any]] = rows
-        for _ in NEARBY_TOKENS:
+        for count in counts:
             at = step[at]
-            around.append(at)
-    every = np.unique(np.concatenate(around))
+            around.append((count, at))
+    every = np.unique(np.concatenate([rows, *(at for _, at in around)]))
     every = every[every >= 0]
     found = yield from _meaning.by_tokens(view, vectors, every, pace)
     best = np.zeros((len(view.visible) + 1, len(weights)), np.float32)
     best[every] = found
     own = best[rows]
     nearby = own.copy()
-    for place, at in enumerate(around[1:]):
-        np.maximum(nearby, np.float32(NEARBY_TOKENS[place % len(NEARBY_TOKENS)]) * best[at], out=nearby)
+    for count, at in around:
+        np.maximum(nearby, np.float32(count) * best[at], out=nearby)
     if pace():
         yield
     return {"tokens": own @ weights, "tokens nearby": nearby @ weights}

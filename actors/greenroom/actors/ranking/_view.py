@@ -11,16 +11,32 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     import numpy.typing as npt
+
+    from greenroom.runtime import Slices
 
     Mask = npt.NDArray[np.bool_]
     Rows = npt.NDArray[np.int32]
     Floats = npt.NDArray[np.float32]
 
-SPREAD = (0.5, 0.4, 0.25, 0.15)
-"""How much of a word counts when a memory 1, 2, 3, 4 places away in the conversation has it."""
+BEFORE = (0.6, 0.45, 0.3, 0.2)
+"""How much of a word counts that was said 1, 2, 3, 4 memories before: it tells what the talk is about."""
+AFTER = (0.25, 0.2, 0.1)
+"""The same of what was said after; it has less to do with it."""
+
+
+_NEEDED = (
+    "lengths",
+    "total",
+    "neighbours",
+    "before",
+    "after",
+    "nearby_lengths",
+    "conversation_lengths",
+    "contexts",
+)
 
 
 class Neighbours(Protocol):
@@ -71,6 +87,13 @@ class View:
         self.count = int(np.count_nonzero(visible))
         self.all_visible = self.count == len(visible)
 
+    def prepare(self, pace: Callable[[], bool]) -> Slices[None]:
+        """Calculate what every query needs, which is then kept; yields when ``pace`` says so."""
+        for name in _NEEDED:
+            getattr(self, name)
+            if pace():
+                yield
+
     def postings(self, field: str, term: str) -> tuple[Rows, Floats]:
         """Return the visible rows that hold ``term``, and how often."""
         rows, times = self.corpus.postings(field, term)
@@ -106,12 +129,12 @@ class View:
 
     @cached_property
     def nearby_lengths(self) -> Floats:
-        """Terms of each text and, weighted by `SPREAD`, of its neighbours'."""
+        """Terms of each text and, weighted by `BEFORE` and `AFTER`, of its neighbours'."""
         own = np.append(np.where(self.visible, self.lengths, 0), np.float32(0)).astype(np.float32)
         total = own[:-1].copy()
-        for step in (self.before, self.after):
+        for step, weights in ((self.before, BEFORE), (self.after, AFTER)):
             at = step[:-1]
-            for weight in SPREAD:
+            for weight in weights:
                 total += np.float32(weight) * own[at]
                 at = step[at]
         return total
