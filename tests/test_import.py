@@ -214,6 +214,16 @@ async def test_links_are_made_whichever_line_comes_first(enter: Enter) -> None:
     assert sorted(each.key for each in found.memories) == ["3", "4"]
 
 
+async def test_thousands_of_links_to_nowhere_cost_no_more_than_they_should(enter: Enter) -> None:
+    async with enter(**QUIET) as home:
+        nowhere = [line(f"n{n}", supersedes=f"gone {n}") for n in range(3_000)]
+        chain = [line(f"c{n}", supersedes=f"c{n - 1}") for n in range(1, 300)]
+        done = await imported(home.runtime, ANN, *nowhere, *chain, line("c0"))
+        assert done.counts == {"created": 3_300}
+        links = {each["key"]: each.get("supersedes") for each in await export(home.runtime, ANN)}
+    assert all(links[each["key"]] == each["supersedes"] for each in chain)
+
+
 async def test_links_in_a_circle_do_not_stop_an_import(enter: Enter) -> None:
     async with enter(**QUIET) as home:
         done = await imported(home.runtime, ANN, line("1", supersedes="2"), line("2", supersedes="1"))

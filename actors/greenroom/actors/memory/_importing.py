@@ -40,6 +40,7 @@ _TAG_BYTES = 16
 _WAITING = b"p"
 _MIDDLE = 1 << 40
 _DROPPED_AT_ONCE = 200
+_MOST_IN_VAIN = 5_000
 _OF_CONFLICT: dict[OnConflict, Outcome] = {
     "skip": "skipped",
     "overwrite": "overwritten",
@@ -57,6 +58,7 @@ class Head(msgspec.Struct, frozen=True, array_like=True):
         waiting: How many lines wait for others.
         first: Where the first of them lies.
         passed: How many of them were looked at in vain since one of them was written.
+        vain: How many were looked at in vain in all.
     """
 
     root: str
@@ -68,6 +70,7 @@ class Head(msgspec.Struct, frozen=True, array_like=True):
     waiting: int = 0
     first: int = _MIDDLE
     passed: int = 0
+    vain: int = 0
 
 
 class _Judged(NamedTuple):
@@ -173,7 +176,7 @@ def _write_waiting(keeper: Keeper, context: Context, staging: str, head: Head) -
     """Write a batch of the lines that waited for others, the newest first, as chains are told.
 
     A line that still waits has its turn again after the others. When all of them do, the next one is
-    written without its link, and the others may find it.
+    written without its link, and the others may find it. When too many were looked at in vain, all are.
     """
     prefix = _head_key(staging) + _WAITING
     for turn, (key, raw) in enumerate(context.scan(bytes, prefix=prefix, reverse=True)):
@@ -184,8 +187,10 @@ def _write_waiting(keeper: Keeper, context: Context, staging: str, head: Head) -
         head = msgspec.structs.replace(head, waiting=head.waiting - 1)
         before = head.waiting
         head = yield from _write_line(keeper, context, staging, head, raw, wait=not is_last_resort)
-        passed = head.passed + 1 if head.waiting > before else 0
-        head = msgspec.structs.replace(head, passed=passed)
+        if head.waiting > before:
+            head = msgspec.structs.replace(head, passed=head.passed + 1, vain=head.vain + 1)
+        elif head.vain < _MOST_IN_VAIN:
+            head = msgspec.structs.replace(head, passed=0)
         if context.slice_over():
             yield
     return head
