@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 import pytest
@@ -13,7 +14,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 from support.clocks import VirtualClock
-from support.committers import CrashError
+from support.committers import CrashError, full
 from support.indexing import (
     DIMENSIONS,
     SMALL,
@@ -34,14 +35,15 @@ from support.indexing import (
 from trio.testing import MockClock
 
 from greenroom.actors.requests._vectors import Vectors
-from greenroom.runtime import Address, InlineCommitter, RuntimeOptions, open_runtime
+from greenroom.runtime import Address, InlineCommitter, RuntimeOptions, StorageFullError, open_runtime
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from greenroom.runtime import Runtime
+    from greenroom.runtime import Message, Runtime
     from greenroom.runtime._store import Store, Work
 
+R = TypeVar("R")
 HERE = Address("indexed", "here")
 WORDS = st.sampled_from(
     [*"abcdefgh", "fox", "foxes", "snake_case", "2024-05-08", "東京都", "why?", "\U0001f600"]
@@ -202,6 +204,20 @@ class Indexes(RuleBasedStateMachine):
                 raise
         self._simulate(InlineCommitter(), [], look=True)
 
+    @rule(steps=LIVES, commits=st.sets(st.integers(1, 40), max_size=3))
+    def run_out_of_room(self, *, steps: Sequence[tuple[str, Any]], commits: set[int]) -> None:
+        count = 0
+
+        def fault(store: Store, works: Sequence[Work]) -> None:
+            nonlocal count
+            count += 1
+            if count in commits:
+                for work in works:
+                    work.error = full()
+            store.commit(works)
+
+        self._simulate(InlineCommitter(fault), steps, look=True)
+
     def _simulate(self, committer: InlineCommitter, steps: Sequence[tuple[str, Any]], *, look: bool) -> None:
         async def life() -> None:
             async with open_runtime(
@@ -222,14 +238,14 @@ class Indexes(RuleBasedStateMachine):
                     message = getattr(following, kind)(what)
                     if message is not None:
                         self.possible = following
-                        await runtime.ask(HERE, message)
-                        self.model, self.possible = following, None
-                if look:
-                    assert await runtime.ask(HERE, Look()) == self.model.picture()
-                    assert await runtime.ask(HERE, Check()) == []
-                    await trio.sleep(60)
-                    assert await runtime.ask(HERE, Look()) == self.model.picture()
-                    assert await runtime.ask(HERE, Check()) == []
+                        with suppress(StorageFullError):
+                            await runtime.ask(HERE, message)
+                            self.model = following
+                        self.possible = None
+                for pause in (0, 60) if look else ():
+                    await trio.sleep(pause)
+                    assert await _when_there_is_room(runtime, Look()) == self.model.picture()
+                    assert await _when_there_is_room(runtime, Check()) == []
 
         trio.run(life, clock=MockClock(autojump_threshold=0))
 
@@ -245,6 +261,13 @@ class Indexes(RuleBasedStateMachine):
         self.possible = None
 
 
+async def _when_there_is_room(runtime: Runtime, message: Message[R]) -> R:
+    """Return the reply to a question, which is not given on the way to a state that could not be kept."""
+    while True:
+        with suppress(StorageFullError):
+            return await runtime.ask(HERE, message)
+
+
 @pytest.mark.promise("index.equals-data")
 @pytest.mark.parametrize("sizes", ["small", "real"])
 def test_index_equals_the_documents_after_any_life(sizes: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -254,7 +277,7 @@ def test_index_equals_the_documents_after_any_life(sizes: str, monkeypatch: pyte
     run_state_machine_as_test(
         Indexes,
         settings=settings(
-            max_examples=40 if sizes == "small" else 5,
+            max_examples=30 if sizes == "small" else 5,
             stateful_step_count=4,
             deadline=None,
             suppress_health_check=list(HealthCheck),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from greenroom.actors.index._document import Analysed, Document
 
 _ID_BYTES = 130  # a dictionary entry and two integers
+_BEGINNINGS = count(step=1 << 40)  # so that numbers of one corpus are not those of the next
 _OF_VIEWS = frozenset({"alive", "expires"})
 
 
@@ -32,8 +34,7 @@ class Rows:
     """
 
     def __init__(self) -> None:
-        self.generation = 0
-        self.arrangement = 0
+        self.generation = self.arrangement = next(_BEGINNINGS)
         self.names: dict[str, Names[Any]] = {name: Names() for name in NAMED}
         self._columns = Columns()
         self._row_of: dict[int, int] | None = None  # only when ids do not ascend

@@ -36,7 +36,7 @@ class Views:
         """Return the rows that ``principal`` may see at the time ``now`` (microseconds since 1970)."""
         allowed = tuple(_policy.may_see_memory(principal, shelf) for shelf in corpus.shelves)
         kept = self._kept.pop(allowed, None)
-        if kept is None or kept[0] != corpus.generation or now >= kept[1]:
+        if kept is None or kept[0] != corpus.arrangement or now >= kept[1]:
             kept = _view(corpus, allowed, now)
         self._kept[allowed] = kept
         if len(self._kept) > KEPT_VIEWS:
@@ -45,12 +45,12 @@ class Views:
 
 
 def _view(corpus: Corpus, allowed: tuple[bool, ...], now: int) -> tuple[int, int, View]:
-    """Return a view with the generation for which it is right, and until when it is."""
+    """Return a view with the arrangement of rows for which it is right, and until when it is."""
     visible = corpus.alive & (corpus.expires > now)
     if not all(allowed):
         visible &= np.array(allowed, np.bool_)[corpus.shelf]
     expires = int(corpus.expires.min(where=visible, initial=FOREVER))
-    return corpus.generation, expires, View(corpus, visible)
+    return corpus.arrangement, expires, View(corpus, visible)
 
 
 class Narrowing:
