@@ -8,7 +8,7 @@ a shape.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -54,7 +54,7 @@ class Methods:
     Args:
         era: Which.
         tools: The tools by name.
-        listed: Those that are listed.
+        listing: Those that are listed, by name, as they are listed.
         profile: What the server says of itself.
         subscriptions: What hears of changes for clients.
 
@@ -67,17 +67,17 @@ class Methods:
         self,
         era: Era,
         tools: Mapping[str, Tool],
-        listed: Mapping[str, Tool],
+        listing: Mapping[str, dict[str, Any]],
         profile: Profile,
         subscriptions: Subscriptions,
     ) -> None:
         self._era = era
         self._tools = tools
-        self._shown = listed
+        self._listing = listing
         self._subscriptions = subscriptions
         self.answers = answers = Answers(era, profile)
         self.table: dict[str, Method] = {
-            "tools/list": _fixed(era, _PAGED, answers.result({"tools": tool_list(listed)}, STATIC)),
+            "tools/list": _fixed(era, _PAGED, answers.result({"tools": [*listing.values()]}, STATIC)),
             "tools/call": self._call_tool,
             "resources/list": self._list_resources,
             "resources/read": self._read_resource,
@@ -107,7 +107,7 @@ class Methods:
             return False
         tool = self._tools.get(frame.name)
         if tool is None:
-            client.fail(call, INVALID_PARAMS, unknown_tool(frame.name, self._shown))
+            client.fail(call, INVALID_PARAMS, unknown_tool(frame.name, self._listing))
         elif tool.by_sdk:
             return False
         elif allow_time(client, call):
@@ -306,16 +306,11 @@ def meta_of(frame: Frame, tools: Mapping[str, Tool]) -> dict[str, Any] | None:
     return None if meant is None else meant.meta
 
 
-def unknown_tool(name: str, listed: Mapping[str, Tool]) -> str:
+def unknown_tool(name: str, listed: Iterable[str]) -> str:
     """Return the sentence for a tool that is not there, with those of nearly that name."""
     near = difflib.get_close_matches(name[:NAME_SHOWN], listed, n=3)
     hint = f"; did you mean {' or '.join(near)}?" if near else ""
     return f"Unknown tool: {name[:NAME_SHOWN]}{hint}"
-
-
-def tool_list(listed: Mapping[str, Tool]) -> list[dict[str, Any]]:
-    """Return the tools as they are listed."""
-    return [tool.listing() for tool in listed.values()]
 
 
 def template_list() -> list[dict[str, Any]]:

@@ -65,7 +65,6 @@ from greenroom.transports.protocol._methods import (
     resource_list,
     seconds_for,
     template_list,
-    tool_list,
     unknown_tool,
 )
 from greenroom.transports.protocol._tool_errors import tool_error
@@ -97,7 +96,7 @@ class SdkServer:
 
     def __init__(self, server: McpServer) -> None:
         self._tools = server.tools
-        self._listed = server.listed
+        self._listing = server.listing
         self._subscriptions = server.subscriptions
         profile, kept = server.profile, CacheHint(ttl_ms=STATIC[0], scope="public")
         self.server = _HonestServer(
@@ -108,7 +107,7 @@ class SdkServer:
             cache_hints={"tools/list": kept, "resources/templates/list": kept},
         )
         self.server.middleware.clear()  # tracing spans: `Client` has them made for all requests alike
-        self._tool_list = ListToolsResult.model_validate({"tools": tool_list(server.listed)})
+        self._tool_list = ListToolsResult.model_validate({"tools": [*server.listing.values()]})
         self._template_list = ListResourceTemplatesResult.model_validate(
             {"resourceTemplates": template_list()}
         )
@@ -146,7 +145,7 @@ class SdkServer:
         client, call = context.lifespan_context, _call(context)
         tool = self._tools.get(params.name)
         if tool is None:
-            raise MCPError(INVALID_PARAMS, unknown_tool(params.name, self._listed))
+            raise MCPError(INVALID_PARAMS, unknown_tool(params.name, self._listing))
         _check_time(call)
         meant = tool.meant(call.frame.arguments)
         meta = None if meant is None else meant.meta

@@ -52,7 +52,7 @@ class McpServer:
         held: A block that is ended with that (`Runtime.held`).
 
     Attributes:
-        listed: The tools that are listed, by name.
+        listing: The tools that are listed, by name, as they are listed.
         methods: The methods that need no SDK, by era and name.
         run_ready: Has the domain do at once what was posted to it.
         held: A block within which that is posted.
@@ -74,7 +74,7 @@ class McpServer:
         held: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         self.tools = tools
-        self.listed = {name: tool for name, tool in tools.items() if compat or tool.alias is None}
+        self.listing = {name: tool.listing() for name, tool in tools.items() if compat or tool.alias is None}
         self.profile = profile
         self.request_timeout = request_timeout
         self.subscriptions = Subscriptions(debounce)
@@ -86,7 +86,7 @@ class McpServer:
         self._aliases = {name: tool.alias.successor for name, tool in tools.items() if tool.alias is not None}
         self.tracer = find_tracer()
         self._door_for = door_for
-        self._by_era = {era: Methods(era, tools, self.listed, profile, self.subscriptions) for era in Era}
+        self._by_era = {era: Methods(era, tools, self.listing, profile, self.subscriptions) for era in Era}
         self.methods = {era: methods.table for era, methods in self._by_era.items()}
         self._sdk: SdkServer | None = None
         self._importing = trio.Lock()
