@@ -28,6 +28,7 @@ BLOCK = 4_096
 """Vectors compared without a pause (1 ms with 256 dimensions)."""
 UNKNOWN = 0.35
 """By tokens, of a row whose tokens have no vectors: what an average row has."""
+_SINGLE = 200_000  # products of two numbers
 _FETCHED = 32  # rows whose tokens are compared without a pause (1 ms)
 _STOP_WORD = 0.05  # of a rare word's weight is about 6
 _NAME = 0.3
@@ -86,7 +87,7 @@ def closeness(view: View, space: str, query: Floats, pace: Callable[[], bool]) -
     for start in range(0, len(there) if rows is None else len(rows), BLOCK):
         some = slice(start, start + BLOCK) if rows is None else rows[start : start + BLOCK]
         # Not `@`: where the machine is busy, a matrix library's own threads wait longer than they save.
-        cosine[some] = np.einsum("ij,j->i", values[some], query) * scales[some]
+        cosine[some] = np.vecdot(values[some].astype(np.float32), query) * scales[some]
         if pace():
             yield
     count = int(np.count_nonzero(there))
@@ -122,9 +123,18 @@ def by_tokens(
         if there:
             every = np.concatenate([found for _, found in there]).astype(np.float32)
             lengths = np.linalg.norm(every, axis=1, keepdims=True)
-            cosines = (every @ query.T) / (lengths + np.float32(_EPSILON))
+            cosines = _products(every, query) / (lengths + np.float32(_EPSILON))
             starts = np.cumsum([0, *(len(found) for _, found in there[:-1])])
             best[[place for place, _ in there]] = np.maximum.reduceat(cosines, starts, axis=0)
         if pace():
             yield
     return best
+
+
+def _products(rows: Floats, query: Floats) -> Floats:
+    """Return ``rows @ query.T`` in steps too small for a matrix library to start its threads for."""
+    step = max(1, _SINGLE // query.size)
+    found = np.empty((len(rows), len(query)), np.float32)
+    for start in range(0, len(rows), step):
+        np.matmul(rows[start : start + step], query.T, out=found[start : start + step])
+    return found
