@@ -21,6 +21,9 @@ _PARSED_BYTES = 262_144
 """JSON up to this size is parsed for its words (4 ms); of larger one the bytes themselves are searched."""
 
 
+_read = json.JSONDecoder(parse_int=str, parse_float=str).decode
+
+
 def tokens_of(size: int) -> int:
     """Return an estimate of the tokens in so many bytes of UTF-8."""
     return -(-size // BYTES_A_TOKEN)
@@ -73,7 +76,7 @@ def searched_text(value: bytes, form: int) -> str:
 def json_text(value: bytes) -> str:
     """Return the strings, numbers and names of fields of a JSON value, a line each; ``null`` is nothing."""
     lines: list[str] = []
-    waiting: list[Any] = [json.loads(value, parse_int=str, parse_float=str)]
+    waiting: list[Any] = [_read(value.decode())]
     while waiting:
         one = waiting.pop()
         if isinstance(one, dict):
