@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import subprocess
+import sys
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,8 @@ import pytest
 from harness import PROGRAM, clean_environment
 from support.commands import serving
 from support.exchanges import line, text
+
+from greenroom.transports._commands import _meter
 
 if TYPE_CHECKING:
     from subprocess import CompletedProcess
@@ -197,3 +200,28 @@ def test_a_bad_query_is_named(tmp_path: Path, query: Any, sentence: str) -> None
     path = written(tmp_path / "q.jsonl", {"query": "x", "relevant": ["a"]}, query)
     done = run(tmp_path, "evaluate", path)
     assert (done.returncode, sentence in done.stderr) == (1, True), done.stderr
+
+
+def test_without_rich_there_are_lines_now_and_then(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(_meter, "draws", lambda _: True)
+    monkeypatch.setitem(sys.modules, "rich", None)
+    monkeypatch.setitem(sys.modules, "rich.console", None)
+    with _meter.metered("import") as shows:
+        for done in range(100):
+            shows("staging", done * 1_000, 100_000)
+        shows("importing", 0, 0)
+    assert capsys.readouterr().err.splitlines() == [
+        "greenroom import: staging 0 of 100,000",
+        "greenroom import: importing",
+    ]
+
+
+def test_nobody_who_watches_sees_nothing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(_meter, "draws", lambda _: False)
+    with _meter.metered("import") as shows:
+        shows("staging", 1, 2)
+    assert capsys.readouterr().err == ""

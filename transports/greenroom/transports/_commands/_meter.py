@@ -75,4 +75,4 @@ class _Lines:
         if step == self._said[0] and now < self._said[1] + LINE_EVERY:
             return
         self._said = (step, now)
-        remark(f"greenroom {self._command}: {step} {done:,} of {total:,}" if total else f"greenroom: {step}")
+        remark(f"greenroom {self._command}: {step}" + (f" {done:,} of {total:,}" if total else ""))
