@@ -140,13 +140,16 @@ def _touched(values: Values) -> Mask:
 def _added(
     values: Values, table: Mapping[str, float], rows: Places, pace: Callable[[], bool]
 ) -> Slices[Floats]:
-    total = np.zeros(len(rows), np.float32)
+    size = len(next(iter(values.values())))
+    few = 2 * len(rows) < size  # picking rows costs more than adding some that are not wanted
+    total = np.zeros(len(rows) if few else size, np.float32)
     for name, weight in table.items():
         if name in values:
-            total += np.float32(weight) * values[name][rows]
+            found = values[name]
+            total += np.float32(weight) * (found[rows] if few else found)
             if pace():
                 yield
-    return total
+    return total if few or len(rows) == size else total[rows]
 
 
 def _best(strength: Floats, rows: Places, limit: int) -> Places:

@@ -62,9 +62,8 @@ def _one_slip(view: View, word: str, pace: Callable[[], bool]) -> Slices[dict[st
     for block in _vocabulary(view):
         found.update(dict.fromkeys(slips.intersection(block), _LIKENESS["slip"]))
         if len(word) >= _STARTS:
-            for term in block:
-                if term.startswith(word):
-                    found.setdefault(term, _LIKENESS["start"])
+            for term in [term for term in block if term.startswith(word)]:
+                found.setdefault(term, _LIKENESS["start"])
         if pace():
             yield
     return found
