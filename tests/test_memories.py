@@ -290,6 +290,38 @@ async def test_a_rater_has_one_opinion_and_uses_are_counted(enter: Enter) -> Non
         assert (await read(at, alice, key="k", namespace="team:x")).ratings == 3
 
 
+@pytest.mark.promise("memory.ratings")
+async def test_quality_decides_as_far_as_it_is_boosted(enter: Enter) -> None:
+    async with enter(embedder="none") as at:
+        alice = at.agent("a", user="alice")
+        for number in range(40):
+            await store(alice, f"release notes, number {number}", key=f"k{number}")
+        await store(alice, "release", key="good", metadata={"importance": 1})
+        await store(alice, "release", key="bad", metadata={"importance": 0})
+        await alice.ask(requests.RateMemory(key="good", rating=1))
+        await alice.ask(requests.RateMemory(key="bad", rating=-1))
+
+        async def order(**more: Any) -> list[Any]:
+            request = requests.FindMemories(text="release notes number 7", limit=50, use=False, **more)
+            address = memory_address("user:alice")
+            return (await at.runtime.ask(address, request, principal=alice.principal)).hits
+
+        by_relevance = await order()
+        assert by_relevance[0].memory.key == "k7"
+        assert [hit.score for hit in by_relevance] == [hit.relevance for hit in by_relevance]
+        assert [hit.memory.key for hit in await order(quality_boost=1)] == [
+            hit.memory.key for hit in by_relevance
+        ]
+        by_quality = await order(mode="hybrid", quality_boost=1, debug=True)
+        assert (by_quality[0].memory.key, by_quality[-1].memory.key) == ("good", "bad")
+        for hit in by_quality:
+            assert hit.score == pytest.approx(hit.quality)
+            parts = [share for name, share in hit.components.items() if name.startswith("quality.")]
+            assert sum(parts) == pytest.approx(hit.quality, abs=0.001)
+        for hit in await order(mode="hybrid", quality_boost=0.3):
+            assert hit.score == pytest.approx(0.7 * hit.relevance + 0.3 * hit.quality, abs=1e-6)
+
+
 async def test_statistics_count_what_the_caller_may_see(enter: Enter) -> None:
     async with enter(embedder="none") as at:
         alice, bob = at.agent("a", user="alice"), at.agent("b", user="bob")

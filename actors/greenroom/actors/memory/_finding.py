@@ -28,8 +28,10 @@ ANSWER_BYTES = 4 * 1_048_576
 BYTES_A_MEMORY = 500
 COUNTED = 10_000
 """Contents looked at in an exact search, after which it ends once it has its hits."""
-_BOOSTED = 200
+_BOOSTED = 1_000
 """Hits by relevance among which quality chooses, at least."""
+_BOOSTED_BY_TOKENS = 200
+"""The same where each is compared with the query token by token."""
 
 
 class Hit(NamedTuple):
@@ -207,7 +209,9 @@ def _ranked(
     if request.vectors is not None:
         vectors = request.vectors.in_space(embedding.serving(keeper, context))
     query = RankQuery.read(request.text, vectors)
-    limit = max(request.limit, _BOOSTED) if boost else request.limit
+    by_tokens = vectors is not None and vectors.sentence is not None
+    boosted = (_BOOSTED_BY_TOKENS if by_tokens else _BOOSTED) if boost else 0
+    limit = max(request.limit, boosted)
     ranked = yield from rank(view, query, narrowing.wanted, context.slice_over, limit=limit)
     corpus: Any = view.corpus
     goodness, parts = quality_of(corpus, ranked.rows, context.now)
