@@ -39,6 +39,7 @@ NAMES = (
     "finding",
     "embedding",
     "retrieval",
+    "index",
 )
 RESULTS = Path(__file__).parent / "results"
 
