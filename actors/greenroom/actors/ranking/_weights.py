@@ -14,7 +14,10 @@ vectors of sentences and of tokens.
 
 from __future__ import annotations
 
-from typing import Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 Situation = Literal["words", "static", "sentences", "tokens"]
 
@@ -29,87 +32,56 @@ class Weights(NamedTuple):
     reason: str
 
 
-SIGNALS: Final[dict[str, Weights]] = {
-    "words": Weights(
-        0.11,
-        0.0,
-        0.0,
-        0.0,
-        "A memory that says the query's words is wanted; rare words say more than common ones (BM25).",
-    ),
-    "nearby": Weights(
-        0.33,
-        0.35,
-        0.37,
-        0.19,
-        "What belongs together is told in several turns: words around a memory count with its own.",
-    ),
-    "conversation": Weights(
-        0.14,
-        0.08,
-        0.11,
-        0.1,
-        "A conversation about what is asked is where to look, even if the answer itself uses other words.",
-    ),
-    "tags": Weights(0.4, 0.4, 0.4, 0.3, "Who tags a memory says what it is to be found by."),
-    "key": Weights(4.0, 4.0, 4.0, 4.0, "Who asks for a memory by its key wants that one."),
-    "mention": Weights(
-        0.24,
-        0.25,
-        0.0,
-        0.0,
-        "A memory that speaks of the person who is asked about; less than being by them.",
-    ),
-    "author": Weights(
-        2.05, 2.06, 1.86, 1.99, "Who is named in the query most often said themselves what is asked for."
-    ),
-    "company": Weights(
-        2.45,
-        2.61,
-        2.66,
-        2.6,
-        "When people are named, a conversation in which all of them took part is meant.",
-    ),
-    "question": Weights(-0.43, -0.46, -0.36, -0.46, "A question seldom answers one."),
-    "reply": Weights(0.18, 0.15, 0.14, 0.13, "What follows another person's question answers something."),
-    "answer": Weights(0.19, 0.18, 0.17, 0.17, "... and the question's words say what it answers."),
-    "opening": Weights(
-        0.41,
-        0.45,
-        0.39,
-        0.38,
-        "News are told first: the first memories of a conversation say what happened since the last.",
-    ),
-    "length": Weights(
-        0.22, 0.27, 0.6, 0.27, "A longer memory says more; what is short is often mere courtesy."
-    ),
-    "when": Weights(
-        1.45, 1.44, 1.47, 1.44, "Asked when something was, a memory that names a time can say it."
-    ),
-    "temporal": Weights(
-        0.23, 0.24, 0.2, 0.18, "A memory that names a time tells of something that happened."
-    ),
-    "month": Weights(
-        3.51, 3.45, 3.53, 3.23, "A month or year named in the query is when the memory was made."
-    ),
-    "day": Weights(
-        9.5,
-        9.17,
-        9.47,
-        9.52,
-        "A day named in the query: made on that day, or soon after, or just before what was planned for it.",
-    ),
-    "meaning": Weights(0.0, 3.44, 4.66, 1.78, "The memory means what is asked, whatever its words."),
-    "theme": Weights(0.0, 1.63, 0.0, 0.0, "Something in the same conversation means what is asked."),
-    "tokens": Weights(
-        0.0,
-        0.0,
-        0.0,
-        2.35,
-        "For each word of the query something in the memory means it: finer than one vector a text.",
-    ),
-    "tokens nearby": Weights(0.0, 0.0, 0.0, 4.91, "... in it or in what stands next to it."),
+# fmt: off
+_TABLE: Final[Mapping[str, tuple[float, float, float, float]]] = {
+    #                 words  static  sentences tokens
+    "words":         (  0.09,   0.00,   0.00,   0.00),
+    "nearby":        (  0.36,   0.35,   0.36,   0.22),
+    "conversation":  (  0.16,   0.10,   0.14,   0.11),
+    "tags":          (  0.40,   0.40,   0.40,   0.30),
+    "key":           (  4.00,   4.00,   4.00,   4.00),
+    "mention":       (  0.22,   0.24,   0.00,   0.00),
+    "author":        (  2.09,   2.10,   2.63,   2.50),
+    "company":       (  2.44,   2.59,   2.57,   2.74),
+    "question":      ( -0.45,  -0.47,  -0.50,  -0.55),
+    "reply":         (  0.24,   0.22,   0.23,   0.20),
+    "answer":        (  0.14,   0.13,   0.12,   0.13),
+    "opening":       (  0.49,   0.54,   0.48,   0.41),
+    "length":        (  0.26,   0.34,   0.30,   0.09),
+    "when":          (  1.46,   1.46,   1.47,   1.46),
+    "temporal":      (  0.25,   0.25,   0.27,   0.25),
+    "month":         (  3.59,   3.50,   3.53,   3.27),
+    "day":           (  9.76,   9.54,   9.55,   9.53),
+    "meaning":       (  0.00,   2.93,   5.30,   2.71),
+    "theme":         (  0.00,   1.85,   0.00,   0.00),
+    "tokens":        (  0.00,   0.00,   0.00,   2.25),
+    "tokens nearby": (  0.00,   0.00,   0.00,   4.04),
 }
+# fmt: on
+_REASONS: Final[Mapping[str, str]] = {
+    "words": "A memory that says the query's words is wanted; rare words say more than common ones (BM25).",
+    "nearby": "What belongs together is told in several turns: what is said around a memory counts too.",
+    "conversation": "A conversation about what is asked is where to look, even if the answer uses other words.",
+    "tags": "Who tags a memory says what it is to be found by.",
+    "key": "Who asks for a memory by its key wants that one.",
+    "mention": "A memory that speaks of the person who is asked about; less than being by them.",
+    "author": "Who is named in the query most often said themselves what is asked for.",
+    "company": "When people are named, a conversation in which all of them took part is meant.",
+    "question": "A question seldom answers one.",
+    "reply": "What follows another person's question answers something.",
+    "answer": "... and that question's words say what it answers.",
+    "opening": "News are told first: a conversation opens with what happened since the last.",
+    "length": "A longer memory says more; what is short is often mere courtesy.",
+    "when": "Asked when something was, a memory that names a time can say it.",
+    "temporal": "A memory that names a time tells of something that happened.",
+    "month": "A month or year that the query names is when the memory was made.",
+    "day": "A day that the query names: made on it, soon after, or just before what was planned for it.",
+    "meaning": "The memory means what is asked, whatever its words.",
+    "theme": "Something in the same conversation means what is asked.",
+    "tokens": "For each word of the query something in the memory means it: finer than one vector a text.",
+    "tokens nearby": "... in it, or in what stands next to it.",
+}
+SIGNALS: Final = {name: Weights(*_TABLE[name], reason) for name, reason in _REASONS.items()}
 
 MIDDLE: Final = 7.0
 """The strength that is a relevance of a half: a few rare words of a short query, and nothing else."""
