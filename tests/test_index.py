@@ -496,6 +496,20 @@ async def test_an_index_that_cannot_be_read_is_made_anew_by_the_first_search(
     assert "is made anew" in caplog.text
 
 
+@pytest.mark.parametrize("loaded", [True, False])
+async def test_what_is_unknown_can_be_removed_and_changed(reopen: Open, *, loaded: bool) -> None:
+    async with reopen(actors=[Indexed]) as runtime:
+        await runtime.ask(HERE, Put(documents([1, 2])))
+        await runtime.ask(HERE, Drop([2]))
+        if loaded:
+            await runtime.ask(HERE, Load())
+        await runtime.ask(HERE, Drop([2, 99]))
+        patches = [key for key in await runtime.ask(HERE, Keys()) if key.startswith(records.PATCHES)]
+        assert len(patches) == (0 if loaded else 2)
+        assert await runtime.ask(HERE, Look()) == expected(documents([1]))
+        assert await runtime.ask(HERE, Check()) == []
+
+
 async def test_a_search_of_nothing_writes_nothing(reopen: Open) -> None:
     async with reopen(actors=[Healing]) as runtime:
         assert await runtime.ask(HERE, Look()) == expected([])

@@ -83,6 +83,8 @@ class MemoryIndex:
 
     def remove(self, context: Context, id: int) -> None:
         """Remove a memory; an unknown one is no error."""
+        if self._lacks(id):
+            return
         row = context.get(records.row_key(id), records.RowRecord)
         must_mark = self._upkeep is not None and self._upkeep.touch(id)
         if row is not None:
@@ -105,6 +107,8 @@ class MemoryIndex:
 
     def change(self, context: Context, id: int, **changes: Unpack[Changes]) -> None:
         """Change what may change of a memory; an unknown one is no error."""
+        if self._lacks(id):
+            return
         values: dict[str, Any] = {**changes}
         if "expires_at" in values:
             expires_at = values.pop("expires_at")
@@ -286,6 +290,10 @@ class MemoryIndex:
         self._loaded = loaded
         self._upkeep = Upkeep(self._manifest, loaded)
         self._writes = 0
+
+    def _lacks(self, id: int) -> bool:
+        """Return whether it is known that a memory is not in the index."""
+        return self._loaded is not None and self._loaded.corpus.row(id) is None
 
     def _patch(self, context: Context, id: int, patch: records.Patch) -> None:
         context.put(records.patch_key(id), patch)
