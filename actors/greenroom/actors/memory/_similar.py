@@ -24,6 +24,7 @@ _LOOKED_UP = 16  # terms of the text that are looked up, the longest, which most
 _RARE = 6  # of these, the rarest that are there count
 _COMPARED = 12  # memories that share most of these are compared
 PREVIEW = 120
+_LEEWAY = 0.8  # bytes are not characters, and other cases of letters have other sizes
 
 
 class _Candidate(NamedTuple):
@@ -51,6 +52,7 @@ def near(keeper: Keeper, context: Context, entry: Entry, draft: Draft) -> Slices
             or not records.is_there(other, context.now)
             or not keeper.may_see(context.principal, other)
             or (other.more is not None and other.more.superseded_by is not None)
+            or not _may_be_alike(entry, other)
         ):
             continue
         value, version = yield from keeper.value(context, other)
@@ -73,6 +75,12 @@ def near(keeper: Keeper, context: Context, entry: Entry, draft: Draft) -> Slices
     return found[:MOST]
 
 
+def _may_be_alike(entry: Entry, other: Entry) -> bool:
+    """Return whether the sizes allow it; those of long contents, of which the beginnings count, always do."""
+    small, large = sorted((entry.value_size, other.value_size))
+    return small >= _COMPARED_CHARACTERS or 2 * small >= AT_LEAST * (small + large) * _LEEWAY
+
+
 def _start(value: bytes, form: int) -> str:
     """Return the beginning of a content; of a large JSON value nothing, since it is not parsed for this."""
     if form & records.TEXT:
@@ -93,7 +101,7 @@ def _candidates(corpus: Corpus, text: str, update: int) -> list[_Candidate]:
     if not rarest:
         return []
     rows, shared = np.unique(np.concatenate(rarest), return_counts=True)
-    alive = corpus.alive[rows] & (corpus.ids[rows] != update) & (2 * shared >= len(rarest))
+    alive = corpus.alive[rows] & (corpus.ids[rows] != update) & (3 * shared >= 2 * len(rarest))
     rows, shared = rows[alive], shared[alive]
     best = np.lexsort((-rows, -shared))[:_COMPARED]
     return [_Candidate(int(corpus.ids[rows[at]]), int(shared[at])) for at in best]
