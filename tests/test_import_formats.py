@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sqlite3
+import tempfile
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from support.exchanges import export
 
 from greenroom.actors import GetMemory, Principal
-from greenroom.actors.exchange._importing import Imported, Importer
-from greenroom.actors.exchange._making import SourceError, key_of, tags_of, time_of
+from greenroom.actors.exchange._importing import Imported, Importer, ImportRefusedError
+from greenroom.actors.exchange._lines import decode_line
+from greenroom.actors.exchange._making import Made, SourceError, key_of, made, tags_of, time_of
 from greenroom.actors.exchange._sources import FORMATS, open_source
 from greenroom.transports.cli import _FORMATS as FORMATS_OF_THE_COMMAND
 
@@ -172,6 +177,19 @@ async def test_mcp_memory_service(enter: Enter, tmp_path: Path) -> None:
         "episodic",
         {"metadata": "not json", "memory_type": "episodic"},
     )
+
+
+async def test_bytes_in_a_database_are_texts_or_are_refused(enter: Enter, tmp_path: Path) -> None:
+    path = tmp_path / "sqlite_vec.db"
+    memory_service(path)
+    async with enter(embedder="none") as home:
+        with closing(sqlite3.connect(path)) as connection, connection:
+            connection.execute("UPDATE memories SET content = ? WHERE id = 3", ("caf\u00e9".encode(),))
+        assert read(path)[2]["content"] == "caf\u00e9"
+        with closing(sqlite3.connect(path)) as connection, connection:
+            connection.execute("UPDATE memories SET content = ? WHERE id = 3", (b"caf\xe9",))
+        with pytest.raises(ImportRefusedError, match=f"memory {'c' * 64}: a text holds the lone surrogate"):
+            await taken(home, path)
 
 
 def test_an_older_file_of_mcp_memory_service_has_fewer_columns(tmp_path: Path) -> None:
@@ -427,4 +445,75 @@ def test_tags_and_times_are_read_as_programs_write_them() -> None:
     assert (tags_of(None), tags_of(""), tags_of([])) == (None, None, None)
     assert str(time_of("2025-08-01 10:00:00")) == "2025-08-01 10:00:00+00:00"
     assert str(time_of(0)) == "1970-01-01 00:00:00+00:00"
-    assert [time_of(odd) for odd in (None, "", True, "soon", 1e300, float("nan"))] == [None] * 6
+    assert [time_of(nothing) for nothing in (None, "")] == [None, None]
+    odd: list[Any] = ["soon", 1e300, []]
+    assert list(map(time_of, odd)) == odd
+
+
+def test_what_does_not_fit_its_field_is_kept_in_the_metadata() -> None:
+    odd: Made = made(
+        "here",
+        0,
+        key="k",
+        content="x",
+        created_at="soon",
+        expires_at=1e300,
+        created_by="a" * 200,
+        conversation_id="c" * 300,
+        tags=["t" * 300, "short"],
+        metadata={"m": 1},
+    )
+    line = decode_line(odd.raw)
+    assert (len(line.created_by or ""), len(line.conversation_id or ""), len(line.tags[0])) == (128, 255, 200)
+    assert (line.created_at, line.expires_at) == (None, None)
+    assert json.loads(bytes(line.metadata)) == {  # type: ignore[arg-type]
+        "m": 1,
+        "created_at": "soon",
+        "expires_at": 1e300,
+        "created_by": "a" * 200,
+        "conversation_id": "c" * 300,
+        "tags": ["t" * 300, "short"],
+    }
+
+
+_ANYTHING = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=9),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=6,
+)
+_FIELDS = (
+    *("id", "memory", "metadata", "created_at", "categories", "run_id", "user_id", "expiration_date", "type"),
+    *("name", "entityType", "observations", "from", "to", "relationType", "results", "entities", "relations"),
+)
+
+
+@settings(max_examples=300)
+@given(
+    st.dictionaries(st.sampled_from(_FIELDS), _ANYTHING, max_size=6),
+    st.sampled_from(["mem0", "server-memory"]),
+)
+def test_no_file_breaks_a_reader(content: dict[str, Any], chosen: str) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "file"
+        for text in (json.dumps(content), json.dumps([content])):
+            path.write_text(text)
+            with contextlib.suppress(SourceError):
+                read(path, chosen)
+
+
+@settings(max_examples=300)
+@given(
+    st.dictionaries(
+        st.sampled_from(["tags", "created", "key", "importance", "kind", "scope", "x"]), _ANYTHING
+    )
+)
+def test_no_front_matter_breaks_a_reader(about: dict[str, Any]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "note.md"
+        path.write_text(f"---\n{json.dumps(about)}\n---\ntext")
+        with contextlib.suppress(SourceError):
+            assert len(read(path)) == 1

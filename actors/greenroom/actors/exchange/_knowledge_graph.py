@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from greenroom.actors.exchange._making import Made, SourceError, key_of, made, short, tags_of
+from greenroom.actors.exchange._making import Made, SourceError, key_of, made, name_of, tags_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,7 +69,10 @@ def _whole(path: Path) -> Iterator[tuple[str, int, dict[str, Any]]]:
 
 def _graph(graph: dict[str, Any], passed: int) -> Iterator[tuple[str, int, dict[str, Any]]]:
     for name, kind in (("entities", "entity"), ("relations", "relation")):
-        for number, item in enumerate(graph.get(name) or [], start=1):
+        items = graph.get(name) or []
+        if not isinstance(items, list):
+            raise SourceError(f"the {name} are no list")
+        for number, item in enumerate(items, start=1):
             if not isinstance(item, dict):
                 raise SourceError(f"{kind} {number} is no object")
             yield f"{kind} {number}", passed, {**item, "type": kind}
@@ -80,6 +83,8 @@ def _entity(place: str, passed: int, item: dict[str, Any]) -> Iterator[tuple[str
     if not isinstance(name, str) or not name:
         raise SourceError(f"{place}: the entity has no name")
     observations = item.get("observations") or []
+    if not isinstance(observations, list):
+        raise SourceError(f"{place}: the observations are no list")
     about = {"entity": name, "entityType": kind}
     tags = tags_of(["entity", kind] if kind else ["entity"])
     if not observations:
@@ -96,7 +101,7 @@ def _entity(place: str, passed: int, item: dict[str, Any]) -> Iterator[tuple[str
                 key=key,
                 content=f"{name}: {text}",
                 created_by=None,
-                conversation_id=short(name, 255),
+                conversation_id=name_of(name),
                 position=number - 1,
                 tags=tags,
                 metadata=about,

@@ -10,11 +10,10 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from greenroom.actors._times import to_datetime
-
 MAX_KEY: Final = 255
-MAX_NAME: Final = 128
 MAX_TAG: Final = 200
+_TIMES: Final = ("created_at", "updated_at", "expires_at")
+_NAMES: Final = {"created_by": 128, "conversation_id": 255}
 KINDS: Final = frozenset({"semantic", "episodic", "procedural"})
 _NOT_IN_KEYS: Final = re.compile(r'[/\\:*?"<>|\x00-\x1f\x7f-\x9f]+')
 _DIGEST_BYTES: Final = 6
@@ -34,13 +33,42 @@ class Made(NamedTuple):
 
 
 def made(place: str, passed: int, **fields: Any) -> Made:
-    """Return a line of these fields of `MemoryLine`; None is left out."""
+    """Return a line of these fields of `MemoryLine`; None is left out.
+
+    What does not fit its field, such as a time that cannot be read or an author of a thousand letters, is
+    kept in the metadata; the field gets what fits of it.
+    """
     given = {name: value for name, value in fields.items() if value is not None}
+    metadata = dict(given.pop("metadata", None) or {})
+    for name in _TIMES:
+        if name in given and not isinstance(given[name], datetime):
+            metadata.setdefault(name, given.pop(name))
+    for name, limit in _NAMES.items():
+        if name in given and len(given[name]) > limit:
+            metadata.setdefault(name, given[name])
+            given[name] = _cut(given[name], limit)
+    if any(len(tag) > MAX_TAG for tag in given.get("tags", ())):
+        metadata.setdefault("tags", given["tags"])
+        given["tags"] = [_cut(tag, MAX_TAG) for tag in given["tags"]]
+    if metadata:
+        given["metadata"] = metadata
     try:
         return Made(place, _encode(given), passed)
     except UnicodeEncodeError:
         # A lone surrogate: the same with an escape, which is refused with its place when it is checked.
         return Made(place, json.dumps(given, default=str).encode(), passed)
+
+
+def _cut(text: str, limit: int) -> str:
+    """Return a text that is short enough, and different for different texts."""
+    if len(text) <= limit:
+        return text
+    digest = _digest(text)
+    return f"{text[: limit - len(digest) - 1]}~{digest}"
+
+
+def _digest(text: str) -> str:
+    return blake2b(text.encode(errors="surrogatepass"), digest_size=_DIGEST_BYTES).hexdigest()
 
 
 def key_of(*parts: object) -> str:
@@ -53,13 +81,13 @@ def key_of(*parts: object) -> str:
     key = _NOT_IN_KEYS.sub(".", text).strip()
     if key == text and 0 < len(key) <= MAX_KEY:
         return key
-    digest = blake2b(text.encode(errors="surrogatepass"), digest_size=_DIGEST_BYTES).hexdigest()
+    digest = _digest(text)
     return f"{key[: MAX_KEY - len(digest) - 1]}~{digest}"
 
 
-def short(text: object, limit: int = MAX_NAME) -> str | None:
-    """Return a name that fits its field, cut if it must be; None for nothing."""
-    return str(text)[:limit] or None if text not in {None, ""} else None
+def name_of(given: object) -> str | None:
+    """Return a name as text; None for nothing."""
+    return None if given is None or given == "" else str(given)
 
 
 def tags_of(*groups: object) -> list[str] | None:
@@ -68,25 +96,28 @@ def tags_of(*groups: object) -> list[str] | None:
     for group in groups:
         given = group.split(",") if isinstance(group, str) else group if isinstance(group, list) else []
         for tag in given:
-            if text := str(tag).strip()[:MAX_TAG]:
+            if text := str(tag).strip():
                 found[text] = None
     return list(found) or None
 
 
-def time_of(given: object) -> datetime | None:
-    """Return a time given as seconds since 1970, as ISO text (UTC if it does not say), or as YAML's own."""
-    if isinstance(given, bool) or given in {None, ""}:
+def time_of(given: object) -> Any:
+    """Return a time given as seconds since 1970, as ISO text (UTC if it does not say), or as YAML's own.
+
+    What cannot be read comes back as it is, for `made` to keep; nothing comes back as None.
+    """
+    if given is None or given == "":
         return None
-    if isinstance(given, int | float):
-        return to_datetime(round(given * 1_000_000)) if abs(given) < 1e12 else None  # noqa: PLR2004
     if isinstance(given, datetime):
         return given if given.tzinfo is not None else given.replace(tzinfo=UTC)
     if isinstance(given, date):
         return datetime.combine(given, time(), UTC)
     try:
+        if isinstance(given, int | float) and not isinstance(given, bool):
+            return datetime.fromtimestamp(given, UTC)
         read = datetime.fromisoformat(str(given).strip())
-    except ValueError:
-        return None
+    except (ValueError, OverflowError, OSError):
+        return given
     return read if read.tzinfo is not None else read.replace(tzinfo=UTC)
 
 

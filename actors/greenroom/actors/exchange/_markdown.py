@@ -19,7 +19,7 @@ from greenroom.actors.exchange._making import (
     fraction_of,
     key_of,
     made,
-    short,
+    name_of,
     tags_of,
     time_of,
 )
@@ -109,12 +109,20 @@ def _sections_of(
     sections = [section for section in _sections(body) if section.has_body]
     stem = name.rpartition(".")[0]
     given = about.get("key", about.get("id"))
-    base = key_of(given if given not in {None, ""} else stem.replace("/", "."))
-    created = time_of(about.get("created", about.get("created_at", about.get("date")))) or changed
+    base = key_of(stem.replace("/", ".") if given is None or given == "" else given)
+    created = time_of(about.get("created", about.get("created_at", about.get("date"))))
     kind, scope = about.get("kind", about.get("type")), about.get("scope")
     rest = {key: _plain(value) for key, value in about.items() if key not in _KNOWN}
-    if kind is not None and kind not in KINDS:
-        rest["type"] = _plain(kind)
+    if kind is not None and not (isinstance(kind, str) and kind in KINDS):
+        rest["type"], kind = _plain(kind), None
+    if scope is not None and not (isinstance(scope, str) and scope in _SCOPES):
+        rest["scope"], scope = _plain(scope), None
+    if not isinstance(created, datetime):
+        rest.update({} if created is None else {"created": _plain(created)})
+        created = changed
+    importance = fraction_of(about.get("importance"))
+    if importance is None and about.get("importance") is not None:
+        rest["importance"] = _plain(about["importance"])
     for position, section in enumerate(sections):
         heading = section.headings[-1] if section.headings else ""
         key = base if len(sections) == 1 or not heading else key_of(base, heading)
@@ -131,13 +139,13 @@ def _sections_of(
             content=section.text,
             created_at=created,
             updated_at=time_of(about.get("updated", about.get("updated_at", about.get("modified")))),
-            created_by=short(about.get("author", about.get("created_by"))),
-            conversation_id=short(name, 255),
+            created_by=name_of(about.get("author", about.get("created_by"))),
+            conversation_id=name_of(name),
             position=position,
             tags=tags_of(about.get("tags"), about.get("tag")),
-            kind=kind if kind in KINDS else None,
-            importance=fraction_of(about.get("importance")),
-            scope=scope if scope in _SCOPES else None,
+            kind=kind,
+            importance=importance,
+            scope=scope,
             expires_at=time_of(about.get("expires", about.get("expires_at"))),
             metadata=metadata,
         )

@@ -14,8 +14,8 @@ from greenroom.actors.exchange._making import (
     SourceError,
     key_of,
     made,
+    name_of,
     object_of,
-    short,
     tags_of,
     time_of,
 )
@@ -51,7 +51,7 @@ def _memories(path: Path, text: str) -> Iterator[tuple[str, Any]]:
     if isinstance(whole, dict):
         relations = whole.get("relations") or []
         whole = whole.get("results", whole.get("memories", [whole] if "memory" in whole else None))
-    if not isinstance(whole, list):
+    if not isinstance(whole, list) or not isinstance(relations, list):
         raise SourceError(f"{path} is no export of mem0: it holds no list of memories")
     for number, memory in enumerate(whole, start=1):
         yield f"memory {number}", memory
@@ -92,8 +92,8 @@ def _line(place: str, passed: int, memory: Any) -> Made:
         content=memory.get("memory", memory.get("text")),
         created_at=created,
         updated_at=updated,
-        created_by=short(author),
-        conversation_id=short(memory.get("run_id"), 255),
+        created_by=name_of(author),
+        conversation_id=name_of(memory.get("run_id")),
         tags=tags_of(memory.get("categories")),
         expires_at=time_of(memory.get("expiration_date")),
         metadata=metadata or None,

@@ -42,6 +42,12 @@ def opened(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def rows(connection: sqlite3.Connection, table: str, order: str) -> Iterator[dict[str, Any]]:
-    """Yield a table's rows as objects: columns come and go between the versions of a program."""
+    """Yield a table's rows as objects: columns come and go between the versions of a program.
+
+    Texts that were stored as bytes are texts; what is no UTF-8 in them is refused where it is used.
+    """
     for row in connection.execute(f"SELECT * FROM {table} ORDER BY {order}"):  # noqa: S608  names of ours
-        yield dict(row)
+        yield {
+            name: value.decode(errors="surrogateescape") if isinstance(value, bytes) else value
+            for name, value in dict(row).items()
+        }
