@@ -61,7 +61,7 @@ _TABLE: Final[Mapping[str, tuple[float, float, float, float]]] = {
 _REASONS: Final[Mapping[str, str]] = {
     "words": "A memory that says the query's words is wanted; rare words say more than common ones (BM25).",
     "nearby": "What belongs together is told in several turns: what is said around a memory counts too.",
-    "conversation": "A conversation about what is asked is where to look, even if the answer uses other words.",
+    "conversation": "A conversation about what is asked is where to look, even if the answer uses others.",
     "tags": "Who tags a memory says what it is to be found by.",
     "key": "Who asks for a memory by its key wants that one.",
     "mention": "A memory that speaks of the person who is asked about; less than being by them.",
