@@ -22,6 +22,7 @@ from greenroom.actors.embedding._register import EmbedderActor
 from greenroom.actors.exchange._evaluating import TrySearch
 from greenroom.actors.exchange._export_actor import ExportActor
 from greenroom.actors.exchange._import_actor import ImportActor
+from greenroom.actors.exchange._importing import UnembeddedRoots
 from greenroom.actors.memory import _directory as namespaces
 from greenroom.actors.memory._actor import MemoryActor
 from greenroom.actors.recall._context import RecallContext
@@ -120,6 +121,7 @@ async def open_greenroom(
             RecallContext,
             GetEmbedding,
             TrySearch,
+            UnembeddedRoots,
             AllNamespaces,
             VerifyMemories,
             *queries,

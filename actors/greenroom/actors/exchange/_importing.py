@@ -20,11 +20,12 @@ import trio
 from greenroom.actors import _namespaces as names
 from greenroom.actors._policy import Heard, hears
 from greenroom.actors.embedding._progress import GetEmbedding
+from greenroom.actors.embedding._rows import INDEX, WAITING, Waiting
 from greenroom.actors.exchange._lines import Checked, Problem, check_line, check_namespace, problem_of
 from greenroom.actors.exchange._making import SourceError
 from greenroom.actors.memory._importing import KIND, topic_of
 from greenroom.actors.requests import _exchange as requests
-from greenroom.runtime import ActorFailedError, Address, Refusal, StoreError
+from greenroom.runtime import ActorFailedError, Address, IndexReader, Query, Refusal, Slices, StoreError
 
 if TYPE_CHECKING:
     from greenroom.actors._principal import Principal
@@ -93,6 +94,22 @@ class _Survey:
     digest: Any = field(default_factory=sha256)
 
 
+class UnembeddedRoots(Query[int], frozen=True, kw_only=True):
+    """Count those of some roots below which memories wait for vectors; internal."""
+
+    roots: list[str]
+
+    def run(self, reader: IndexReader) -> Slices[int]:
+        """Read who waits."""
+        wanted = {names.memory_address(root) for root in self.roots}
+        count = 0
+        for row in reader.rows(INDEX, Waiting, prefix=WAITING):
+            count += row.address in wanted
+            if reader.slice_over():
+                yield
+        return count
+
+
 class Importer:
     """One import.
 
@@ -155,7 +172,7 @@ class Importer:
                 decided = requests.DecideImport(staging=begun.staging, batches=batches)
                 begun = await self._ask(address, decided)
             counts = await self._applied(survey, address, begun, changes)
-        embedded = await self._embedded() if wait_embedded and counts.keys() & _WRITTEN else None
+        embedded = await self._embedded(survey) if wait_embedded and counts.keys() & _WRITTEN else None
         return Imported(survey.lines, counts, dict(survey.namespaces), digest, resumed, embedded)
 
     # -- checking ----------------------------------------------------------
@@ -324,16 +341,18 @@ class Importer:
         except StoreError:  # no owner has been reached yet
             return 0
 
-    async def _embedded(self) -> bool | None:
-        """Wait until nothing waits for vectors any more; False when the embedder fails."""
+    async def _embedded(self, survey: _Survey) -> bool | None:
+        """Wait until no memory of these roots waits for vectors; False when the embedder fails."""
         most = 0
+        roots = sorted(survey.roots)
         while True:
             found = await self._doors.query(GetEmbedding(), principal=self._principal)
-            most = max(most, found.texts_waiting)
             if found.state == "off":
                 return None
-            self._progress("embedding", most - found.texts_waiting, most)
-            if not found.texts_waiting and not found.actors_waiting:
+            waiting = await self._doors.query(UnembeddedRoots(roots=roots), principal=self._principal)
+            most = max(most, found.texts_waiting)
+            self._progress("embedding", most - found.texts_waiting if waiting else most, most)
+            if not waiting:
                 return True
             if found.state == "failing":
                 return False
