@@ -475,6 +475,25 @@ async def test_what_agents_keep_and_memories_are_one(enter: Enter) -> None:
         assert (await read(at, alice, namespace="agent:a", key="plain")).value is UNSET
 
 
+async def test_the_longest_names_work(enter: Enter) -> None:
+    longest = f"{'a' * 100}:{'b' * 100}"
+    namespaces = [longest, f"{longest}:{':'.join('c' * 100 for _ in range(6))}", f"{longest[:-1]}x"]
+    async with enter(embedder="none") as at:
+        alice = at.agent("a" * 100, user="u" * 100)
+        for namespace in namespaces:
+            saved = await store(alice, f"common {namespace[-3:]}", key="k" * 255, namespace=namespace)
+            assert saved.namespace == namespace
+    async with enter(embedder="none") as at:
+        alice = at.agent("a" * 100, user="u" * 100)
+        for namespace in namespaces:
+            memory = await read(at, alice, key="k" * 255, namespace=namespace)
+            assert memory.namespace == namespace
+            rated = await alice.ask(requests.RateMemory(memory_id=memory.memory_id, rating=1))
+            assert rated.namespace == namespace
+        listed = (await alice.ask(requests.ListMemories(namespace=longest))).memories
+        assert {memory.namespace for memory in listed} == set(namespaces[:2])
+
+
 def test_the_actor_of_an_agent_is_where_it_always_was() -> None:
     assert memory_address("agent:planner") == Address("memory", "planner")
     assert memory_address("agent:planner:sub:deep") == Address("memory", "planner")

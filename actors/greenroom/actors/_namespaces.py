@@ -26,7 +26,7 @@ PROJECT = "project:"
 
 ROOT_TAG_BYTES = 6
 _MAX_SEGMENT = 100
-_MAX_ADDRESS = 200
+MAX_ADDRESS = 200
 _ROOT_SEGMENTS = 2
 _DIGEST_CHARACTERS = 32
 _AGENT_ID = re.compile(r"[A-Za-z0-9_.-]{1,100}")
@@ -92,9 +92,9 @@ def memory_address(namespace: str) -> Address:
     root = root_of(namespace)
     if root.startswith(AGENT):
         return Address(KIND, root[len(AGENT) :])
-    if len(root) > _MAX_ADDRESS:
+    if len(root) > MAX_ADDRESS:
         digest = blake2b(root.encode(), digest_size=_DIGEST_CHARACTERS // 2).hexdigest()
-        root = f"{root[: _MAX_ADDRESS - _DIGEST_CHARACTERS - 1]}~{digest}"
+        root = f"{root[: MAX_ADDRESS - _DIGEST_CHARACTERS - 1]}~{digest}"
     return Address(KIND, root)
 
 

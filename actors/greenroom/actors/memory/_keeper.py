@@ -92,6 +92,11 @@ class Keeper:
             self.list_root(context)
         return self.common
 
+    def name_root(self, namespace: str) -> None:
+        """Take note of the root's name, which the address does not tell when it is too long for one."""
+        if self.common is None and len(self.address) == names.MAX_ADDRESS:
+            self._name(names.root_of(namespace))
+
     def set_common(self, context: Context, common: Common) -> None:
         """Stage a change of what holds for all memories."""
         context.put(records.COMMON, common)
@@ -279,14 +284,14 @@ class Keeper:
     # -- parts -------------------------------------------------------------
 
     def _derive(self) -> None:
-        if self.common is None:
-            self.root = names.root_at(self.address)
-            shelves: tuple[MemoryShelf, ...] = ()
-        else:
-            self.root, shelves = self.common.root, self.common.shelves
-        self.tag = names.tag_of_root(self.root)
-        self.has_several_owners = not self.root.startswith(_SINGLE_OWNER)
+        self._name(names.root_at(self.address) if self.common is None else self.common.root)
+        shelves: tuple[MemoryShelf, ...] = () if self.common is None else self.common.shelves
         self._shelf_numbers = {shelf: number for number, shelf in enumerate(shelves)}
+
+    def _name(self, root: str) -> None:
+        self.root = root
+        self.tag = names.tag_of_root(root)
+        self.has_several_owners = not root.startswith(_SINGLE_OWNER)
 
     def _places_in_use(self, context: Context, prefix: bytes) -> Iterator[Held]:
         """Yield what may be there under one key; where one owner writes that is at most one."""

@@ -35,7 +35,7 @@ def quality_of(corpus: Corpus, rows: npt.NDArray[np.intp], now: int) -> tuple[Fl
         "importance": corpus.importance[rows],
         "use": 1 - np.exp(-uses / np.float32(_SOME_USES)),
         "recent_use": np.where(uses > 0, recent, np.float32(0)),
-        "rating": (corpus.rating[rows] + 1) / 2,
+        "rating": (corpus.rating[rows] + np.float32(1)) / np.float32(2),
     }
     total = np.zeros(len(rows), np.float32)
     for name, weight in WEIGHTS.items():

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 def store(keeper: Keeper, request: requests.StoreMemory, context: Context) -> Slices[replies.MemorySaved]:
     """Store a memory, or a new version of the one that has the key."""
     namespace = request.namespace or keeper.root
+    keeper.name_root(namespace)
     _policy.check_writes_namespace(context.principal, namespace)
     given = drafting.content_of(request.content, request.value)
     if given is None:
@@ -105,6 +106,7 @@ def update(keeper: Keeper, request: requests.UpdateMemory, context: Context) -> 
 def add(keeper: Keeper, request: requests.AddMemory, context: Context) -> Slices[replies.MemorySaved]:
     """Store the first version of a memory, for the memory service."""
     _policy.check_writes_namespace(context.principal, request.namespace)
+    keeper.name_root(request.namespace)
     yield from upgrading.finish(keeper, context)
     sub = keeper.sub(request.namespace)
     if keeper.find(context, sub, None, request.key) is not None:
