@@ -50,6 +50,13 @@ ACTIONS = st.one_of(
 )  # fmt: skip
 SETTLED = 0.25
 """Seconds in which timers that are due have been handled, also when their first commit failed."""
+SEED: list[tuple[Any, ...]] = [
+    ("store", "alice", "team:x", "k", "common one", None, None, None, None),
+    ("store", "bob", "team:x", "l", "common two", "public", None, 0, "k"),
+    ("store", "alice", "user:alice", "k", "common long one", None, None, None, None),
+    ("update", "alice", "user:alice", "k", "common two", 1),
+]
+"""What the first life begins with, so that there is something to change and to hide."""
 ENDINGS = st.sampled_from(["close", "crash before", "crash after", "full"])
 
 
@@ -250,9 +257,10 @@ class Machine(RuleBasedStateMachine):
 
     @rule(actions=st.lists(ACTIONS, min_size=4, max_size=16), ending=ENDINGS, at=st.integers(1, 16))
     def live(self, actions: list[tuple[Any, ...]], ending: str, at: int) -> None:
-        trio.run(
-            self._live, actions, Saboteur(ending, at), clock=trio.testing.MockClock(autojump_threshold=0)
-        )
+        if not self._models[-1].writes:
+            actions = [*SEED, *actions]
+        clock = trio.testing.MockClock(autojump_threshold=0)
+        trio.run(self._live, actions, Saboteur(ending, at), clock=clock)
 
     async def _live(self, actions: list[tuple[Any, ...]], saboteur: Saboteur) -> None:
         self._clock.jump(1_000_000)
