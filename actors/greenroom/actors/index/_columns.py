@@ -37,7 +37,7 @@ TYPES: Mapping[str, Any] = {
     "last_used": np.int64,
     "expires": np.int64,
 }
-_LEAST = 64
+_LEAST = 16
 
 
 class Names(Generic[N]):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from rapidfuzz import fuzz
+from rapidfuzz import fuzz, process
 
 from greenroom.actors.ranking._spelling import guesses
 from greenroom.actors.search._text import is_unspaced, tokens
@@ -28,6 +28,7 @@ MOST = 24
 _SURE = 4  # characters from which a word is long enough to be a part of another
 _START, _START_SHARE = 0.6, 0.3
 _INSIDE, _INSIDE_SHARE = 0.5, 0.35
+_NEAR, _BEGINNING = 55.0, 3  # per cent, or first letters: a slip changes less, and so do endings
 _INSTEAD = 0.9  # a compound's parts are all there but not as that compound; a month has its name
 
 
@@ -58,7 +59,8 @@ def look_up(
         rows, times = known[term.term]
         alike = likenesses[term.term]
         if not len(rows):
-            for guess in (yield from guesses(view, term, pace)):
+            wanted = yield from _resembles(view, term, pace)
+            for guess in (yield from guesses(view, term, pace)) if wanted else ():
                 ratio = fuzz.ratio(term.term, guess.term) / 100
                 _keep_best(alike, [(guess.term, max(guess.likeness, ratio))])
             _keep_best(alike, _beginnings(term.term))
@@ -139,6 +141,21 @@ def _containing(
         if pace():
             yield
     return alike
+
+
+def _resembles(view: View, term: Term, pace: Callable[[], bool]) -> Slices[bool]:
+    """Return whether some word is so near to an unknown one that it is worth while to undo slips of the pen.
+
+    That takes 1 ms, which in a short session is more than all the rest.
+    """
+    begins = term.word.lower()[:_BEGINNING]
+    for block in view.corpus.vocabulary("text"):
+        near = process.extractOne(term.term, block, scorer=fuzz.ratio, score_cutoff=_NEAR)
+        if near is not None or any(word.startswith(begins) for word in block):
+            return True
+        if pace():
+            yield
+    return False
 
 
 def _beginnings(word: str) -> Iterable[tuple[str, float]]:

@@ -15,7 +15,7 @@ from greenroom.actors.index._document import Analysed, is_temporal
 from greenroom.actors.ranking import RankQuery, View, rank
 from greenroom.actors.search._alike import look_up
 from greenroom.actors.search._messages import Messages
-from greenroom.actors.search._scores import PHRASE, score
+from greenroom.actors.search._scores import PHRASE, no_scores, score
 from greenroom.actors.search._text import asks, stretches, tokens
 
 if TYPE_CHECKING:
@@ -177,24 +177,36 @@ class SearchIndex:
         corpus = self._corpus
         if corpus.tail_rows >= max(_SEALED_ROWS, _SEALED_SHARE * corpus.size):
             yield from corpus.seal(slice_over)
-        shelves = [corpus.names["shelf"].find(shelf) for shelf in request.shelves]
-        seen = np.isin(corpus.shelf, [number for number in shelves if number is not None])
-        visible = seen & (corpus.position >= request.oldest_id)
+        visible = self._seen(request)
         if not visible.any():
             return []
         messages = Messages(corpus, metadata=request.metadata)
         view = View(messages, visible)
         query = RankQuery.read(request.text)
         sought = yield from look_up(messages, view, query.terms, slice_over)
-        query = replace(query, terms=sought.terms)
-        ranked = yield from rank(view, query, visible, slice_over, limit=corpus.size)
-        scores = score(view, ranked, sought.unknown)
+        if sought.terms or query.dates:
+            query = replace(query, terms=sought.terms)
+            ranked = yield from rank(view, query, visible, slice_over, limit=corpus.size)
+            scores = score(view, ranked, sought.unknown)
+        else:
+            scores = no_scores(corpus.size)
         if slice_over():
             yield
         phrase = _phrase_key(tokens(request.text))
         keys = [self._texts, self._metadata] if request.metadata else [self._texts]
         yield from _raise_phrases(scores, phrase, keys, visible, slice_over)
         return self._best(scores, request)
+
+    def _seen(self, request: SearchRequest) -> Mask:
+        """Return which rows exist for a request."""
+        corpus = self._corpus
+        allowed = np.zeros(len(corpus.shelves), np.bool_)
+        for shelf in request.shelves:
+            number = corpus.names["shelf"].find(shelf)
+            if number is not None:
+                allowed[number] = True
+        seen: Mask = allowed[corpus.shelf] & (corpus.position >= request.oldest_id)
+        return seen
 
     def _holds(self, id: int, shelf: Hashable) -> bool:
         """Return whether a message is known, and take note of its id."""

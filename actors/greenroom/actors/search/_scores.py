@@ -111,6 +111,11 @@ def score(view: View, ranked: Ranked, unknown: int) -> Scores:
     )
 
 
+def no_scores(size: int) -> Scores:
+    """Return the scores of ``size`` rows when no message says a word of the query."""
+    return Scores(np.zeros(size), np.zeros(size), np.zeros(size), np.zeros(size, np.bool_), shared=False)
+
+
 def _strength(view: View, ranked: Ranked, unknown: int) -> Doubles:
     """Return the strength of each ranked row as a share of what is expected."""
     full = _EXPECTED * max(1e-9, _full(view, ranked, unknown))
