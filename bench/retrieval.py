@@ -100,7 +100,11 @@ def _greenroom(plan: Plan, given: trials.Trials, asked: Sequence[trials.Query]) 
             folder = stack.enter_context(plan.folder())
             _import(folder, given.turns, merged=merged)
             client = stack.enter_context(serving(greenroom(folder / "data", "--agent", AGENT, *flags)))
-            _settle(client, [MERGED] if merged else [f"project:{name}" for name in given.conversations])
+            _settle(
+                client,
+                folder / "data",
+                [MERGED] if merged else [f"project:{name}" for name in given.conversations],
+            )
             results[name] = _measure(asked, _searcher(client, merged=merged), typing=typing)
 
     put(STATIC)
@@ -163,16 +167,27 @@ def _searcher(client: Client, *, merged: bool) -> Search:
     return search
 
 
-def _settle(client: Client, namespaces: Sequence[str]) -> None:
-    """Wait until the memories of each namespace have their vectors, if there is an embedder."""
-    until = time.perf_counter() + _PATIENCE
+def _settle(client: Client, data: Path, namespaces: Sequence[str]) -> None:
+    """Wait until all memories have their vectors, if there is an embedder."""
     for namespace in namespaces:
-        while True:
-            debug = _asked(client, namespace, "anything", limit=1, include_debug=True)["debug"]
-            if debug["weights"] != ["words"] or debug["without_vectors"] == "the embedder is none":
-                break
-            check(time.perf_counter() < until, f"{namespace} has no vectors: {debug['without_vectors']}")
-            time.sleep(_POLL)
+        _asked(client, namespace, "anything", limit=1)  # whoever is asked sees that some are missing
+    until = time.perf_counter() + _PATIENCE
+    while not _settled(embedding := _embedding(data)):
+        check(time.perf_counter() < until, f"memories have no vectors: {embedding}")
+        time.sleep(_POLL)
+
+
+def _settled(embedding: Mapping[str, Any]) -> bool:
+    if embedding["state"] == "off":
+        return True
+    return bool(embedding["embedded"]) and not embedding["texts_waiting"] and not embedding["actors_waiting"]
+
+
+def _embedding(data: Path) -> dict[str, Any]:
+    command = [sys.executable, "-m", "greenroom.transports.cli", "stats", "--json", "--data", str(data)]
+    told = subprocess.run(command, env=environment(), capture_output=True, check=True).stdout
+    found: dict[str, Any] = msgspec.json.decode(told)["embedding"]
+    return found
 
 
 def _asked(client: Client, namespace: str, text: str, **more: Any) -> dict[str, Any]:

@@ -67,13 +67,13 @@ def main() -> int:
     chosen = parser.parse_args()
     given = trials.load(chosen.data)
     fitted: dict[Situation, dict[str, float]] = {}
-    plans: list[tuple[Sequence[Situation], Callable[[], LocalEmbedder]]] = [
-        (("words", "static"), load_static)
+    plans: list[tuple[Sequence[Situation], Callable[[], LocalEmbedder], float]] = [
+        (("words", "static"), load_static, 0.5)
     ]
     if chosen.onnx is not None:
-        plans.append((("sentences", "tokens"), lambda: _onnx(chosen.onnx)))
-    for situations, embedder in plans:
-        sets = _sets(given, embedder())
+        plans.append((("sentences", "tokens"), lambda: _onnx(chosen.onnx), 0.2))
+    for situations, embedder, beside in plans:
+        sets = _sets(given, embedder(), beside)
         for situation in situations:
             _measure(sets, situation, kept=chosen.kept, ablate=chosen.ablate)
             if not chosen.kept:
@@ -187,13 +187,16 @@ class _Remembering:
         return [self._known[text] for text in texts]
 
 
-def _sets(given: trials.Trials, local: LocalEmbedder) -> Sets:
+def _sets(given: trials.Trials, local: LocalEmbedder, beside: float) -> Sets:
+    """Return the questions of the three kinds of stores; those of the last two weigh ``beside``."""
     embedder = _Remembering(local)
     alone = [[name] for name in given.conversations]
     return {
         "own store": [trial for names in alone for trial in _trials(given, names, embedder, 1.0)],
-        "merged": list(_trials(given, given.conversations, embedder, 0.5)),
-        "mistyped": [trial for names in alone for trial in _trials(given, names, embedder, 0.5, typing=True)],
+        "merged": list(_trials(given, given.conversations, embedder, beside)),
+        "mistyped": [
+            trial for names in alone for trial in _trials(given, names, embedder, beside, typing=True)
+        ],
     }
 
 
