@@ -30,7 +30,7 @@ class RecallContext(Procedure[replies.ContextRecalled], frozen=True, kw_only=Tru
         filters = MemoryFilters(
             namespace=whole_namespace(self.namespace), tags=self.tags or None, kind=self.kind
         )
-        search = Asked(self.namespace, self.task, "hybrid", BOOST, filters, CANDIDATES, is_cut=True)
+        search = Asked(self.namespace, self.task, "hybrid", BOOST, filters, CANDIDATES)
         outcome = await find(desk, search)
         candidates = [replies.recalled(each) for each in outcome.hits if not each.memory.withheld]
         kept, tokens = _budget.fill(candidates, self.max_tokens)

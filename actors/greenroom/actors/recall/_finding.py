@@ -37,7 +37,7 @@ class Asked(NamedTuple):
         filters: What narrows the candidates.
         limit: Most hits.
         debug: Whether the hits say why.
-        is_cut: Whether some of what is found may not be shown.
+        uses: Whether each hit counts as used, whatever becomes of it.
     """
 
     below: str | None
@@ -47,7 +47,7 @@ class Asked(NamedTuple):
     filters: MemoryFilters
     limit: int
     debug: bool = False
-    is_cut: bool = False
+    uses: bool = False
 
 
 class Outcome(NamedTuple):
@@ -90,7 +90,7 @@ async def find(desk: Desk, search: Asked) -> Outcome:
         vectors = await desk.companion.query(search.query)
         absence = desk.companion.absence if vectors is None else None
     clock.lap("query_vectors")
-    counted = len(roots) == 1 and not search.is_cut
+    counted = len(roots) == 1 and search.uses
     message = FindMemories(
         text=search.query,
         vectors=vectors,

@@ -61,8 +61,8 @@ class RetrieveMemory(Procedure[replies.MemoriesFound], frozen=True, kw_only=True
         filters = MemoryFilters(
             namespace=whole_namespace(below), key=self.key, **msgspec.structs.asdict(wanted)
         )
-        is_cut = self.max_tokens is not None
-        return Asked(below, self.query, "semantic", 0.0, filters, self.limit, is_cut=is_cut)
+        uses = self.max_tokens is None  # else only what fits the budget is
+        return Asked(below, self.query, "semantic", 0.0, filters, self.limit, uses=uses)
 
 
 async def _with_contents(desk: Desk, outcome: Outcome) -> Outcome:

@@ -8,7 +8,7 @@ from greenroom.actors import _refusals
 from greenroom.actors._times import to_datetime
 from greenroom.actors.recall import _replies as replies
 from greenroom.actors.recall import _types
-from greenroom.actors.recall._finding import Asked, explained, find, note_uses, reply
+from greenroom.actors.recall._finding import Asked, explained, find, reply
 from greenroom.actors.recall._roots import whole_namespace
 from greenroom.actors.recall._window import time_window, time_zone, warmed
 from greenroom.actors.requests import _memory_types as kinds
@@ -53,9 +53,7 @@ class MemorySearch(Procedure[replies.MemoriesFound], frozen=True, kw_only=True):
         search = self._asked(window)
         outcome = await find(desk, search)
         debug = explained(outcome, search, window) if self.include_debug else None
-        answer = reply(outcome, search, began, max_tokens=self.max_tokens, debug=debug)
-        note_uses(desk, outcome, ((each.namespace, each.id) for each in answer.memories))
-        return answer
+        return reply(outcome, search, began, max_tokens=self.max_tokens, debug=debug)
 
     def _asked(self, window: replies.TimeWindow | None) -> Asked:
         query = self.query if self.query is None or self.query.strip() else None
@@ -83,8 +81,7 @@ class MemorySearch(Procedure[replies.MemoriesFound], frozen=True, kw_only=True):
             after=None if window is None else window.after,
             before=None if window is None else window.before,
         )
-        is_cut = self.max_tokens is not None
-        return Asked(self.namespace, query, mode, boost, filters, self.limit, self.include_debug, is_cut)
+        return Asked(self.namespace, query, mode, boost, filters, self.limit, self.include_debug)
 
     def _window(self, now: int) -> replies.TimeWindow | None:
         if self.timezone is None and self.time_expr is None and self.after is None and self.before is None:
