@@ -14,7 +14,7 @@ from greenroom.actors import _audit, _policy, _refusals
 from greenroom.actors import _namespaces as names
 from greenroom.actors._principal import Principal
 from greenroom.actors._times import DAY
-from greenroom.actors.memory._importing import KIND, topic_of
+from greenroom.actors.memory._importing import topic_of
 from greenroom.actors.requests import _exchange as requests
 from greenroom.runtime import Actor, Context, handles
 
@@ -46,7 +46,7 @@ class Import(msgspec.Struct, frozen=True, array_like=True):
 class ImportActor(Actor):
     """One import, addressed by its id."""
 
-    kind = KIND
+    kind = requests.IMPORT
 
     @handles(requests.BeginImport)
     def begin(self, request: requests.BeginImport, context: Context) -> requests.ImportProgress:
@@ -106,10 +106,9 @@ class ImportActor(Actor):
         found = context.get(_RECORD, Import)
         if found is None or found.state == "decided":
             return
-        if found.state == "staging":
-            for root in found.roots:
-                dropped = requests.DropLines(staging=self._staging(context, found))
-                context.tell(names.memory_address(root), dropped)
+        for root in found.roots:  # of what is done, too: a batch may have come too late to be of use
+            dropped = requests.DropLines(staging=self._staging(context, found))
+            context.tell(names.memory_address(root), dropped)
         context.delete(_RECORD)
 
     def _urge(self, context: Context, found: Import) -> None:

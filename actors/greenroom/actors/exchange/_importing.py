@@ -23,7 +23,7 @@ from greenroom.actors.embedding._progress import GetEmbedding
 from greenroom.actors.embedding._rows import INDEX, WAITING, Waiting
 from greenroom.actors.exchange._lines import Checked, Problem, check_line, check_namespace, problem_of
 from greenroom.actors.exchange._making import SourceError
-from greenroom.actors.memory._importing import KIND, topic_of
+from greenroom.actors.memory._importing import topic_of
 from greenroom.actors.requests import _exchange as requests
 from greenroom.runtime import ActorFailedError, Address, IndexReader, Query, Refusal, Slices, StoreError
 
@@ -162,15 +162,13 @@ class Importer:
             return Imported(
                 survey.lines, counts, dict(survey.namespaces), digest, resumed=False, embedded=None
             )
-        address = Address(KIND, self._import_id(survey))
+        address = Address(requests.IMPORT, self._import_id(survey))
         with self._doors.subscriber() as changes:
             changes.add(topic_of(address.key), self._may_hear)
             begun = await self._ask(address, requests.BeginImport(roots=sorted(survey.roots)))
             resumed = begun.state != "staging"
             if begun.state == "staging":
-                batches, resumed = await self._staged(survey, begun)
-                decided = requests.DecideImport(staging=begun.staging, batches=batches)
-                begun = await self._ask(address, decided)
+                begun, resumed = await self._decided(survey, address, begun)
             counts = await self._applied(survey, address, begun, changes)
         embedded = await self._embedded(survey) if wait_embedded and counts.keys() & _WRITTEN else None
         return Imported(survey.lines, counts, dict(survey.namespaces), digest, resumed, embedded)
@@ -226,6 +224,20 @@ class Importer:
         return blake2b(b"\0".join(parts), digest_size=16).hexdigest()
 
     # -- staging -------------------------------------------------------------
+
+    async def _decided(
+        self, survey: _Survey, address: Address, begun: requests.ImportProgress
+    ) -> tuple[requests.ImportProgress, bool]:
+        """Stage and decide, unless somebody who imports the same was faster; return where it is then."""
+        try:
+            batches, resumed = await self._staged(survey, begun)
+        except Refusal as refusal:
+            found = await self._ask(address, requests.ReadImport())
+            if refusal.code != requests.NOT_STAGING or found is None or found.state == "staging":
+                raise
+            return found, True
+        decided = requests.DecideImport(staging=begun.staging, batches=batches)
+        return await self._ask(address, decided), resumed
 
     async def _staged(self, survey: _Survey, begun: requests.ImportProgress) -> tuple[dict[str, int], bool]:
         """Stage what is not yet there; return how many batches there are by root, and whether some were."""

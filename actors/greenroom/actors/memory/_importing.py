@@ -24,10 +24,11 @@ from greenroom.actors.memory import _records as records
 from greenroom.actors.memory import _upgrading as upgrading
 from greenroom.actors.memory._keeper import Held, Keeper
 from greenroom.actors.memory._records import Ends, Entry, More
+from greenroom.actors.memory._values import searched_text
 from greenroom.actors.memory._writing import Draft, write
 from greenroom.actors.requests import _exchange as requests
 from greenroom.actors.requests._exchange import OnConflict, Outcome
-from greenroom.runtime import Address, Refusal
+from greenroom.runtime import Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from greenroom.actors.requests._exchange import MemoryLine
     from greenroom.runtime import Context, Slices
 
-KIND = "import"
 _TAG_BYTES = 16
 _WAITING = b"p"
 _MIDDLE = 1 << 40
@@ -81,11 +81,6 @@ class _Judged(NamedTuple):
     outcome: Outcome
 
 
-def import_address(staging: str) -> Address:
-    """Return the actor of the import of which this is an attempt."""
-    return Address(KIND, staging.partition(".")[0])
-
-
 def topic_of(import_id: str) -> str:
     """Return the topic under which it is told that an import came further."""
     return f"import:{import_id}"
@@ -95,7 +90,14 @@ def topic_of(import_id: str) -> str:
 
 
 def stage(request: requests.StageLines, context: Context) -> requests.Staged:
-    """Keep a batch; one that is there already is kept once."""
+    """Keep a batch; one that is there already is kept once.
+
+    Raises:
+        Refusal: ``IMPORT_NOT_STAGING``: nobody would decide what becomes of it.
+    """
+    known: requests.ImportProgress | None = context.answer
+    if known is None or (known.staging, known.state) != (request.staging, "staging"):
+        raise Refusal(requests.NOT_STAGING, "this import is decided, or was given up; it takes no more lines")
     head = _head(context, request.staging) or Head(request.root, context.principal, request.on_conflict)
     _check_asker(head, context)
     _policy.check_writes_namespace(context.principal, request.root)
@@ -153,14 +155,16 @@ def apply(keeper: Keeper, request: requests.ApplyLines, context: Context) -> Sli
         return
     yield from upgrading.finish(keeper, context)
     is_first = head.applied == 0
+    written: list[tuple[int, str]] = []
     if head.applied < request.batches:
         key = _batch_key(request.staging, head.applied)
         lines = context.get(key, list[bytes]) or []
         context.delete(key)
-        head = yield from _write_all(keeper, context, request.staging, head, lines)
+        head = yield from _write_all(keeper, context, request.staging, head, lines, written)
         head = msgspec.structs.replace(head, applied=head.applied + 1)
     else:
-        head = yield from _write_waiting(keeper, context, request.staging, head)
+        head = yield from _write_waiting(keeper, context, request.staging, head, written)
+    yield from embedding.attend(keeper, context, written)
     if head.applied < request.batches or head.waiting:
         context.put(_head_key(request.staging), head)
         context.tell(context.address, request)
@@ -169,10 +173,12 @@ def apply(keeper: Keeper, request: requests.ApplyLines, context: Context) -> Sli
     else:
         _finish(context, request.staging, head)
     audience = _policy.own_audience(head.principal.agent_id)
-    context.publish(topic_of(import_address(request.staging).key), _policy.Heard(audience))
+    context.publish(topic_of(requests.import_address(request.staging).key), _policy.Heard(audience))
 
 
-def _write_waiting(keeper: Keeper, context: Context, staging: str, head: Head) -> Slices[Head]:
+def _write_waiting(
+    keeper: Keeper, context: Context, staging: str, head: Head, written: list[tuple[int, str]]
+) -> Slices[Head]:
     """Write a batch of the lines that waited for others, the newest first, as chains are told.
 
     A line that still waits has its turn again after the others. When all of them do, the next one is
@@ -186,7 +192,7 @@ def _write_waiting(keeper: Keeper, context: Context, staging: str, head: Head) -
         is_last_resort = head.passed >= head.waiting
         head = msgspec.structs.replace(head, waiting=head.waiting - 1)
         before = head.waiting
-        head = yield from _write_line(keeper, context, staging, head, raw, wait=not is_last_resort)
+        head = yield from _write_line(keeper, context, staging, head, raw, written, wait=not is_last_resort)
         if head.waiting > before:
             head = msgspec.structs.replace(head, passed=head.passed + 1, vain=head.vain + 1)
         elif head.vain < _MOST_IN_VAIN:
@@ -197,19 +203,34 @@ def _write_waiting(keeper: Keeper, context: Context, staging: str, head: Head) -
 
 
 def _write_all(
-    keeper: Keeper, context: Context, staging: str, head: Head, lines: Iterable[bytes]
+    keeper: Keeper,
+    context: Context,
+    staging: str,
+    head: Head,
+    lines: Iterable[bytes],
+    written: list[tuple[int, str]],
 ) -> Slices[Head]:
     for raw in lines:
-        head = yield from _write_line(keeper, context, staging, head, raw, wait=True)
+        head = yield from _write_line(keeper, context, staging, head, raw, written, wait=True)
         if context.slice_over():
             yield
     return head
 
 
 def _write_line(
-    keeper: Keeper, context: Context, staging: str, head: Head, raw: bytes, *, wait: bool
+    keeper: Keeper,
+    context: Context,
+    staging: str,
+    head: Head,
+    raw: bytes,
+    written: list[tuple[int, str]],
+    *,
+    wait: bool,
 ) -> Slices[Head]:
-    """Write a line, or let it wait for what it supersedes; return what is known of the import then."""
+    """Write a line, or let it wait for what it supersedes; return what is known of the import then.
+
+    What is written is noted in ``written``, by update number and text.
+    """
     line = decode_line(raw)
     judged = yield from _judged(keeper, context, head, line)
     if line.supersedes is not None and judged.outcome in _WRITTEN:
@@ -220,7 +241,8 @@ def _write_line(
             return msgspec.structs.replace(head, waiting=head.waiting + 1, first=first)
     outcome = yield from _write(keeper, context, head, judged)
     if outcome in _WRITTEN:
-        embedding.wait(keeper, context)  # in batches, beside us, which is faster than here one by one
+        text = searched_text(judged.draft.value, judged.draft.form)
+        written.append((keeper.counter, text[: embedding.EMBEDDED_CHARACTERS]))
     head.counts[outcome] = head.counts.get(outcome, 0) + 1
     return head
 
@@ -271,7 +293,7 @@ def _finish(context: Context, staging: str, head: Head) -> None:
         counts=head.counts,
     )
     told = requests.ImportApplied(staging=staging, root=head.root, counts=head.counts)
-    context.tell(import_address(staging), told)
+    context.tell(requests.import_address(staging), told)
 
 
 # -- a line ------------------------------------------------------------------------

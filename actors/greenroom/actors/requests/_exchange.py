@@ -16,7 +16,7 @@ from greenroom.actors.requests import _memory_types as kinds
 from greenroom.actors.requests import _types as types
 from greenroom.actors.requests._memory_replies import MemoryFilters
 from greenroom.actors.requests._replies import Reply
-from greenroom.runtime import Message
+from greenroom.runtime import Address, Message
 
 OnConflict = Literal["skip", "overwrite", "version"]
 ExportFormat = Literal["jsonl", "json"]
@@ -27,6 +27,9 @@ MAX_SOURCE_BYTES = 4 << 20
 """The most that lines may take that come with a request; larger files go through `greenroom import`."""
 MAX_EXPORT_BYTES = 32 << 20
 """The most that an export may take that is kept to be read; larger ones go through `greenroom export`."""
+IMPORT = "import"
+"""The kind of the actors of imports."""
+
 Counts = dict[str, int]
 """How many lines had which `Outcome`."""
 
@@ -59,6 +62,15 @@ class MemoryLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     metadata: types.JsonObject | UnsetType = UNSET
     supersedes: types.MemoryKey | None = None
     session_id: types.SessionId | None = None
+
+
+NOT_STAGING = "IMPORT_NOT_STAGING"
+"""The code of the refusal of lines for an import that is decided, or was given up."""
+
+
+def import_address(staging: str) -> Address:
+    """Return the actor of the import of which this is an attempt."""
+    return Address(IMPORT, staging.partition(".")[0])
 
 
 # -- tools -------------------------------------------------------------
@@ -172,6 +184,10 @@ class StageLines(Message[Staged], frozen=True, kw_only=True):
     number: int
     on_conflict: OnConflict
     lines: list[msgspec.Raw]
+
+    def question(self) -> tuple[Address, Message[ImportProgress | None]]:
+        """Ask whether that attempt is still being staged: another process may have come first."""
+        return import_address(self.staging), ReadImport()
 
 
 class ReadStaged(Message[Staged], frozen=True, kw_only=True):
