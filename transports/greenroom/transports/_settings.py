@@ -287,7 +287,8 @@ class Settings:
         Setting(
             "what makes vectors of memories, by which searches find what means the same: `static` word "
             "vectors that ship with this program, a sentence-transformers export in a folder (onnx:DIR), "
-            "an endpoint that speaks OpenAI's protocol (http:URL, its key in GREENROOM_EMBEDDER_KEY), or `none`",
+            "an endpoint that speaks OpenAI's protocol (http:URL, its key in GREENROOM_EMBEDDER_KEY), "
+            "or `none`",
             "static|none|onnx:DIR|http:URL",
             embedder,
         ),
