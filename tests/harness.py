@@ -204,4 +204,4 @@ async def greenroom(folder: Path, agent: str | None = None) -> AsyncIterator[Cli
 
 def principal(agent_id: str, agent_type: str | None = None) -> Principal:
     """Return a local user's agent."""
-    return Principal(agent_id=agent_id, agent_type=agent_type, user="user", projects=None, scopes=frozenset())
+    return Principal(agent_id=agent_id, agent_type=agent_type, user="user", projects=None)

@@ -98,6 +98,8 @@ class Heard:
 class Door:
     """Takes requests, and answers them when the test says so."""
 
+    scopes = frozenset({"*"})
+
     def __init__(self) -> None:
         self.posted: list[Posted] = []
         self.heard: list[Heard] = []

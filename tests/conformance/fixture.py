@@ -172,6 +172,8 @@ class _Posted:
 class Counter:
     """The door of every client: who asks gets what is written in `answers`."""
 
+    scopes = frozenset({"*"})
+
     def __init__(self) -> None:
         self._held = Held()
 

@@ -177,6 +177,8 @@ class _Faults(logging.Handler):
 class Echo:
     """A door into nothing: it says yes to what is well-formed, or waits with that until it is let go."""
 
+    scopes = frozenset({"*"})
+
     def __init__(self, released: trio.Event) -> None:
         self._released = released
 

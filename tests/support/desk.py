@@ -47,6 +47,8 @@ NOTES = {each.name: each for each in [tool("echo"), tool("hold"), tool("fail"), 
 class Desk:
     """A door whose answers wait until they are let go, and which fails as it is told."""
 
+    scopes = frozenset({"*"})
+
     def __init__(self) -> None:
         self.agents: list[str] = []
         self.accepted: list[str] = []

@@ -51,6 +51,10 @@ class Holding:
     def __init__(self, agent: Agent) -> None:
         self._agent = agent
 
+    @property
+    def scopes(self) -> frozenset[str]:
+        return self._agent.scopes
+
     def subscriber(self, window: float) -> Notices:
         return self._agent.subscriber(window)
 

@@ -6,12 +6,13 @@ import json
 import math
 import secrets
 import string
+from functools import lru_cache
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 import msgspec
 
-from greenroom.actors import _refusals
+from greenroom.actors import _refusals, _scopes
 from greenroom.actors._errand import Errand
 from greenroom.actors._namespaces import (
     agent_namespace,
@@ -155,6 +156,17 @@ def is_looked_up(request: object) -> bool:
     )
 
 
+@lru_cache(maxsize=256)
+def _closed_to(scopes: frozenset[str]) -> Mapping[type[Any], tuple[str, str]]:
+    """Return what a holder of ``scopes`` may not ask: by the request's type its name and what it needs."""
+    allowed = _scopes.tools_of(scopes)
+    return {
+        request: (name, _scopes.needed_for_tool(name))
+        for name, request in REQUESTS.items()
+        if name not in allowed
+    }
+
+
 class Agent:
     """An agent at work in a runtime: asks in the name of one principal.
 
@@ -171,9 +183,14 @@ class Agent:
         self._timezone = timezone
         self._memory = memory_address(agent_namespace(principal))
         self._namespace = user_namespace(principal)
-        # All of the identity: who may see less than before must not get an answer from then.
-        identity = msgspec.json.encode(principal, order="deterministic")
-        self._scope = blake2b(identity, digest_size=16).hexdigest()
+        self._closed = _closed_to(principal.scopes)
+        self._resources = _scopes.resources_of(principal.scopes)
+        self._scope = _idempotency_scope(principal)
+
+    @property
+    def scopes(self) -> frozenset[str]:
+        """What the agent may do."""
+        return self.principal.scopes
 
     async def ask(
         self,
@@ -196,6 +213,8 @@ class Agent:
         """
         if type(request) not in _ASKED:
             raise TypeError(f"{type(request).__name__} is not a request that agents ask")
+        if self._closed:
+            self._check_open_to_me(type(request))
         if not checked:
             request = check_request(request)
         if isinstance(request, Query | Procedure | Errand):
@@ -241,6 +260,8 @@ class Agent:
         route = _ROUTES.get(type(request))
         if route is None or is_looked_up(request):
             raise TypeError(f"{type(request).__name__} is not a request that agents post")
+        if self._closed:
+            self._check_open_to_me(type(request))
         address, named, idempotency = self._addressed(request, route)
         return self._runtime.post(
             address,
@@ -263,6 +284,11 @@ class Agent:
         """
         return ResourceSubscriber(self._runtime.subscriber(window), self.principal)
 
+    def _check_open_to_me(self, request: type[Any]) -> None:
+        closed = self._closed.get(request)
+        if closed is not None:
+            raise _refusals.scope_missing(*closed)
+
     def _addressed(self, request: Any, route: _Route) -> tuple[Address, Any, Idempotency | None]:
         """Return the request's actor, the request with an id if it had none, and what marks a repeat."""
         idempotency = None
@@ -284,6 +310,8 @@ class Agent:
         address = parse_uri(request.uri)
         if address is None:
             raise _refusals.resource_not_found(request.uri)
+        if address.kind not in self._resources:
+            raise _refusals.scope_missing("this resource", _scopes.RESOURCES[address.kind])
         return address, request, idempotency
 
     def _namespaced(self, request: Any) -> Any:
@@ -306,6 +334,23 @@ class Agent:
             return memory_address(self._namespace)
         root = await self._runtime.query(RootOfMemory(memory_id=memory_id), principal=self.principal)
         return memory_address(root or self._namespace)
+
+
+def _idempotency_scope(principal: Principal) -> str:
+    """Return what stands for all of an identity: who may see less than before gets no answer from then.
+
+    By which key and from where somebody comes is no part of it: a repeat may come by another one. The
+    spelling is that of stores from before there were scopes.
+    """
+    everything = _scopes.EVERYTHING in principal.scopes
+    identity = {
+        "agent_id": principal.agent_id,
+        "agent_type": principal.agent_type,
+        "user": principal.user,
+        "projects": None if principal.projects is None else sorted(principal.projects),
+        "scopes": [] if everything else sorted(principal.scopes),
+    }
+    return blake2b(msgspec.json.encode(identity), digest_size=16).hexdigest()
 
 
 def _fingerprint(arguments: msgspec.Struct) -> bytes:

@@ -13,7 +13,8 @@ nothing itself. They know neither actors nor storage.
    with, a public one by everyone. This class of visibility, its *memory shelf*, is fixed when it is written.
 5. A namespace of a user or of an agent is written by that one alone, one of a project by its members,
    any other by everyone.
-6. A change of a resource is published with a label that says who may hear of it: those who may see it.
+6. What a principal may do at all is its scopes' affair, which `_scopes` has the table of.
+7. A change of a resource is published with a label that says who may hear of it: those who may see it.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ from greenroom.actors._namespaces import (
     segment,
     user_namespace,
 )
+from greenroom.actors._scopes import NEEDED as NEEDED
+from greenroom.actors._scopes import allows as allows
 
 if TYPE_CHECKING:
     from greenroom.actors._principal import Principal

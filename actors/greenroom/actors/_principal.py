@@ -18,7 +18,9 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
         agent_type: The same alphabet; without one, ``agent_only`` means private.
         user: The person behind the agent, when known.
         projects: The projects whose sessions the agent may see; None means every project.
-        scopes: What the agent may do besides, for example ``admin``.
+        scopes: What the agent may do, as `_scopes` says; everything unless given.
+        key_id: The API key by which it came, if by one.
+        address: Where its connection comes from; for the audit log alone.
 
     Raises:
         ValueError: the agent id or type does not fit the alphabet or the length.
@@ -28,7 +30,9 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
     agent_type: str | None = None
     user: str | None = None
     projects: frozenset[str] | None = None
-    scopes: frozenset[str] = frozenset()
+    scopes: frozenset[str] = frozenset({"*"})
+    key_id: str | None = None
+    address: str | None = None
 
     def __post_init__(self) -> None:
         if NAME.fullmatch(self.agent_id) is None:

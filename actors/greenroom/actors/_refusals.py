@@ -119,6 +119,15 @@ def permission_denied(field: str, sentence: str) -> Refusal:
     return Refusal("PERMISSION_DENIED", sentence, field=field)
 
 
+def scope_missing(what: str, scope: str) -> Refusal:
+    """The caller's key or token does not reach so far; it names the scope that would."""
+    return Refusal(
+        "PERMISSION_DENIED",
+        f"{what} needs the scope {scope!r}, which you were not given; ask whoever gave you your key",
+        scope=scope,
+    )
+
+
 def invalid(field: str, sentence: str, **details: Any) -> Refusal:
     """An argument breaks a rule; ``sentence`` says which, beginning with the field's name."""
     return Refusal("VALIDATION_ERROR", sentence, field=field, **details)

@@ -4,7 +4,7 @@ from datetime import datetime
 
 import msgspec
 
-from greenroom.actors import _policy
+from greenroom.actors import _policy, _scopes
 from greenroom.actors.directory._query import ListSessions
 from greenroom.actors.requests import _types as types
 from greenroom.actors.resources._uris import MEMORY_TEMPLATE, SESSION_TEMPLATE, memory_uri, session_uri
@@ -41,7 +41,10 @@ class ListResources(Query[ResourceList], frozen=True, kw_only=True):
 
     def run(self, reader: IndexReader) -> Slices[ResourceList]:
         """Go through the sessions as `ListSessions` does."""
-        page = yield from ListSessions(cursor=self.cursor, limit=self.limit).run(reader)
+        kinds = _scopes.resources_of(reader.principal.scopes)
+        page = None
+        if "session" in kinds:
+            page = yield from ListSessions(cursor=self.cursor, limit=self.limit).run(reader)
         resources = [
             ResourceItem(
                 uri=session_uri(session.session_id),
@@ -49,15 +52,15 @@ class ListResources(Query[ResourceList], frozen=True, kw_only=True):
                 title=session.purpose,
                 last_modified=session.last_activity,
             )
-            for session in page.sessions
+            for session in (() if page is None else page.sessions)
         ]
-        if self.cursor is None:
+        if self.cursor is None and "memory" in kinds:
             owner = _policy.memory_owner(reader.principal)
             own = ResourceItem(
                 uri=memory_uri(owner), name="memory", title=f"Memory of {owner}", last_modified=None
             )
             resources.insert(0, own)
-        return ResourceList(resources=resources, next_cursor=page.next_cursor)
+        return ResourceList(resources=resources, next_cursor=None if page is None else page.next_cursor)
 
 
 class ResourceCompletion(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,11 +79,12 @@ class CompleteResource(Query[ResourceCompletion], frozen=True, kw_only=True):
 
     def run(self, reader: IndexReader) -> Slices[ResourceCompletion]:
         """Answer session ids that the reader may see, newest activity first, or the reader's own agent id."""
-        if (self.template, self.argument) == (MEMORY_TEMPLATE, "agent_id"):
+        kinds = _scopes.resources_of(reader.principal.scopes)
+        if (self.template, self.argument) == (MEMORY_TEMPLATE, "agent_id") and "memory" in kinds:
             owner = _policy.memory_owner(reader.principal)
             return ResourceCompletion(values=[owner] * owner.startswith(self.value), has_more=False)
         values: list[str] = []
-        if (self.template, self.argument) != (SESSION_TEMPLATE, "session_id"):
+        if (self.template, self.argument) != (SESSION_TEMPLATE, "session_id") or "session" not in kinds:
             return ResourceCompletion(values=values, has_more=False)
         cursor = None
         for _ in range(COMPLETION_PAGES):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from greenroom.actors import _policy
+from greenroom.actors import _policy, _refusals, _scopes
 from greenroom.actors.resources._uris import parse_uri
 
 if TYPE_CHECKING:
@@ -23,11 +23,12 @@ class ResourceSubscriber:
     here: they simply are never heard of. What is created later is heard of from then on.
     """
 
-    __slots__ = ("_accepts", "_subscriber")
+    __slots__ = ("_accepts", "_kinds", "_subscriber")
 
     def __init__(self, subscriber: Subscriber, principal: Principal) -> None:
         self._subscriber = subscriber
         self._accepts = partial(_policy.hears, principal)
+        self._kinds = _scopes.resources_of(principal.scopes)
 
     def __len__(self) -> int:
         return len(self._subscriber)
@@ -36,9 +37,13 @@ class ResourceSubscriber:
         """Hear of changes of a resource from now on.
 
         Raises:
+            Refusal: ``PERMISSION_DENIED``: the principal's scopes do not reach resources of this kind.
             RuntimeClosedError: the subscriber or the runtime is closed.
         """
-        if parse_uri(uri) is not None:
+        address = parse_uri(uri)
+        if address is not None:
+            if address.kind not in self._kinds:
+                raise _refusals.scope_missing("this resource", _scopes.RESOURCES[address.kind])
             self._subscriber.add(uri, self._accepts)
 
     def remove(self, uri: str) -> None:

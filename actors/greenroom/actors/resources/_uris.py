@@ -16,12 +16,13 @@ _EXPORT = re.compile(r"greenroom://export/([0-9a-f]{32})")
 
 
 class ResourceTemplate(NamedTuple):
-    """A kind of resource, in words for those who list the templates."""
+    """A kind of resource, in words for those who list the templates; ``kind`` is that of its actors."""
 
     uri_template: str
     name: str
     title: str
     description: str
+    kind: str
 
 
 TEMPLATES: tuple[ResourceTemplate, ...] = (
@@ -30,12 +31,14 @@ TEMPLATES: tuple[ResourceTemplate, ...] = (
         "session",
         "Shared session",
         "A session with its statistics and the newest 100 messages that you may see.",
+        "session",
     ),
     ResourceTemplate(
         MEMORY_TEMPLATE,
         "agent_memory",
         "Your memory",
         "Your own memory entries by scope, without their values, newest 1,000; nobody else can read it.",
+        "memory",
     ),
 )
 """All kinds of resources."""

@@ -48,6 +48,10 @@ class Withdrawable(Protocol):
 class Door(Protocol):
     """Where requests go: an agent of the domain."""
 
+    @property
+    def scopes(self) -> frozenset[str]:
+        """What its agent may do; the door itself refuses what it may not."""
+
     async def ask(
         self, request: Any, *, checked: bool = False, on_accepted: Callable[[], None] | None = None
     ) -> Any:

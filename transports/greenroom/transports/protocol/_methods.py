@@ -8,12 +8,14 @@ a shape.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sized
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from greenroom.actors import TEMPLATES, ListResources, ReadResource
+from greenroom.actors._scopes import resources_of
 from greenroom.runtime import Refusal
 from greenroom.transports.protocol._answers import FRESH, STATIC, Answers, encode, result_line
 from greenroom.transports.protocol._calls import Call
@@ -27,6 +29,7 @@ from greenroom.transports.protocol._eras import (
 )
 from greenroom.transports.protocol._frames import INTERNAL_ERROR, INVALID_PARAMS, Frame, RequestError
 from greenroom.transports.protocol._tool_errors import overdue, tool_error, tool_failure
+from greenroom.transports.protocol._tools import visible
 
 if TYPE_CHECKING:
     from greenroom.transports.protocol._client import Client
@@ -39,6 +42,7 @@ Method = Callable[["Client", Call], bool]
 DEADLINE_META_KEY = "greenroom/deadline_ms"
 JSON = "application/json"
 NAME_SHOWN = 100
+LISTINGS = 64  # different answers of one listing that are kept
 WEIGHTY = 4  # what the largest answers weigh (`Tool.weight`)
 
 _ONLY_META = frozenset({"_meta"})
@@ -77,27 +81,52 @@ class Methods:
         self._subscriptions = subscriptions
         self.answers = answers = Answers(era, profile)
         self.table: dict[str, Method] = {
-            "tools/list": _fixed(era, _PAGED, answers.result({"tools": [*listing.values()]}, STATIC)),
+            "tools/list": _fixed(era, _PAGED, self._tool_list()),
             "tools/call": self._call_tool,
             "resources/list": self._list_resources,
             "resources/read": self._read_resource,
-            "resources/templates/list": _fixed(
-                era, _PAGED, answers.result({"resourceTemplates": template_list()}, STATIC)
-            ),
+            "resources/templates/list": _fixed(era, _PAGED, self._template_list()),
         }
         if era is Era.HANDSHAKE:
-            self.table["ping"] = _fixed(era, _ONLY_META, b"{}")
+            self.table["ping"] = _fixed(era, _ONLY_META, _always(b"{}"))
             self.table["resources/subscribe"] = self._subscribe
             self.table["resources/unsubscribe"] = self._unsubscribe
         else:
             self.table["server/discover"] = _fixed(
-                era, _ONLY_META, answers.result(_discovery(profile), FRESH)
+                era, _ONLY_META, _always(answers.result(_discovery(profile), FRESH))
             )
             self.table["subscriptions/listen"] = self._listen
 
     def _is_plain(self, call: Call, members: frozenset[str]) -> bool:
         params = call.frame.params
         return params is not None and params.keys() <= members and is_plain(self._era, params)
+
+    # -- listings: one answer for all who may see the same --------------------------------------
+
+    def _tool_list(self) -> Callable[[Client], bytes]:
+        @lru_cache(maxsize=LISTINGS)
+        def of_names(names: tuple[str, ...]) -> bytes:
+            listed = [self._listing[name] for name in names]
+            return self.answers.result({"tools": listed}, kept_for(names, self._listing))
+
+        @lru_cache(maxsize=LISTINGS)
+        def of_scopes(scopes: frozenset[str]) -> bytes:
+            return of_names(visible(self._listing, self._tools, scopes))
+
+        return lambda client: of_scopes(client.door.scopes)
+
+    def _template_list(self) -> Callable[[Client], bytes]:
+        everything = template_list()
+
+        @lru_cache(maxsize=LISTINGS)
+        def of_scopes(scopes: frozenset[str]) -> bytes:
+            listed = template_list(scopes)
+            return self.answers.result({"resourceTemplates": listed}, kept_for(listed, everything))
+
+        return lambda client: of_scopes(client.door.scopes)
+
+    def _visible(self, client: Client) -> tuple[str, ...]:
+        return visible(self._listing, self._tools, client.door.scopes)
 
     # -- tools -----------------------------------------------------------------------------------
 
@@ -107,7 +136,7 @@ class Methods:
             return False
         tool = self._tools.get(frame.name)
         if tool is None:
-            client.fail(call, INVALID_PARAMS, unknown_tool(frame.name, self._listing))
+            client.fail(call, INVALID_PARAMS, unknown_tool(frame.name, self._visible(client)))
         elif tool.by_sdk:
             return False
         elif allow_time(client, call):
@@ -313,8 +342,14 @@ def unknown_tool(name: str, listed: Iterable[str]) -> str:
     return f"Unknown tool: {name[:NAME_SHOWN]}{hint}"
 
 
-def template_list() -> list[dict[str, Any]]:
-    """Return the resource templates as they are listed."""
+def kept_for(listed: Sized, everything: Sized) -> tuple[int, str]:
+    """Return how long and by whom a listing may be kept: what others do not see, nobody keeps for them."""
+    return STATIC if len(listed) == len(everything) else FRESH
+
+
+def template_list(scopes: frozenset[str] = frozenset({"*"})) -> list[dict[str, Any]]:
+    """Return the resource templates as they are listed to a holder of ``scopes``."""
+    kinds = resources_of(scopes)
     return [
         {
             "uriTemplate": template.uri_template,
@@ -324,6 +359,7 @@ def template_list() -> list[dict[str, Any]]:
             "mimeType": JSON,
         }
         for template in TEMPLATES
+        if template.kind in kinds
     ]
 
 
@@ -369,8 +405,12 @@ def _is_cursor(value: Any) -> bool:
     return value is None or type(value) is str
 
 
-def _fixed(era: Era, members: frozenset[str], result: bytes) -> Method:
-    """Return the method whose answer is always the same."""
+def _always(result: bytes) -> Callable[[Client], bytes]:
+    return lambda _client: result
+
+
+def _fixed(era: Era, members: frozenset[str], result: Callable[[Client], bytes]) -> Method:
+    """Return the method whose answer is a matter of who the client is alone."""
 
     def answer(client: Client, call: Call) -> bool:
         params = call.frame.params
@@ -382,7 +422,7 @@ def _fixed(era: Era, members: frozenset[str], result: bytes) -> Method:
             type(None),
         }:
             return False
-        client.answer(call, result_line(call.id, result))
+        client.answer(call, result_line(call.id, result(client)))
         return True
 
     return answer

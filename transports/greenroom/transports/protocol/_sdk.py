@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import trio
-from mcp.server.caching import CacheHint
 from mcp.server.connection import Connection as SdkConnection
 from mcp.server.connection import NotifyOnlyOutbound
 from mcp.server.lowlevel import Server
@@ -52,7 +52,7 @@ from mcp_types import (
 )
 
 from greenroom.actors import CompleteResource, ListResources, ReadResource
-from greenroom.transports.protocol._answers import STATIC, encode, result_line
+from greenroom.transports.protocol._answers import encode, result_line
 from greenroom.transports.protocol._calls import Call
 from greenroom.transports.protocol._channel import Channel, Questions
 from greenroom.transports.protocol._client import Client
@@ -61,6 +61,8 @@ from greenroom.transports.protocol._eras import MODERN_VERSION, SUBSCRIPTION_ID_
 from greenroom.transports.protocol._frames import Frame, RequestError
 from greenroom.transports.protocol._methods import (
     JSON,
+    LISTINGS,
+    kept_for,
     resource_failure,
     resource_list,
     seconds_for,
@@ -68,6 +70,7 @@ from greenroom.transports.protocol._methods import (
     unknown_tool,
 )
 from greenroom.transports.protocol._tool_errors import tool_error
+from greenroom.transports.protocol._tools import visible
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
@@ -98,19 +101,16 @@ class SdkServer:
         self._tools = server.tools
         self._listing = server.listing
         self._subscriptions = server.subscriptions
-        profile, kept = server.profile, CacheHint(ttl_ms=STATIC[0], scope="public")
+        profile = server.profile
         self.server = _HonestServer(
             profile.name,
             version=profile.version,
             title=profile.title,
             instructions=profile.instructions,
-            cache_hints={"tools/list": kept, "resources/templates/list": kept},
         )
         self.server.middleware.clear()  # tracing spans: `Client` has them made for all requests alike
-        self._tool_list = ListToolsResult.model_validate({"tools": [*server.listing.values()]})
-        self._template_list = ListResourceTemplatesResult.model_validate(
-            {"resourceTemplates": template_list()}
-        )
+        self._tool_list = lru_cache(maxsize=LISTINGS)(self._tools_for)
+        self._template_list = lru_cache(maxsize=LISTINGS)(_templates_for)
         handlers: tuple[tuple[str, type[RequestParams], Handler], ...] = (
             ("tools/list", PaginatedRequestParams, self._list_tools),
             ("tools/call", CallToolRequestParams, self._call_tool),
@@ -133,19 +133,26 @@ class SdkServer:
         await session.begin()
         return session
 
-    async def _list_tools(self, _context: Context, _params: PaginatedRequestParams) -> ListToolsResult:
-        return self._tool_list
+    def _tools_for(self, scopes: frozenset[str]) -> ListToolsResult:
+        names = visible(self._listing, self._tools, scopes)
+        ttl, scope = kept_for(names, self._listing)
+        listed = [self._listing[name] for name in names]
+        return ListToolsResult.model_validate({"tools": listed, "ttlMs": ttl, "cacheScope": scope})
+
+    async def _list_tools(self, context: Context, _params: PaginatedRequestParams) -> ListToolsResult:
+        return self._tool_list(context.lifespan_context.door.scopes)
 
     async def _list_templates(
-        self, _context: Context, _params: PaginatedRequestParams
+        self, context: Context, _params: PaginatedRequestParams
     ) -> ListResourceTemplatesResult:
-        return self._template_list
+        return self._template_list(context.lifespan_context.door.scopes)
 
     async def _call_tool(self, context: Context, params: CallToolRequestParams) -> CallToolResult:
         client, call = context.lifespan_context, _call(context)
         tool = self._tools.get(params.name)
         if tool is None:
-            raise MCPError(INVALID_PARAMS, unknown_tool(params.name, self._listing))
+            listed = visible(self._listing, self._tools, client.door.scopes)
+            raise MCPError(INVALID_PARAMS, unknown_tool(params.name, listed))
         _check_time(call)
         meant = tool.meant(call.frame.arguments)
         meta = None if meant is None else meant.meta
@@ -185,6 +192,14 @@ class SdkServer:
             raise _worded(error, context) from error
         assert context.request_id is not None, "requests have ids"
         return SubscriptionsListenResult(_meta={SUBSCRIPTION_ID_KEY: context.request_id})
+
+
+def _templates_for(scopes: frozenset[str]) -> ListResourceTemplatesResult:
+    listed = template_list(scopes)
+    ttl, scope = kept_for(listed, template_list())
+    return ListResourceTemplatesResult.model_validate(
+        {"resourceTemplates": listed, "ttlMs": ttl, "cacheScope": scope}
+    )
 
 
 async def _list_resources(context: Context, params: PaginatedRequestParams) -> ListResourcesResult:

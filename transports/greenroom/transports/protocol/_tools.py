@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from greenroom.actors import REQUESTS, is_write, parse_request
+from greenroom.actors._scopes import allows, needed_for_tool
 from greenroom.transports.protocol._aliases import ALIASES, Alias
 from greenroom.transports.protocol._schema import input_schema, output_schema, reply_type
 
@@ -47,6 +48,11 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
         """The struct whose fields are the tool's parameters."""
         return REQUESTS[self.name] if self.alias is None else self.alias.request
 
+    @property
+    def scope(self) -> str:
+        """The scope that a caller needs."""
+        return needed_for_tool(self.name if self.alias is None else self.alias.successor)
+
     def parse(self, arguments: bytes) -> Any:
         """Return the request in a call's arguments.
 
@@ -79,6 +85,13 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
                 "openWorldHint": False,
             },
         }
+
+
+def visible(
+    listing: Mapping[str, dict[str, Any]], tools: Mapping[str, Tool], scopes: frozenset[str]
+) -> tuple[str, ...]:
+    """Return the names of the listed tools that a holder of ``scopes`` may call."""
+    return tuple(name for name in listing if allows(scopes, tools[name].scope))
 
 
 _ALL = (

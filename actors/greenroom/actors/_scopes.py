@@ -1,0 +1,112 @@
+"""What a scope lets its holder do: one table of what is needed for what, and one pure function.
+
+A scope is ``area:deed``, such as ``sessions:read``, or the word ``admin``. Whoever holds ``*`` may do
+everything, ``memory:*`` everything with memories, ``*:read`` may read what agents work with: sessions,
+memories, knowledge and code. The audit log tells of everybody, so only ``audit:read``, ``audit:*`` and
+``*`` open it.
+
+What is not in the table needs ``admin``: what somebody forgets to list here stays closed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Final
+
+EVERYTHING: Final = "*"
+ADMIN: Final = "admin"
+AUDIT: Final = "audit:read"
+
+SCOPES: Final = (
+    "sessions:read",
+    "sessions:write",
+    "memory:read",
+    "memory:write",
+    "knowledge:read",
+    "knowledge:write",
+    "code:read",
+    AUDIT,
+    ADMIN,
+)
+"""Every scope that something needs, or will."""
+
+_AREAS: Final = tuple(dict.fromkeys(scope.partition(":")[0] for scope in SCOPES if ":" in scope))
+WILDCARDS: Final = (EVERYTHING, *(f"{area}:*" for area in _AREAS), "*:read", "*:write")
+
+TOOLS: Final[Mapping[str, str]] = {
+    "create_session": "sessions:write",
+    "get_session": "sessions:read",
+    "list_sessions": "sessions:read",
+    "update_session": "sessions:write",
+    "add_message": "sessions:write",
+    "get_messages": "sessions:read",
+    "search_context": "sessions:read",
+    "search_by_sender": "sessions:read",
+    "search_by_timerange": "sessions:read",
+    "set_memory": "memory:write",
+    "get_memory": "memory:read",
+    "list_memory": "memory:read",
+    "delete_memory": "memory:write",
+    "store_memory": "memory:write",
+    "retrieve_memory": "memory:read",
+    "memory_search": "memory:read",
+    "recall_context": "memory:read",
+    "update_memory": "memory:write",
+    "rate_memory": "memory:write",
+    "forget_memory": "memory:write",
+    "list_memories": "memory:read",
+    "list_memory_versions": "memory:read",
+    "memory_stats": "memory:read",
+    "import_memories": "memory:write",
+    "export_memories": "memory:read",
+}
+"""What each tool needs, by its name; an older name needs what its successor does."""
+
+RESOURCES: Final[Mapping[str, str]] = {
+    "session": "sessions:read",
+    "memory": "memory:read",
+    "export": "memory:read",
+}
+"""What reading a resource and subscribing to it need, by the kind of actor that has it."""
+
+PROMPTS: Final[Mapping[str, str]] = {}
+"""What each prompt needs, by its name."""
+
+NEEDED: Final[Mapping[str, str]] = {
+    **TOOLS,
+    **{f"resource {kind}": scope for kind, scope in RESOURCES.items()},
+    **{f"prompt {name}": scope for name, scope in PROMPTS.items()},
+}
+"""What everything needs that is checked."""
+
+
+def needed_for_tool(name: str) -> str:
+    """Return what a tool needs."""
+    return TOOLS.get(name, ADMIN)
+
+
+def allows(scopes: Iterable[str], needed: str) -> bool:
+    """Return whether a holder of ``scopes`` may do what needs ``needed``."""
+    held = scopes if isinstance(scopes, frozenset) else frozenset(scopes)
+    if EVERYTHING in held or needed in held:
+        return True
+    area, _, deed = needed.partition(":")
+    return bool(deed) and (f"{area}:*" in held or (f"*:{deed}" in held and needed != AUDIT))
+
+
+@lru_cache(maxsize=256)
+def tools_of(scopes: frozenset[str]) -> frozenset[str]:
+    """Return the names of the tools that a holder of ``scopes`` may call."""
+    return frozenset(name for name, needed in TOOLS.items() if allows(scopes, needed))
+
+
+@lru_cache(maxsize=256)
+def resources_of(scopes: frozenset[str]) -> frozenset[str]:
+    """Return the kinds of resources that a holder of ``scopes`` may read."""
+    return frozenset(kind for kind, needed in RESOURCES.items() if allows(scopes, needed))
+
+
+def unknown_scopes(scopes: Iterable[str]) -> list[str]:
+    """Return those of ``scopes`` that let nobody do anything, because there are none such."""
+    return sorted(set(scopes).difference(SCOPES, WILDCARDS))
