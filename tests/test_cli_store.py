@@ -77,7 +77,7 @@ def stopped_store(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 @pytest.fixture
 def session(tmp_path: Path, stopped_store: tuple[Path, str]) -> str:
     """The session in a stopped store of the test's own."""
-    shutil.copytree(stopped_store[0] / "store", tmp_path / "store")
+    shutil.copytree(stopped_store[0], tmp_path, dirs_exist_ok=True)  # with the secret, which lies elsewhere
     return stopped_store[1]
 
 

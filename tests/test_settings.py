@@ -36,6 +36,7 @@ addresses = st.builds(
 )
 VALUES: dict[str, st.SearchStrategy[Any]] = {
     "data": names.map(lambda name: Path(os.path.normpath("/somewhere/x" + name))),
+    "secrets": names.map(lambda name: Path(os.path.normpath("/somewhere/x" + name))),
     "agent": names,
     "agent_type": names,
     "user": st.text(st.characters(categories=["L", "N", "P"]), min_size=1, max_size=128),

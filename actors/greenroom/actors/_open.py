@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import asynccontextmanager
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from greenroom.actors import _audit
@@ -36,7 +37,6 @@ from greenroom.runtime import Index, RuntimeOptions, open_shared_runtime
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Sequence
-    from pathlib import Path
 
     from greenroom.runtime import Actor, Clock, Committer, Group, Procedure, Query, RecordCodec, SharedRuntime
 
@@ -60,6 +60,7 @@ async def open_greenroom(
     clock: Clock | None = None,
     committer: Committer | None = None,
     codec: RecordCodec | None = None,
+    secrets: str | Path | None = None,
 ) -> AsyncIterator[SharedRuntime]:
     """Open a runtime with shared sessions and agent memory, inside an ``async with`` block.
 
@@ -83,6 +84,9 @@ async def open_greenroom(
         clock: As in `open_runtime`.
         committer: As in `open_runtime`.
         codec: As in `open_runtime`.
+        secrets: The folder of the store's secret, from which the keys of the audit log, of API keys and of
+            passports follow; made there at first need. None for the folder of the data, where it protects
+            from nobody who can read that; the command line keeps it in the user's configuration folder.
 
     Raises:
         ValueError: a limit is out of range, or there is no such embedder or language.
@@ -132,5 +136,6 @@ async def open_greenroom(
         committer=committer,
         codec=codec,
         companion=partial(open_embedding, choice=choice),
+        secrets=Path(path if secrets is None else secrets),
     ) as runtime:
         yield runtime

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from greenroom.runtime import _rows
 from greenroom.runtime._actor import check_told
-from greenroom.runtime._errors import UnknownKindError
+from greenroom.runtime._errors import StoreError, UnknownKindError
 from greenroom.runtime._rows import MAX_KEY_BYTES
 from greenroom.runtime._staged import Staged
 from greenroom.runtime._store import ACTORS
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from greenroom.runtime._address import Address
     from greenroom.runtime._reading import Glance
     from greenroom.runtime._rows import Index
+    from greenroom.runtime._secrets import Secret
     from greenroom.runtime._store import Store
     from greenroom.runtime._work import Changes
 
@@ -39,6 +40,7 @@ class Domain:
         companion: What runs beside the actors, once it does.
         glance: The view of the actors' records that the present pass of the dispatcher reads.
         prefixes: The bytes before each row, by index.
+        secret: The store's, if it is used with one.
     """
 
     def __init__(
@@ -47,8 +49,10 @@ class Domain:
         indexes: Mapping[str, Index],
         randomness: random.Random,
         slice_over: Callable[[], bool],
+        secret: Secret | None = None,
     ) -> None:
         self.store = store
+        self.secret = secret
         self.glance: Glance = store.glance(ACTORS)
         self.indexes = indexes
         self.prefixes = {name: _rows.index_prefix(name) for name in indexes}
@@ -56,6 +60,12 @@ class Domain:
         self.slice_over = slice_over
         self.last_number = 0
         self.companion: Any = None
+
+    def derive(self, purpose: str) -> bytes:
+        """Return the key for a purpose, as `Doors.derive` does."""
+        if self.secret is None:
+            raise StoreError("the runtime was opened without a secret")
+        return self.secret.derive(purpose)
 
     def next_number(self) -> int:
         """Return a number for a tell or a timer, above all that are in the store."""
@@ -126,6 +136,14 @@ class Context:
         A handler may ask it what takes no waiting, and what leaves no trace.
         """
         return self._domain.companion
+
+    def derive(self, purpose: str) -> bytes:
+        """Return the store's key for a purpose, 32 bytes that no store and no backup holds.
+
+        Raises:
+            StoreError: the runtime was opened without a secret.
+        """
+        return self._domain.derive(purpose)
 
     def slice_over(self) -> bool:
         """Return whether a generator handler should yield now, so that others get the event loop."""

@@ -160,6 +160,16 @@ class Doors:
         """
         raise NotImplementedError
 
+    def derive(self, purpose: str) -> bytes:
+        """Return the store's key for a purpose: 32 bytes, the same in every process on the folder.
+
+        They follow from the secret that is kept beside the store, and are in no store and no backup.
+
+        Raises:
+            StoreError: the runtime was opened without a secret, or no owner has been reached yet.
+        """
+        raise NotImplementedError
+
     def run_ready(self) -> None:
         """Give actors that have something to do their turns now, not when the event loop comes round to it.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import secrets
 import tempfile
 from typing import TYPE_CHECKING, Final
 
@@ -30,7 +31,10 @@ INDEXES: Final = 1
 META: Final = 2
 
 FORMAT_VERSION: Final = 1
-FORMAT_KEY: Final = b"greenroom.format"  # in LMDB's unnamed table, unsealed: it is read before any codec is
+# In LMDB's unnamed table, unsealed: they are read before any codec is.
+FORMAT_KEY: Final = b"greenroom.format"
+STORE_KEY: Final = b"greenroom.store"
+SECRET_KEY: Final = b"greenroom.secret"
 
 MIN_SIZE: Final = 256 * PAGE
 MAX_READERS: Final = 4096
@@ -80,6 +84,8 @@ def open_environment(folder: Path, *, max_size: int, sync: bool) -> lmdb.Environ
             version = check_format(transaction, path)
             if version is None:
                 write_format(transaction)
+            if transaction.get(STORE_KEY) is None:
+                transaction.put(STORE_KEY, secrets.token_hex(8).encode())
         for name in TABLES:
             environment.open_db(name)
         if new:

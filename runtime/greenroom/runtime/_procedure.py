@@ -31,6 +31,10 @@ class Desk:
         self.now = now
         self.companion = companion
 
+    def derive(self, purpose: str) -> bytes:
+        """Return the store's key for a purpose; as `Context.derive`."""
+        return self._doors.derive(purpose)
+
     async def ask(self, address: Address, message: Message[R]) -> R:
         """Send a message in the name of who asks and return its reply; raises as `Doors.ask`."""
         return await self._doors.ask(address, message, principal=self.principal)

@@ -35,6 +35,10 @@ class IndexReader:
         self.principal = principal
         self.now = now
 
+    def derive(self, purpose: str) -> bytes:
+        """Return the store's key for a purpose; as `Context.derive`."""
+        return self._domain.derive(purpose)
+
     def slice_over(self) -> bool:
         """Return whether a generator query should yield now, so that others get the event loop."""
         return self._domain.slice_over()

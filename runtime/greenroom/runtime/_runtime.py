@@ -31,6 +31,7 @@ from greenroom.runtime._procedure import Desk, Procedure
 from greenroom.runtime._query import IndexReader, Query
 from greenroom.runtime._randomness import BlockRandom
 from greenroom.runtime._rows import Index, index_table
+from greenroom.runtime._secrets import Secret, find_secret
 from greenroom.runtime._statistics import RuntimeStatistics
 from greenroom.runtime._store import INDEXES, Store
 from greenroom.runtime._summary import runtime_statistics
@@ -61,13 +62,14 @@ class Runtime(Doors):
         options: RuntimeOptions,
         bus: Bus | None = None,
         posts: Posts | None = None,
+        secret: Secret | None = None,
     ) -> None:
         self._store = store
         self._clock = clock
         self._failure: StoreFailedError | None = None
         self._ended = False
         self._stop = trio.CancelScope()
-        self._domain = Domain(store, indexes, BlockRandom(), self._slice_over)
+        self._domain = Domain(store, indexes, BlockRandom(), self._slice_over, secret)
         self._kernel = Kernel(kinds, groups, self._domain, clock, options)
         self._domain.last_number = max(clock.now(), _last_outbox_number(store))
         self._pipeline = Pipeline(committer, store, self._kernel.settle, self._fail)
@@ -157,6 +159,14 @@ class Runtime(Doors):
         """
         self._check_open()
         return self._bus.subscriber(window)
+
+    def derive(self, purpose: str) -> bytes:
+        """Return the store's key for a purpose: 32 bytes, the same in every process on the folder.
+
+        Raises:
+            StoreError: the runtime was opened without a secret.
+        """
+        return self._domain.derive(purpose)
 
     def readmit(self, address: Address) -> bool:
         """Let an actor that was set aside in again; return whether it was."""
@@ -326,8 +336,10 @@ class Recipe:
         committer: Committer | None,
         codec: RecordCodec | None,
         companion: Callable[[Runtime], AbstractAsyncContextManager[Any]] | None = None,
+        secrets: Path | None = None,
     ) -> None:
         self.companion = companion
+        self.secrets = secrets
         self.kinds = kinds_by_name(tuple(actors))
         self.groups = groups_by_kind(self.kinds, groups)
         self.indexes = index_table(indexes)
@@ -335,6 +347,16 @@ class Recipe:
         self.clock = clock if clock is not None else SystemClock()
         self.committer = committer if committer is not None else ThreadCommitter()
         self.codec = codec
+
+    def secret_of(self, folder: Path, store_id: str, mark: str) -> Secret | None:
+        """Return the secret of the store in a folder, None for a runtime without one.
+
+        Raises:
+            StoreError: as `find_secret`.
+        """
+        if self.secrets is None:
+            return None
+        return find_secret(list(dict.fromkeys([self.secrets, folder])), store_id, mark)
 
     @asynccontextmanager
     async def run(
@@ -364,8 +386,20 @@ class Recipe:
         )
         owner.mark_open()
         try:
+            secret = self.secret_of(owner.folder, store.id, store.secret_mark)
+            if secret is not None:
+                store.mark_secret(secret.mark)
             runtime = Runtime(
-                self.kinds, self.groups, self.indexes, store, self.committer, self.clock, options, bus, posts
+                self.kinds,
+                self.groups,
+                self.indexes,
+                store,
+                self.committer,
+                self.clock,
+                options,
+                bus,
+                posts,
+                secret,
             )
         except BaseException:
             store.close()
@@ -395,6 +429,7 @@ async def open_runtime(
     committer: Committer | None = None,
     codec: RecordCodec | None = None,
     companion: Callable[[Runtime], AbstractAsyncContextManager[Any]] | None = None,
+    secrets: Path | None = None,
 ) -> AsyncIterator[Runtime]:
     """Own a folder and run actors on it, inside an ``async with`` block.
 
@@ -413,6 +448,8 @@ async def open_runtime(
         codec: Another record codec than the plain one with checksums.
         companion: Returns what runs beside the actors: entered once they run, left before they drain, and
             what it enters as is `Context.companion` and `Desk.companion` from then on.
+        secrets: The folder of the store's secret, which is made there at first need and is best not the
+            store's own: who has both has all. None for a runtime that derives no keys.
 
     Raises:
         StoreOwnedError: another process owns the folder.
@@ -421,7 +458,7 @@ async def open_runtime(
         StoreFailedError: a commit failed for good while the block ran.
         StoreError: the folder cannot hold a store.
     """
-    recipe = Recipe(actors, indexes, groups, options, clock, committer, codec, companion)
+    recipe = Recipe(actors, indexes, groups, options, clock, committer, codec, companion, secrets)
     with Owner(Path(path)) as owner:
         async with recipe.run(owner) as runtime:
             yield runtime

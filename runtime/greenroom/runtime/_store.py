@@ -27,6 +27,8 @@ from greenroom.runtime._environment import (
 )
 from greenroom.runtime._environment import (
     MIN_SIZE,
+    SECRET_KEY,
+    STORE_KEY,
     TABLES,
     open_environment,
     store_error,
@@ -89,6 +91,8 @@ class Store:
 
     Attributes:
         writer: What commits; its figures are for any thread.
+        id: Told from every other store by it; a backup's is the same.
+        secret_mark: By what the secret that it is used with is recognised; empty before the first.
 
     Raises:
         StoreError: the folder cannot hold a store, or the map cannot be reserved.
@@ -122,8 +126,27 @@ class Store:
             self._environment = open_environment(self.folder, max_size=max_size, sync=sync)
             self._tables = tuple(self._environment.open_db(name) for name in TABLES)
             self.writer = Writer(self._environment, self._tables, self._codec, self.folder, min_free=min_free)
+            with self._environment.begin() as transaction:
+                self.id = (transaction.get(STORE_KEY) or b"").decode()
+                self.secret_mark = (transaction.get(SECRET_KEY) or b"").decode()
         except (lmdb.Error, OSError) as error:
             raise store_error(error, f"{self._path} cannot be opened") from error
+
+    def mark_secret(self, mark: str) -> None:
+        """Note which secret the store is used with. Before anything is committed.
+
+        Raises:
+            StorageFullError: there is no room for it.
+            StoreError: it could not be written.
+        """
+        if mark == self.secret_mark:
+            return
+        try:
+            with self._environment.begin(write=True) as transaction:
+                transaction.put(SECRET_KEY, mark.encode())
+        except lmdb.Error as error:
+            raise store_error(error, f"{self._path} cannot be written") from error
+        self.secret_mark = mark
 
     @contextmanager
     def reading(self) -> Iterator[Reading]:

@@ -90,6 +90,11 @@ def default_data() -> Path:
     return platformdirs.user_data_path("greenroom", appauthor=False)
 
 
+def default_secrets() -> Path:
+    """The platform's folder for what is configured, which the data are not in."""
+    return platformdirs.user_config_path("greenroom", appauthor=False) / "secrets"
+
+
 def default_config() -> Path:
     """Where the configuration file is looked for when nobody names one."""
     return platformdirs.user_config_path("greenroom", appauthor=False) / "config.toml"
@@ -116,6 +121,16 @@ class Settings:
             everywhere=True,
         ),
     ] = field(default_factory=default_data)
+    secrets: Annotated[
+        Path,
+        Setting(
+            "folder of the secrets of stores, apart from their data; in the user's configuration folder "
+            "unless given",
+            "DIR",
+            folder,
+            everywhere=True,
+        ),
+    ] = field(default_factory=default_secrets)
     agent: Annotated[
         str | None,
         Setting("agent id of the connection; taken from the client's own name unless given", "ID", name(100)),

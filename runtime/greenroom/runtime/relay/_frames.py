@@ -66,13 +66,18 @@ class Hello(_Word, frozen=True, tag=1):
 
 
 class Welcome(_Word, frozen=True, tag=2):
-    """The owner answers the greeting; ``protocol`` is the version that both speak from now on."""
+    """The owner answers the greeting; ``protocol`` is the version that both speak from now on.
+
+    The store's id and the mark of its secret say which secret the attached process needs, too.
+    """
 
     protocol: int
     program: str
     store_format: int
     pid: int
     statistics: bytes = b""
+    store_id: str = ""
+    secret_mark: str = ""
 
 
 class Sorry(_Word, frozen=True, tag=3):

@@ -180,7 +180,13 @@ class Host:
             protocol = min(frames.PROTOCOL, hello.protocol)
             wire.say(
                 frames.Welcome(
-                    protocol, frames.program_version(), FORMAT_VERSION, os.getpid(), self._statistics()
+                    protocol,
+                    frames.program_version(),
+                    FORMAT_VERSION,
+                    os.getpid(),
+                    self._statistics(),
+                    self.store.id,
+                    self.store.secret_mark,
                 )
             )
             wire.flush()

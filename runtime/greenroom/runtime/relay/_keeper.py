@@ -182,6 +182,7 @@ class Keeper:
             try:
                 welcome = await self._greet(wire)
                 self._may_own = welcome.store_format <= frames.FORMAT_VERSION
+                self._membership.learn_secret(self._folder, welcome.store_id, welcome.secret_mark)
                 self._answered.set()
                 await self._guest.serve(wire, welcome)
             except* (WireError, trio.ClosedResourceError):

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from greenroom.runtime._doors import Acceptor
     from greenroom.runtime._owner import Owner
     from greenroom.runtime._runtime import Recipe, Runtime
+    from greenroom.runtime._secrets import Secret
     from greenroom.runtime.relay._vocabulary import Vocabulary
 
 
@@ -37,6 +38,7 @@ class Membership:
         runtime: Its runtime, from when it owns the folder.
         owning: Set then.
         is_closed: Whether it has ended without owning the folder.
+        secret: The store's, while this process is attached to an owner that has one.
     """
 
     def __init__(self, recipe: Recipe, vocabulary: Vocabulary) -> None:
@@ -48,6 +50,7 @@ class Membership:
         self.runtime: Runtime | None = None
         self.owning = trio.Event()
         self.is_closed = False
+        self.secret: Secret | None = None
 
     @property
     def has_ended(self) -> bool:
@@ -64,6 +67,15 @@ class Membership:
             self.runtime.check_open()
         elif self.is_closed:
             raise RuntimeClosedError("the runtime is closed")
+
+    def learn_secret(self, folder: Path, store_id: str, mark: str) -> None:
+        """Find the secret that the owner uses: who attaches with another one could not take over.
+
+        Raises:
+            StoreError: as `find_secret`.
+        """
+        if mark and (self.secret is None or self.secret.mark != mark):
+            self.secret = self.recipe.secret_of(folder, store_id, mark)
 
     def take(self, place: ExitStack, lock: Owner, identity: tuple[int, int] | None = None) -> Owner:
         """Own the folder until the stack is closed, and have a place where others can attach.

@@ -89,6 +89,18 @@ class SharedRuntime(Doors):
         self._check_open()
         return self._member.bus.subscriber(window)
 
+    def derive(self, purpose: str) -> bytes:
+        """Return the store's key for a purpose: 32 bytes, the same in every process on the folder.
+
+        Raises:
+            StoreError: the runtime was opened without a secret, or no owner has been reached yet.
+        """
+        if self._member.runtime is not None:
+            return self._member.runtime.derive(purpose)
+        if self._member.secret is None:
+            raise StoreError("the runtime was opened without a secret, or no owner has been reached yet")
+        return self._member.secret.derive(purpose)
+
     def statistics(self) -> RuntimeStatistics:
         """Return what every part says of itself; in an attached process the owner's, a second old at most.
 
@@ -161,6 +173,7 @@ async def open_shared_runtime(
     committer: Committer | None = None,
     codec: RecordCodec | None = None,
     companion: Callable[[Runtime], AbstractAsyncContextManager[Any]] | None = None,
+    secrets: Path | None = None,
 ) -> AsyncIterator[SharedRuntime]:
     """Run actors on a folder that other processes use, too, inside an ``async with`` block.
 
@@ -180,6 +193,7 @@ async def open_shared_runtime(
         committer: As in `open_runtime`; likewise.
         codec: As in `open_runtime`; likewise.
         companion: As in `open_runtime`; likewise.
+        secrets: As in `open_runtime`; every process is to find the same secret.
 
     Raises:
         StoreOwnedError: the process that owns the folder takes no others: it is another version, or busy
@@ -187,7 +201,7 @@ async def open_shared_runtime(
         StoreError: as `open_runtime`, at the opening or when this process is to take over; the folder
             was replaced.
     """
-    recipe = Recipe(actors, indexes, groups, options, clock, committer, codec, companion)
+    recipe = Recipe(actors, indexes, groups, options, clock, committer, codec, companion, secrets)
     member = Membership(recipe, Vocabulary(recipe.kinds, queries, principal_type, label_type))
     async with joined(member, Path(path)):
         yield SharedRuntime(member)

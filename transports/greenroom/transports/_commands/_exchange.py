@@ -71,7 +71,11 @@ async def opened(settings: Settings) -> AsyncIterator[SharedRuntime]:
     choice = embedder_choice(settings, os.environ)
     options = runtime_options(settings)
     async with open_greenroom(
-        settings.data, embedder=choice, languages=settings.language, options=options
+        settings.data,
+        embedder=choice,
+        languages=settings.language,
+        options=options,
+        secrets=settings.secrets,
     ) as runtime:
         yield runtime
 

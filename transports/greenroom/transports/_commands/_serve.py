@@ -90,6 +90,7 @@ async def _serve(resolved: Resolved, embedder: EmbedderChoice) -> int:
                 embedder=embedder,
                 languages=settings.language,
                 options=runtime_options(settings),
+                secrets=settings.secrets,
             )
         )
         nursery = await stack.enter_async_context(trio.open_nursery())

@@ -59,7 +59,11 @@ def as_owner(
 async def _verify_memories(settings: Settings, rebuild: bool) -> MemoriesVerified:  # noqa: FBT001  trio passes places
     options = runtime_options(settings)
     async with open_greenroom(
-        settings.data, embedder="none", languages=settings.language, options=options
+        settings.data,
+        embedder="none",
+        languages=settings.language,
+        options=options,
+        secrets=settings.secrets,
     ) as runtime:
         return await runtime.query(VerifyMemories(rebuild=rebuild))
 

@@ -1,0 +1,165 @@
+"""The secret of a store: made once, kept beside it, the same for all its processes, and seen by nobody."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import pytest
+import trio
+from support.actors import Add
+from support.commands import run, serving
+
+from greenroom.runtime import Address, StoreError
+from greenroom.runtime._secrets import Secret, find_secret, make_secret, read_secret
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from support.asking import Open
+    from support.relays import Join
+
+ROOT = bytes(range(32))
+
+
+def test_keys_of_purposes_follow_rfc_5869() -> None:
+    from cryptography.hazmat.primitives.hashes import SHA256  # noqa: PLC0415 - the reference, used here alone
+    from cryptography.hazmat.primitives.kdf.hkdf import HKDF  # noqa: PLC0415
+
+    def reference(purpose: str) -> bytes:
+        return HKDF(SHA256(), 32, salt=b"greenroom", info=purpose.encode()).derive(ROOT)
+
+    secret = Secret(ROOT)
+    assert secret.derive("audit") == reference("audit")
+    assert secret.derive("audit") != secret.derive("keys")
+    assert secret.derive("") == reference("")
+
+
+def test_a_secret_does_not_show_itself() -> None:
+    secret = Secret(ROOT)
+    shown = f"{secret!r} {secret} {secret.mark}"
+    for bare in (ROOT, secret.derive("audit"), secret._root):
+        assert bare.hex() not in shown
+        assert repr(bare) not in shown
+
+
+def test_a_secret_is_32_bytes() -> None:
+    with pytest.raises(ValueError, match="32 bytes"):
+        Secret(b"short")
+
+
+def test_a_new_secret_is_for_its_owner_only_whatever_the_umask(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        made = make_secret(tmp_path / "a" / "b", "0011")
+    finally:
+        os.umask(before)
+    path = tmp_path / "a" / "b" / "0011.key"
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert path.parent.stat().st_mode & 0o777 == 0o700
+    assert [each.name for each in path.parent.iterdir()] == ["0011.key"]
+    assert read_secret(path).mark == made.mark
+
+
+def test_of_several_that_make_it_at_once_all_get_one(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(16) as pool:
+        made = list(pool.map(lambda _: make_secret(tmp_path / "secrets", "0011").mark, range(64)))
+    assert len(set(made)) == 1
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o602, 0o666])
+def test_a_secret_that_others_reach_is_refused(tmp_path: Path, mode: int) -> None:
+    make_secret(tmp_path, "0011")
+    (tmp_path / "0011.key").chmod(mode)
+    with pytest.raises(StoreError, match=r"chmod 600"):
+        find_secret([tmp_path], "0011", "")
+
+
+@pytest.mark.parametrize("content", [b"", b"00" * 31, b"00" * 33, b"zz" * 32, b"\xff" * 64, b"00" * 100_000])
+def test_a_file_that_is_no_secret_is_not_quoted(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "0011.key"
+    path.touch(0o600)
+    path.write_bytes(content)
+    with pytest.raises(StoreError, match="hexadecimal") as raised:
+        find_secret([tmp_path], "0011", "")
+    assert raised.value.__cause__ is None
+    assert "zz" not in str(raised.value)
+
+
+def test_a_lost_secret_is_not_replaced_in_silence(tmp_path: Path) -> None:
+    mark = make_secret(tmp_path / "old", "0011").mark
+    with pytest.raises(StoreError, match=f"{mark}.*greenroom secret renew"):
+        find_secret([tmp_path / "new"], "0011", mark)
+    assert not (tmp_path / "new").exists()
+
+
+def test_another_stores_secret_is_not_taken(tmp_path: Path) -> None:
+    mark = make_secret(tmp_path / "one", "0011").mark
+    other = make_secret(tmp_path / "two", "0011").mark
+    with pytest.raises(StoreError, match=f"{mark}.*{other}"):
+        find_secret([tmp_path / "two"], "0011", mark)
+    assert find_secret([tmp_path / "two", tmp_path / "one"], "0011", mark).mark == mark
+
+
+def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(StoreError, match="--secrets"):
+        find_secret([tmp_path / "file" / "secrets"], "0011", "")
+
+
+@pytest.mark.promise("secrets.beside-the-store")
+async def test_the_secret_stays_with_the_store_and_is_not_in_it(
+    reopen: Open, folder: Path, tmp_path: Path
+) -> None:
+    async with reopen(secrets=tmp_path / "secrets") as runtime:
+        await runtime.ask(Address("counter", "a"), Add(by=1))
+        key = runtime.derive("purpose")
+    async with reopen(secrets=tmp_path / "secrets") as runtime:
+        assert runtime.derive("purpose") == key
+    (path,) = (tmp_path / "secrets").iterdir()
+    secret = path.read_text().strip()
+    raw = (folder / "greenroom.mdb").read_bytes()
+    assert path.stem.encode() in raw
+    for bare in (secret.encode(), bytes.fromhex(secret), key):
+        assert bare not in raw
+    with pytest.raises(StoreError, match="was used with a secret"):
+        async with reopen(secrets=tmp_path / "elsewhere"):
+            pass
+
+
+async def test_without_a_secret_there_are_no_keys(reopen: Open) -> None:
+    async with reopen() as runtime:
+        with pytest.raises(StoreError, match="without a secret"):
+            runtime.derive("purpose")
+
+
+@pytest.mark.promise("secrets.one-for-all-processes")
+async def test_every_process_on_a_folder_has_the_same_keys(join: Join, tmp_path: Path) -> None:
+    async with join(secrets=tmp_path / "secrets") as owner:
+        async with join(secrets=tmp_path / "secrets") as attached:
+            assert attached.role == "attached"
+            assert attached.derive("purpose") == owner.derive("purpose")
+        with pytest.raises(StoreError, match="was used with a secret"):
+            async with join(secrets=tmp_path / "elsewhere"):
+                await trio.sleep_forever()
+
+
+def test_a_server_keeps_the_secret_among_what_is_configured(tmp_path: Path) -> None:
+    with serving(tmp_path) as server:
+        created = server.call("create_session", purpose="somewhere to talk")
+        assert server.end() == 0
+    keys = list(tmp_path.rglob("*.key"))
+    assert len(keys) == 1
+    assert not keys[0].is_relative_to(tmp_path / "store")
+    secret = keys[0].read_text().strip()
+    for path in tmp_path.rglob("*"):
+        if path.is_file() and path not in keys:
+            assert secret.encode() not in path.read_bytes()
+    done = run(tmp_path, "config", "--data", str(tmp_path / "store"))
+    assert "secrets" in done.stdout
+    keys[0].unlink()
+    done = run(tmp_path, "serve", "--data", str(tmp_path / "store"))
+    assert done.returncode != 0
+    assert "greenroom secret renew" in done.stderr
+    assert created["session_id"] not in done.stderr
