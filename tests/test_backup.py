@@ -25,7 +25,7 @@ from greenroom.runtime import (
 )
 from greenroom.runtime._backup import backup, verify
 from greenroom.runtime._check import check_structure
-from greenroom.runtime._environment import FORMAT_KEY
+from greenroom.runtime._environment import FORMAT_KEY, FORMAT_VERSION
 from greenroom.runtime._owner import Owner
 from greenroom.runtime._store import ACTORS, INDEXES, META, Store, Work
 
@@ -227,7 +227,7 @@ def test_a_backup_that_is_damaged_newer_or_none_changes_nothing(tmp_path: Path) 
         with pytest.raises(error, match=name):
             restore(tmp_path / name, folder)
     with lmdb.open(os.fspath(tmp_path / "copy"), subdir=False) as copy, copy.begin(write=True) as transaction:
-        transaction.put(FORMAT_KEY, b"2")
+        transaction.put(FORMAT_KEY, b"%d" % (FORMAT_VERSION + 1))
     with pytest.raises(StoreTooNewError):
         restore(tmp_path / "copy", folder)
     with pytest.raises(StoreError, match="no backup file"):

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from support.stores import BrokenCodec, put
 
 from greenroom.runtime import PlainCodec, StoreDamagedError, StoreError, StoreFailedError, StoreTooNewError
-from greenroom.runtime._environment import FORMAT_KEY
+from greenroom.runtime._environment import FORMAT_KEY, FORMAT_VERSION
 from greenroom.runtime._store import ACTORS, INDEXES, Op, Store, Work
 
 # What is read is what was written
@@ -124,7 +124,7 @@ def test_a_newer_record_and_a_newer_store_are_refused_and_nothing_is_changed(tmp
         PlainCodec().open(b"key", b"\x02" + PlainCodec().seal(b"key", b"payload")[1:])
 
     Store(tmp_path / "data").close()
-    edit(tmp_path / "data", lambda _, transaction: transaction.put(FORMAT_KEY, b"2"))
+    edit(tmp_path / "data", lambda _, transaction: transaction.put(FORMAT_KEY, b"%d" % (FORMAT_VERSION + 1)))
     before = (tmp_path / "data" / "greenroom.mdb").read_bytes()
     with pytest.raises(StoreTooNewError, match="upgrade"):
         Store(tmp_path / "data")

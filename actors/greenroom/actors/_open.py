@@ -38,7 +38,17 @@ from greenroom.runtime import Index, RuntimeOptions, open_shared_runtime
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Sequence
 
-    from greenroom.runtime import Actor, Clock, Committer, Group, Procedure, Query, RecordCodec, SharedRuntime
+    from greenroom.runtime import (
+        Actor,
+        Clock,
+        Committer,
+        Encryption,
+        Group,
+        Procedure,
+        Query,
+        RecordCodec,
+        SharedRuntime,
+    )
 
 CONTENT_LIMIT = 10_000
 AUDIT_DAYS = 90
@@ -61,6 +71,7 @@ async def open_greenroom(
     committer: Committer | None = None,
     codec: RecordCodec | None = None,
     secrets: str | Path | None = None,
+    encryption: Encryption | None = None,
 ) -> AsyncIterator[SharedRuntime]:
     """Open a runtime with shared sessions and agent memory, inside an ``async with`` block.
 
@@ -87,6 +98,7 @@ async def open_greenroom(
         secrets: The folder of the store's secret, from which the keys of the audit log, of API keys and of
             passports follow; made there at first need. None for the folder of the data, where it protects
             from nobody who can read that; the command line keeps it in the user's configuration folder.
+        encryption: As in `open_runtime`.
 
     Raises:
         ValueError: a limit is out of range, or there is no such embedder or language.
@@ -137,5 +149,6 @@ async def open_greenroom(
         codec=codec,
         companion=partial(open_embedding, choice=choice),
         secrets=Path(path if secrets is None else secrets),
+        encryption=encryption,
     ) as runtime:
         yield runtime

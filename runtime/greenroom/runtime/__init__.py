@@ -31,6 +31,8 @@ from greenroom.runtime._commit import InlineCommitter as InlineCommitter
 from greenroom.runtime._commit import ThreadCommitter as ThreadCommitter
 from greenroom.runtime._context import Context as Context
 from greenroom.runtime._doors import Doors as Doors
+from greenroom.runtime._encryption import Encryption as Encryption
+from greenroom.runtime._encryption import key_source as key_source
 from greenroom.runtime._errors import ActorFailedError as ActorFailedError
 from greenroom.runtime._errors import ActorSetAsideError as ActorSetAsideError
 from greenroom.runtime._errors import DeadlineExceededError as DeadlineExceededError
@@ -43,6 +45,7 @@ from greenroom.runtime._errors import StorageFullError as StorageFullError
 from greenroom.runtime._errors import StoreDamagedError as StoreDamagedError
 from greenroom.runtime._errors import StoreError as StoreError
 from greenroom.runtime._errors import StoreFailedError as StoreFailedError
+from greenroom.runtime._errors import StoreKeyError as StoreKeyError
 from greenroom.runtime._errors import StoreOwnedError as StoreOwnedError
 from greenroom.runtime._errors import StoreTooNewError as StoreTooNewError
 from greenroom.runtime._errors import UnknownKindError as UnknownKindError

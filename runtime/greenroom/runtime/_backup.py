@@ -18,6 +18,7 @@ from typing import Final
 
 from greenroom.runtime._check import TableReport as TableReport
 from greenroom.runtime._check import inspect_file
+from greenroom.runtime._encryption import Encryption
 from greenroom.runtime._errors import StorageFullError, StoreError
 from greenroom.runtime._folder import (
     DATA_FILE,
@@ -82,7 +83,13 @@ class RestoreInfo:
     tables: tuple[TableReport, ...]
 
 
-def backup(source: Store | Path, destination: Path, *, poll: Callable[[], None] = lambda: None) -> BackupInfo:
+def backup(
+    source: Store | Path,
+    destination: Path,
+    *,
+    encryption: Encryption | None = None,
+    poll: Callable[[], None] = lambda: None,
+) -> BackupInfo:
     """Write the store as of now into a new file that `restore` takes; mode 0600.
 
     Commits go on meanwhile. The copy is compact (nothing deleted is in it) and checked, records
@@ -91,6 +98,7 @@ def backup(source: Store | Path, destination: Path, *, poll: Callable[[], None] 
     Args:
         source: The open store of this process, or the folder of one that nobody owns.
         destination: A file that does not exist, in a folder that does.
+        encryption: Has the key of an encrypted store that is not open.
         poll: Called several times a second; what it raises ends the work and leaves from here.
 
     Raises:
@@ -98,6 +106,7 @@ def backup(source: Store | Path, destination: Path, *, poll: Callable[[], None] 
         StoreOwnedError: another process owns the folder.
         StorageFullError: there is no room for the copy.
         StoreDamagedError: the store is damaged; no backup was made.
+        StoreKeyError: it is encrypted with another key; no backup was made.
     """
     destination = Path(os.path.abspath(destination))  # noqa: PTH100 - resolve() would follow a link
     if os.path.lexists(destination):
@@ -106,13 +115,16 @@ def backup(source: Store | Path, destination: Path, *, poll: Callable[[], None] 
     with _written(f"the backup {destination} cannot be written"), _temporary(part):
         with _sound_source(source, part.with_name(part.name + ".raw")) as (raw, name):
             inspect_file(raw, name=name, compact=part, poll=poll)
-        tables = inspect_file(part, name=f"the backup of {name}", records=True, poll=poll)
+        unlock = _unlock(source, encryption)
+        tables = inspect_file(part, name=f"the backup of {name}", records=True, unlock=unlock, poll=poll)
         sync_file(part)
         _publish(part, destination)
         return BackupInfo(path=destination, file_bytes=destination.stat().st_size, tables=tables)
 
 
-def verify(source: Store | Path, *, poll: Callable[[], None] = lambda: None) -> VerifyReport:
+def verify(
+    source: Store | Path, *, encryption: Encryption | None = None, poll: Callable[[], None] = lambda: None
+) -> VerifyReport:
     """Check the structure and every record of a store.
 
     An open store is copied first, since a file that is being written looks damaged; the folder
@@ -120,10 +132,12 @@ def verify(source: Store | Path, *, poll: Callable[[], None] = lambda: None) -> 
 
     Args:
         source: The open store of this process, or the folder of one that nobody owns.
+        encryption: Has the key of an encrypted store that is not open.
         poll: Called several times a second; what it raises ends the work and leaves from here.
 
     Raises:
         StoreDamagedError: naming what is wrong and the remedy.
+        StoreKeyError: it is encrypted with another key.
         StoreError: there is no store in the folder, or it could not be read.
         StoreOwnedError: another process owns the folder.
         StorageFullError: there is no room for the copy.
@@ -141,21 +155,24 @@ def verify(source: Store | Path, *, poll: Callable[[], None] = lambda: None) -> 
         _written(f"{folder} cannot be checked"),
         _sound_source(source, folder / _VERIFYING) as (path, name),
     ):
-        tables = inspect_file(path, name=name, records=True, poll=poll)
+        unlock = _unlock(source, encryption)
+        tables = inspect_file(path, name=name, records=True, unlock=unlock, poll=poll)
         return VerifyReport(folder=folder, file_bytes=path.stat().st_size, tables=tables)
 
 
-def restore(source: Path, folder: Path) -> RestoreInfo:
+def restore(source: Path, folder: Path, *, encryption: Encryption | None = None) -> RestoreInfo:
     """Put a backup in the place of a folder's store, in one step; the store that was there is kept beside it.
 
     Args:
         source: A file that `backup` made.
         folder: The folder of the store; made when missing.
+        encryption: Has the key of a backup that is encrypted.
 
     Raises:
         StoreOwnedError: a process owns the folder; stop it first.
         StoreDamagedError: the backup is damaged; nothing was changed.
         StoreTooNewError: a newer program made the backup; nothing was changed.
+        StoreKeyError: it is encrypted with another key; nothing was changed.
         StorageFullError: there is no room for the copy; nothing was changed.
         StoreError: the backup cannot be read, or the folder cannot hold a store.
     """
@@ -166,7 +183,8 @@ def restore(source: Path, folder: Path) -> RestoreInfo:
         new = owner.folder / _RESTORING
         with _temporary(new):
             inspect_file(source, name=f"the backup {source}", compact=new)
-            tables = inspect_file(new, name=f"the backup {source}", records=True)
+            unlock = None if encryption is None else encryption.key()
+            tables = inspect_file(new, name=f"the backup {source}", records=True, unlock=unlock)
             sync_file(new)
             kept = _keep(data)
             # It describes readers of the old file; LMDB makes another.
@@ -175,6 +193,12 @@ def restore(source: Path, folder: Path) -> RestoreInfo:
         sync_folder(owner.folder)
         owner.mark_clean()
         return RestoreInfo(folder=owner.folder, kept=kept, tables=tables)
+
+
+def _unlock(source: Store | Path, encryption: Encryption | None) -> bytes | None:
+    if isinstance(source, Store):
+        return source.unlock
+    return None if encryption is None else encryption.key()
 
 
 @contextmanager

@@ -11,31 +11,38 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from signal import Signals
 from typing import Final
 
-import lmdb
-
 from greenroom.runtime._environment import REMEDY
-from greenroom.runtime._errors import StorageFullError, StoreDamagedError, StoreError, StoreTooNewError
+from greenroom.runtime._errors import (
+    StorageFullError,
+    StoreDamagedError,
+    StoreError,
+    StoreKeyError,
+    StoreTooNewError,
+)
 from greenroom.runtime._folder import DATA_FILE, OWNER_FILE
-from greenroom.runtime._inspect import DAMAGED, FAILED, FULL, TOO_NEW
+from greenroom.runtime._inspect import DAMAGED, FAILED, FULL, LOCKED, TOO_NEW
 from greenroom.runtime._owner import Owner
 
 # Imports the child's half without this package's __init__, which would import trio: half a second on every
-# start after an unclean end. The interpreter is isolated, so where lmdb lies has to be said.
+# start after an unclean end. The interpreter is isolated, so where libraries lie has to be said.
 _CHILD: Final = """
 import sys, types
 runtime = types.ModuleType("greenroom.runtime")
 runtime.__path__ = [sys.argv[1]]
 sys.modules["greenroom.runtime"] = runtime
-sys.path.append(sys.argv[2])
+sys.path.extend(sys.argv[2].split(":"))
 from greenroom.runtime._inspect import main
 main(*sys.argv[3:])
 """
 
+_LIBRARIES: Final = ("lmdb", "cryptography", "_cffi_backend")
 _POLL_SECONDS: Final = 0.1
 
 
@@ -81,6 +88,7 @@ def inspect_file(
     name: str = "",
     records: bool = False,
     compact: Path | None = None,
+    unlock: bytes | None = None,
     poll: Callable[[], None] = lambda: None,
 ) -> tuple[TableReport, ...]:
     """Have a child read the file to the end, and return what is in it (nothing unless records are read).
@@ -90,28 +98,43 @@ def inspect_file(
         name: What the sentences call it, if not by its path.
         records: Whether every record is read and its checksum checked, too.
         compact: An existing file into which the child writes a compact copy.
+        unlock: The key-encryption key, for the records of an encrypted store.
         poll: Called several times a second; what it raises ends the child and leaves from here.
 
     Raises:
         StoreDamagedError: it is no LMDB file, its structure or a record is wrong, or it killed the child.
         StoreTooNewError: a newer program wrote it.
+        StoreKeyError: its records are encrypted with another key.
         StorageFullError: there is no room for the copy.
         StoreError: it could not be read or copied.
     """
     here = Path(__file__).parent
-    library = Path(lmdb.__file__).parent.parent
+    library = ":".join(dict.fromkeys(place for module in _LIBRARIES for place in _places(module)))
     arguments = [os.fspath(path), "records" if records else "", os.fspath(compact or "")]
     try:
         child = subprocess.Popen(  # noqa: S603 - this very interpreter and a program of ours
             [sys.executable, "-I", "-S", "-c", _CHILD, here, library, *arguments],
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.DEVNULL if unlock is None else subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
         )
     except OSError as error:
         raise StoreError(f"no process could be started to check {path}: {error.strerror}") from error
     with child:
+        if child.stdin is not None and unlock is not None:
+            with suppress(BrokenPipeError), child.stdin:  # then the child says how it ended
+                child.stdin.write(unlock)
+            child.stdin = None
         return _judged(_ended(child, poll), name or os.fspath(path))
+
+
+def _places(module: str) -> list[str]:
+    """Return from which folders a module is imported, without importing it."""
+    spec = find_spec(module)
+    if spec is None or spec.origin is None:
+        return []
+    place = Path(spec.origin).parent
+    return [os.fspath(place.parent if spec.submodule_search_locations else place)]
 
 
 def _ended(child: subprocess.Popen[bytes], poll: Callable[[], None]) -> subprocess.CompletedProcess[bytes]:
@@ -142,6 +165,8 @@ def _judged(child: subprocess.CompletedProcess[bytes], name: str) -> tuple[Table
         raise StoreDamagedError(f"{name} is damaged: {outcome[DAMAGED]}; {REMEDY}")
     if TOO_NEW in outcome:
         raise StoreTooNewError(outcome[TOO_NEW])
+    if LOCKED in outcome:
+        raise StoreKeyError(outcome[LOCKED])
     if FULL in outcome:
         raise StorageFullError(outcome[FULL])
     if FAILED in outcome:

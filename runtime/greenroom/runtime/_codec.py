@@ -1,7 +1,7 @@
 """How a payload becomes the record that lies on disk, and back.
 
-This is the one place between the runtime's bytes and the store's: a codec that
-encrypts replaces `PlainCodec` here and nothing else changes.
+This is the one place between the runtime's bytes and the store's: in an encrypted store `SealedCodec` of
+`_sealing` takes the place of `PlainCodec`.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ class PlainCodec:
             StoreTooNewError: the record's version is newer than this program's.
         """
         if len(record) < _HEADER.size:
-            raise _damaged(key, f"has {len(record)} bytes and needs {_HEADER.size} at least")
+            raise damaged(key, f"has {len(record)} bytes and needs {_HEADER.size} at least")
         version, checksum = _HEADER.unpack_from(record)
         payload = record[_HEADER.size :]
         if version == RECORD_VERSION:
             if crc32(payload, crc32(key)) != checksum:
-                raise _damaged(key, "does not match its checksum")
+                raise damaged(key, "does not match its checksum")
             return payload
         # A damaged version byte must not send the operator looking for an upgrade.
         if version > RECORD_VERSION and crc32(payload, crc32(key)) == checksum:
@@ -61,10 +61,11 @@ class PlainCodec:
                 f"the record {key!r} has version {version} and this program reads up to {RECORD_VERSION}; "
                 "upgrade Greenroom"
             )
-        raise _damaged(key, f"has the unknown version {version}")
+        raise damaged(key, f"has the unknown version {version}")
 
 
-def _damaged(key: bytes, what: str) -> StoreDamagedError:
+def damaged(key: bytes, what: str) -> StoreDamagedError:
+    """Return the error for a record that is not what it was."""
     return StoreDamagedError(
         f"the record {key!r} {what}; see what else is damaged with `greenroom verify`, "
         "then bring back a backup with `greenroom restore`"

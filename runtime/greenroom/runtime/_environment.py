@@ -30,9 +30,12 @@ ACTORS: Final = 0
 INDEXES: Final = 1
 META: Final = 2
 
-FORMAT_VERSION: Final = 1
+FORMAT_VERSION: Final = 2
+PLAIN_FORMAT: Final = 1
+SEALED_FORMAT: Final = 2
 # In LMDB's unnamed table, unsealed: they are read before any codec is.
 FORMAT_KEY: Final = b"greenroom.format"
+SEAL_KEY: Final = b"greenroom.seal"
 STORE_KEY: Final = b"greenroom.store"
 SECRET_KEY: Final = b"greenroom.secret"
 
@@ -98,9 +101,14 @@ def open_environment(folder: Path, *, max_size: int, sync: bool) -> lmdb.Environ
     return environment
 
 
-def write_format(transaction: lmdb.Transaction[bytes]) -> None:
-    """Write this program's format version."""
-    transaction.put(FORMAT_KEY, b"%d" % FORMAT_VERSION)
+def write_format(transaction: lmdb.Transaction[bytes], version: int = PLAIN_FORMAT) -> None:
+    """Write the version of the store's format: the lowest that tells older programs what they cannot read."""
+    transaction.put(FORMAT_KEY, b"%d" % version)
+
+
+def touch_format(transaction: lmdb.Transaction[bytes]) -> None:
+    """Write the format's version as it is: LMDB counts a transaction only if it changes something."""
+    transaction.put(FORMAT_KEY, transaction.get(FORMAT_KEY) or b"%d" % PLAIN_FORMAT)
 
 
 def check_format(transaction: lmdb.Transaction[bytes], path: Path) -> int | None:

@@ -125,6 +125,13 @@ class StoreDamagedError(StoreError):
     """The structure or a record's checksum is wrong. Run `greenroom verify`, then `greenroom restore`."""
 
 
+class StoreKeyError(StoreError):
+    """The store is encrypted with a key that was not given, or should be encrypted and is not.
+
+    Unlike with `StoreDamagedError` the data are as they were; the sentence says which key is wanted.
+    """
+
+
 class StoreTooNewError(StoreError):
     """The store was written by a newer Greenroom. Upgrade this program; the data is untouched."""
 

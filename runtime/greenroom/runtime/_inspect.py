@@ -18,35 +18,48 @@ from typing import Any, Final
 import lmdb
 import lmdb.verify
 
-from greenroom.runtime._codec import PlainCodec
-from greenroom.runtime._environment import TABLES, check_format, store_error
-from greenroom.runtime._errors import StorageFullError, StoreDamagedError, StoreError, StoreTooNewError
+from greenroom.runtime._codec import PlainCodec, RecordCodec
+from greenroom.runtime._environment import SEAL_KEY, TABLES, check_format, store_error
+from greenroom.runtime._errors import (
+    StorageFullError,
+    StoreDamagedError,
+    StoreError,
+    StoreKeyError,
+    StoreTooNewError,
+)
 
 DAMAGED: Final = "damaged"
 TOO_NEW: Final = "too new"
 FULL: Final = "full"
+LOCKED: Final = "locked"
 FAILED: Final = "failed"
 
 _NAMED = 5  # how many findings a sentence names
 
 
-def inspect(path: Path, *, records: bool, compact: Path | None) -> dict[str, Any]:
+def inspect(
+    path: Path, *, records: bool, compact: Path | None, unlock: bytes | None = None
+) -> dict[str, Any]:
     """Return the rows and their bytes by table; nothing if the records are not read.
 
     Args:
         path: The LMDB file; nobody else may write it meanwhile.
         records: Whether every record is read and its checksum checked, too.
         compact: An existing file into which a compact copy is written, without what was deleted.
+        unlock: The key-encryption key, without which no record of an encrypted store can be read.
 
     Raises:
-        StoreDamagedError, StoreTooNewError, StorageFullError, StoreError: as each says.
+        StoreDamagedError, StoreTooNewError, StorageFullError, StoreKeyError, StoreError: as each says.
     """
     _check_bytes(path)
     environment = lmdb.open(os.fspath(path), subdir=False, readonly=True, lock=False, max_dbs=len(TABLES))
     with environment, environment.begin() as transaction:
         if check_format(transaction, path) is None:
             return {}
-        tables = {name.decode(): _read(environment, transaction, name) for name in TABLES} if records else {}
+        tables = {}
+        if records:
+            codec = _codec(transaction.get(SEAL_KEY), unlock, path)
+            tables = {name.decode(): _read(environment, transaction, name, codec) for name in TABLES}
         if compact is not None:
             with compact.open("wb") as target:
                 environment.copyfd(target.fileno(), compact=True, txn=transaction)
@@ -64,10 +77,20 @@ def _check_bytes(path: Path) -> None:
         raise StoreDamagedError(_listed(problems))
 
 
-def _read(environment: lmdb.Environment, transaction: lmdb.Transaction[bytes], name: bytes) -> dict[str, int]:
+def _codec(seal: bytes | None, unlock: bytes | None, path: Path) -> RecordCodec:
+    if seal is None:
+        return PlainCodec()
+    from greenroom.runtime._sealing import SealedCodec, unwrap  # noqa: PLC0415 - see there
+
+    return SealedCodec(unwrap(seal, unlock, os.fspath(path)))
+
+
+def _read(
+    environment: lmdb.Environment, transaction: lmdb.Transaction[bytes], name: bytes, codec: RecordCodec
+) -> dict[str, int]:
     table = environment.open_db(name, txn=transaction, create=False)
     entries = transaction.stat(table)["entries"]
-    unseal = PlainCodec().open
+    unseal = codec.open
     rows = size = 0
     last = b""
     bad = []
@@ -94,11 +117,19 @@ def _listed(problems: list[str]) -> str:
 
 
 def main(path: str, records: str, compact: str) -> None:
-    """Inspect and print the outcome as one line of JSON. The arguments come from `_check`."""
+    """Inspect and print the outcome as one line of JSON. The arguments come from `_check`.
+
+    The key, if there is one, comes over standard input: arguments are for everybody to see.
+    """
     outcome: dict[str, Any]
     try:
         try:
-            tables = inspect(Path(path), records=bool(records), compact=Path(compact) if compact else None)
+            tables = inspect(
+                Path(path),
+                records=bool(records),
+                compact=Path(compact) if compact else None,
+                unlock=sys.stdin.buffer.read() or None,
+            )
         except (lmdb.Error, OSError) as error:
             raise store_error(error, f"{path} cannot be read or copied") from error
         outcome = {"tables": tables}
@@ -108,6 +139,8 @@ def main(path: str, records: str, compact: str) -> None:
         outcome = {TOO_NEW: str(error)}
     except StorageFullError as error:
         outcome = {FULL: str(error)}
+    except StoreKeyError as error:
+        outcome = {LOCKED: str(error)}
     except StoreError as error:
         outcome = {FAILED: str(error)}
     sys.stdout.write(json.dumps(outcome))

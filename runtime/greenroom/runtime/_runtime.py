@@ -20,6 +20,7 @@ from greenroom.runtime._commit import Committer, ThreadCommitter
 from greenroom.runtime._context import Domain
 from greenroom.runtime._deliveries import Deliveries
 from greenroom.runtime._doors import Doors
+from greenroom.runtime._encryption import Encryption
 from greenroom.runtime._errors import GreenroomError, RuntimeClosedError, StoreFailedError
 from greenroom.runtime._folder import DATA_FILE, sync_file
 from greenroom.runtime._janitor import Janitor
@@ -337,9 +338,11 @@ class Recipe:
         codec: RecordCodec | None,
         companion: Callable[[Runtime], AbstractAsyncContextManager[Any]] | None = None,
         secrets: Path | None = None,
+        encryption: Encryption | None = None,
     ) -> None:
         self.companion = companion
         self.secrets = secrets
+        self.encryption = encryption
         self.kinds = kinds_by_name(tuple(actors))
         self.groups = groups_by_kind(self.kinds, groups)
         self.indexes = index_table(indexes)
@@ -380,6 +383,7 @@ class Recipe:
         store = Store(
             owner.folder,
             codec=self.codec,
+            encryption=self.encryption,
             max_size=options.max_size,
             min_free=options.min_free,
             sync=options.durability == "power",
@@ -430,6 +434,7 @@ async def open_runtime(
     codec: RecordCodec | None = None,
     companion: Callable[[Runtime], AbstractAsyncContextManager[Any]] | None = None,
     secrets: Path | None = None,
+    encryption: Encryption | None = None,
 ) -> AsyncIterator[Runtime]:
     """Own a folder and run actors on it, inside an ``async with`` block.
 
@@ -450,6 +455,7 @@ async def open_runtime(
             what it enters as is `Context.companion` and `Desk.companion` from then on.
         secrets: The folder of the store's secret, which is made there at first need and is best not the
             store's own: who has both has all. None for a runtime that derives no keys.
+        encryption: How the store is to be encrypted, and with which key.
 
     Raises:
         StoreOwnedError: another process owns the folder.
@@ -458,7 +464,7 @@ async def open_runtime(
         StoreFailedError: a commit failed for good while the block ran.
         StoreError: the folder cannot hold a store.
     """
-    recipe = Recipe(actors, indexes, groups, options, clock, committer, codec, companion, secrets)
+    recipe = Recipe(actors, indexes, groups, options, clock, committer, codec, companion, secrets, encryption)
     with Owner(Path(path)) as owner:
         async with recipe.run(owner) as runtime:
             yield runtime

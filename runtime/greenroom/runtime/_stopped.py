@@ -6,6 +6,7 @@ from contextlib import closing
 from pathlib import Path
 
 from greenroom.runtime._check import check_structure
+from greenroom.runtime._encryption import Encryption
 from greenroom.runtime._errors import StoreError
 from greenroom.runtime._folder import DATA_FILE
 from greenroom.runtime._options import RuntimeOptions
@@ -13,7 +14,9 @@ from greenroom.runtime._owner import Owner
 from greenroom.runtime._store import Store, StoreStatistics
 
 
-def stopped_statistics(folder: Path, options: RuntimeOptions | None = None) -> StoreStatistics:
+def stopped_statistics(
+    folder: Path, options: RuntimeOptions | None = None, *, encryption: Encryption | None = None
+) -> StoreStatistics:
     """Return what a store that nobody owns holds; no actor is activated and no timer fires.
 
     Blocks, after an unclean end as long as the check of the structure takes.
@@ -21,6 +24,7 @@ def stopped_statistics(folder: Path, options: RuntimeOptions | None = None) -> S
     Args:
         folder: The folder of the store; it is not made.
         options: Limits that the figures are told against.
+        encryption: Has the key of a store that is encrypted.
 
     Raises:
         StoreOwnedError: a process owns the folder; ask its `Runtime.statistics`.
@@ -32,7 +36,10 @@ def stopped_statistics(folder: Path, options: RuntimeOptions | None = None) -> S
         if not (owner.folder / DATA_FILE).exists():
             raise StoreError(f"there is no store in {owner.folder}")
         check_structure(owner)
-        with closing(Store(owner.folder, max_size=options.max_size, min_free=options.min_free)) as store:
+        store = Store(
+            owner.folder, encryption=encryption, max_size=options.max_size, min_free=options.min_free
+        )
+        with closing(store):
             statistics = store.statistics()
         owner.mark_clean()
     return statistics

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 
 import lmdb
 
-from greenroom.runtime._codec import PlainCodec, RecordCodec
+from greenroom.runtime._codec import RecordCodec
+from greenroom.runtime._encryption import Encryption, open_seal
 from greenroom.runtime._environment import (
     ACTORS as ACTORS,
 )
@@ -83,7 +84,8 @@ class Store:
 
     Args:
         folder: Where ``greenroom.mdb`` lies; made when missing. Its owner lock is the caller's affair.
-        codec: Turns payloads into records and back.
+        codec: Turns payloads into records and back, in the place of the one that the store asks for.
+        encryption: How the store is to be encrypted.
         max_size: Address space to reserve, in bytes; the quota.
         min_free: Below this many free bytes on the disk only deletes and reserve works are committed.
         sync: Whether a commit waits for the disk. Without, a crash of the process loses nothing, but a
@@ -91,6 +93,7 @@ class Store:
 
     Attributes:
         writer: What commits; its figures are for any thread.
+        unlock: The key-encryption key of a store that is encrypted; it is shown nowhere.
         id: Told from every other store by it; a backup's is the same.
         secret_mark: By what the secret that it is used with is recognised; empty before the first.
 
@@ -99,6 +102,7 @@ class Store:
         StorageFullError: the disk has no room for a new store.
         StoreDamagedError: the file is no LMDB file, or none of ours.
         StoreTooNewError: a newer program wrote the store.
+        StoreKeyError: it is encrypted with another key, or encryption is required and it is not.
     """
 
     def __init__(
@@ -106,6 +110,7 @@ class Store:
         folder: Path,
         *,
         codec: RecordCodec | None = None,
+        encryption: Encryption | None = None,
         max_size: int = 256 << 30,
         min_free: int = 64 << 20,
         sync: bool = True,
@@ -116,7 +121,6 @@ class Store:
             )
         self.folder = prepare_folder(folder)
         self._path = self.folder / DATA_FILE
-        self._codec = PlainCodec() if codec is None else codec
         self.min_free = min_free
         self._sync = sync
         self._pid = os.getpid()
@@ -125,12 +129,21 @@ class Store:
         try:
             self._environment = open_environment(self.folder, max_size=max_size, sync=sync)
             self._tables = tuple(self._environment.open_db(name) for name in TABLES)
+        except (lmdb.Error, OSError) as error:
+            raise store_error(error, f"{self._path} cannot be opened") from error
+        try:
+            opened = open_seal(self._environment, self._tables, encryption, os.fspath(self._path))
+            self._codec = opened.codec if codec is None else codec
+            self.unlock = opened.unlock
             self.writer = Writer(self._environment, self._tables, self._codec, self.folder, min_free=min_free)
             with self._environment.begin() as transaction:
                 self.id = (transaction.get(STORE_KEY) or b"").decode()
                 self.secret_mark = (transaction.get(SECRET_KEY) or b"").decode()
-        except (lmdb.Error, OSError) as error:
-            raise store_error(error, f"{self._path} cannot be opened") from error
+        except BaseException as error:
+            self._environment.close()  # before another may open it in this process
+            if isinstance(error, lmdb.Error):
+                raise store_error(error, f"{self._path} cannot be opened") from error
+            raise
 
     def mark_secret(self, mark: str) -> None:
         """Note which secret the store is used with. Before anything is committed.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import lmdb
 
-from greenroom.runtime._environment import is_want_of_room, write_format
+from greenroom.runtime._environment import is_want_of_room, touch_format
 from greenroom.runtime._errors import StoreFailedError
 from greenroom.runtime._histogram import SECONDS, WORKS, Histogram
 from greenroom.runtime._work import Changes, Space, Work, admit, growth, map_full, merged
@@ -156,7 +156,7 @@ class Writer:
         """Write and commit ``changes``, by table; of no table, a transaction that changes nothing."""
         with self._environment.begin(write=True) as transaction:
             if not changes:
-                write_format(transaction)  # LMDB counts a transaction only if it changes something
+                touch_format(transaction)
             for table, rows in zip(self._tables, changes, strict=False):
                 if rows:
                     self._write_table(transaction, table, rows)

@@ -22,11 +22,13 @@ import platformdirs
 
 from greenroom.transports._addresses import HostPort, host_port, origin
 from greenroom.transports._values import (
+    KeyPlace,
     Model,
     NotAllowedError,
     embedder,
     file,
     folder,
+    key_place,
     language,
     line,
     name,
@@ -131,6 +133,26 @@ class Settings:
             everywhere=True,
         ),
     ] = field(default_factory=default_secrets)
+    encryption_key: Annotated[
+        KeyPlace | None,
+        Setting(
+            "where the key of an encrypted store is kept: a file that nobody else can read, an environment "
+            "variable, or the system's keyring",
+            "file:PATH|env:NAME|keyring:NAME",
+            key_place,
+            everywhere=True,
+        ),
+    ] = None
+    encrypt: Annotated[
+        bool,
+        Setting(
+            "make a new store encrypted, and refuse one that is not; `greenroom encrypt` rewrites one",
+            "yes|no",
+            truth,
+            show_truth,
+            switch=True,
+        ),
+    ] = False
     agent: Annotated[
         str | None,
         Setting("agent id of the connection; taken from the client's own name unless given", "ID", name(100)),
@@ -441,6 +463,8 @@ def resolve(
             value = _absolute(base / value)
         elif isinstance(value, Model):
             value = Model(_absolute(base / value.path))
+        elif isinstance(value, KeyPlace) and value.kind == "file":
+            value = KeyPlace(value.kind, str(_absolute(base / value.name)))
         values[key], sources[key] = value, source
     known = {CONFIG_VARIABLE, EMBEDDER_KEY_VARIABLE, *map(variable, table())}
     strangers = tuple(sorted(each for each in environment if each.startswith(PREFIX) and each not in known))

@@ -189,6 +189,31 @@ class Model:
         return f"{_MODEL}{self.path}"
 
 
+@dataclass(frozen=True)
+class KeyPlace:
+    """Where a key is kept.
+
+    Attributes:
+        kind: ``file``, ``env`` or ``keyring``.
+        name: Which file, variable or password.
+    """
+
+    kind: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}:{self.name}"
+
+
+def key_place(value: object) -> KeyPlace:
+    """Reader of where a key is kept; never of a key itself."""
+    allowed = "file:PATH, env:NAME or keyring:NAME is allowed, and never the key itself"
+    kind, _, found = _text(value, allowed).strip().partition(":")
+    if kind not in {"file", "env", "keyring"} or not found or not found.isprintable():
+        raise NotAllowedError(allowed)
+    return KeyPlace(kind, str(file(found)) if kind == "file" else found)
+
+
 def embedder(value: object) -> str | Model:
     """Reader of what makes vectors of memories."""
     allowed = "static, none, onnx:DIR or http:URL is allowed"

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from greenroom.runtime._clock import Clock
     from greenroom.runtime._codec import RecordCodec
     from greenroom.runtime._commit import Committer
+    from greenroom.runtime._encryption import Encryption
     from greenroom.runtime._options import RuntimeOptions
     from greenroom.runtime._procedure import Procedure
     from greenroom.runtime._query import Query
@@ -174,6 +175,7 @@ async def open_shared_runtime(
     codec: RecordCodec | None = None,
     companion: Callable[[Runtime], AbstractAsyncContextManager[Any]] | None = None,
     secrets: Path | None = None,
+    encryption: Encryption | None = None,
 ) -> AsyncIterator[SharedRuntime]:
     """Run actors on a folder that other processes use, too, inside an ``async with`` block.
 
@@ -194,6 +196,7 @@ async def open_shared_runtime(
         codec: As in `open_runtime`; likewise.
         companion: As in `open_runtime`; likewise.
         secrets: As in `open_runtime`; every process is to find the same secret.
+        encryption: As in `open_runtime`; the key is asked for when this process owns the folder.
 
     Raises:
         StoreOwnedError: the process that owns the folder takes no others: it is another version, or busy
@@ -201,7 +204,7 @@ async def open_shared_runtime(
         StoreError: as `open_runtime`, at the opening or when this process is to take over; the folder
             was replaced.
     """
-    recipe = Recipe(actors, indexes, groups, options, clock, committer, codec, companion, secrets)
+    recipe = Recipe(actors, indexes, groups, options, clock, committer, codec, companion, secrets, encryption)
     member = Membership(recipe, Vocabulary(recipe.kinds, queries, principal_type, label_type))
     async with joined(member, Path(path)):
         yield SharedRuntime(member)

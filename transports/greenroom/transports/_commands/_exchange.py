@@ -25,7 +25,7 @@ from greenroom.actors.exchange._sources import open_source
 from greenroom.runtime import Refusal
 from greenroom.transports import _exits
 from greenroom.transports._commands._meter import Shows, metered
-from greenroom.transports._commands._options import embedder_choice, runtime_options
+from greenroom.transports._commands._options import embedder_choice, encryption, runtime_options
 from greenroom.transports._commands._reporting import reported, start_logging
 from greenroom.transports._output import complain, remark, say
 from greenroom.transports.protocol._door import NAMELESS_AGENT
@@ -76,6 +76,7 @@ async def opened(settings: Settings) -> AsyncIterator[SharedRuntime]:
         languages=settings.language,
         options=options,
         secrets=settings.secrets,
+        encryption=encryption(settings),
     ) as runtime:
         yield runtime
 

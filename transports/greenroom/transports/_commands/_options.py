@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from greenroom.actors import EmbedderChoice, read_choice
-from greenroom.runtime import RuntimeOptions
+from greenroom.runtime import Encryption, RuntimeOptions, StoreKeyError, key_source
 from greenroom.transports._settings import EMBEDDER_KEY_VARIABLE
 
 if TYPE_CHECKING:
@@ -26,6 +26,22 @@ def runtime_options(settings: Settings) -> RuntimeOptions:
         min_free=settings.min_free,
         drain_seconds=_DRAIN_SECONDS,
     )
+
+
+def encryption(settings: Settings) -> Encryption | None:
+    """What the settings say about encryption.
+
+    Raises:
+        StoreKeyError: It is wanted, and there is no key.
+    """
+    if settings.encryption_key is not None:
+        return Encryption(key_source(str(settings.encryption_key)), required=settings.encrypt)
+    if settings.encrypt:
+        raise StoreKeyError(
+            "--encrypt needs a key, which is not kept in the store: put what `openssl rand -base64 32` "
+            "prints into a file that is yours alone, and name it with --encryption-key file:PATH"
+        )
+    return None
 
 
 def embedder_choice(settings: Settings, environment: Mapping[str, str]) -> EmbedderChoice:

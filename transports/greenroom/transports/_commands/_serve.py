@@ -23,7 +23,7 @@ import trio
 from greenroom.actors import Agent, Principal, open_greenroom
 from greenroom.transports import _exits
 from greenroom.transports._admission import Caller
-from greenroom.transports._commands._options import embedder_choice, runtime_options
+from greenroom.transports._commands._options import embedder_choice, encryption, runtime_options
 from greenroom.transports._commands._reporting import reported, start_logging
 from greenroom.transports._commands._sockets import open_sockets
 from greenroom.transports._control import serve_control
@@ -91,6 +91,7 @@ async def _serve(resolved: Resolved, embedder: EmbedderChoice) -> int:
                 languages=settings.language,
                 options=runtime_options(settings),
                 secrets=settings.secrets,
+                encryption=encryption(settings),
             )
         )
         nursery = await stack.enter_async_context(trio.open_nursery())

@@ -12,7 +12,7 @@ import trio
 
 from greenroom.actors import MemoriesVerified, VerifyMemories, open_greenroom
 from greenroom.runtime import GreenroomError, StoreOwnedError, backup, restore, stopped_statistics, verify
-from greenroom.transports._commands._options import runtime_options
+from greenroom.transports._commands._options import encryption, runtime_options
 from greenroom.transports._door import NobodyHomeError, as_json, verified
 
 if TYPE_CHECKING:
@@ -64,6 +64,7 @@ async def _verify_memories(settings: Settings, rebuild: bool) -> MemoriesVerifie
         languages=settings.language,
         options=options,
         secrets=settings.secrets,
+        encryption=encryption(settings),
     ) as runtime:
         return await runtime.query(VerifyMemories(rebuild=rebuild))
 
@@ -72,13 +73,17 @@ def _carry_out(chosen: argparse.Namespace, settings: Settings) -> dict[str, Any]
     result: object
     match chosen.command:
         case "backup":
-            result = backup(settings.data, Path(chosen.destination))
+            result = backup(settings.data, Path(chosen.destination), encryption=encryption(settings))
         case "verify":
-            result = verified(verify(settings.data), trio.run(_verify_memories, settings, chosen.rebuild))
+            checked = verify(settings.data, encryption=encryption(settings))
+            result = verified(checked, trio.run(_verify_memories, settings, chosen.rebuild))
         case "restore":
-            result = restore(Path(chosen.source), settings.data)
+            result = restore(Path(chosen.source), settings.data, encryption=encryption(settings))
         case "stats":
-            result = {"running": False, "store": stopped_statistics(settings.data, runtime_options(settings))}
+            store = stopped_statistics(
+                settings.data, runtime_options(settings), encryption=encryption(settings)
+            )
+            result = {"running": False, "store": store}
         case _:
             raise GreenroomError(
                 f"no server uses {settings.data}, and nothing is set aside in a stopped store"
