@@ -173,7 +173,11 @@ async def test_listings_and_completions_show_what_the_scopes_reach(enter: Enter)
 def test_tools_and_templates_are_listed_as_far_as_the_scopes_reach() -> None:
     listing: dict[str, dict[str, Any]] = {name: {} for name in LISTED}
     assert visible(listing, LISTED, frozenset()) == ()
-    assert visible(listing, LISTED, frozenset({"*"})) == tuple(LISTED)
+    everything = visible(listing, LISTED, frozenset({"*", "admin"}))
+    assert everything == tuple(LISTED)
+    assert visible(listing, LISTED, frozenset({"*"})) == tuple(
+        name for name in everything if LISTED[name].scope != ADMIN
+    )
     reading = visible(listing, LISTED, frozenset({"memory:read"}))
     assert {"get_memory", "omn_retrieve_memory", "debug_retrieve"} <= set(reading)
     assert not {"set_memory", "omn_store_memory", "get_session"} & set(reading)
@@ -213,6 +217,10 @@ def _any_of(name: str) -> Any:
         "retrieve_memory": b'{"query":"hello"}',
         "recall_context": b'{"task":"hello"}',
         "import_memories": b'{"source":"{}"}',
+        "create_api_key": b'{"name":"n","scopes":["*"]}',
+        "list_api_keys": b"{}",
+        "rotate_api_key": b'{"key_id":"aaaaaaaaaaaa"}',
+        "revoke_api_key": b'{"key_id":"aaaaaaaaaaaa"}',
     }
     usual = b'{"session_id":"s"}' if "session" in name or "messages" in name else b'{"key":"k"}'
     if name in {"list_sessions", "list_memory", "list_memories", "memory_stats", "export_memories"}:

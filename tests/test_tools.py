@@ -13,6 +13,8 @@ import pytest
 from harness import MODERN_META, Client, greenroom
 
 from greenroom.actors import REQUESTS
+from greenroom.actors._scopes import ADMIN
+from greenroom.actors._scopes import TOOLS as SCOPES
 from greenroom.transports.protocol._schema import input_schema, output_schema, reply_type
 from greenroom.transports.protocol._tools import TOOLS
 
@@ -75,7 +77,9 @@ async def test_the_listing_costs_no_more_than_promised(tmp_path: Path) -> None:
 async def test_every_tool_has_what_a_model_chooses_by(tmp_path: Path) -> None:
     async with greenroom(tmp_path) as client:
         tools = await listed(client)
-    assert {tool["name"] for tool in tools} == LISTED == set(REQUESTS)
+    assert {tool["name"] for tool in tools} == LISTED
+    assert {name for name, needed in SCOPES.items() if needed != ADMIN} == LISTED
+    assert set(SCOPES) == set(REQUESTS)
     assert len({tool["description"] for tool in tools}) == len(tools)
     for tool in tools:
         assert tool["title"]

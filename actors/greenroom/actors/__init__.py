@@ -25,6 +25,17 @@ from greenroom.actors.embedding._progress import EmbeddingStatistics as Embeddin
 from greenroom.actors.embedding._progress import GetEmbedding as GetEmbedding
 from greenroom.actors.exchange._errands import ExportMemories as ExportMemories
 from greenroom.actors.exchange._errands import ImportMemories as ImportMemories
+from greenroom.actors.keys._administering import ApiKeyList as ApiKeyList
+from greenroom.actors.keys._administering import ApiKeyMade as ApiKeyMade
+from greenroom.actors.keys._administering import ApiKeyRevoked as ApiKeyRevoked
+from greenroom.actors.keys._administering import ApiKeyView as ApiKeyView
+from greenroom.actors.keys._administering import CreateApiKey as CreateApiKey
+from greenroom.actors.keys._administering import ListApiKeys as ListApiKeys
+from greenroom.actors.keys._administering import RevokeApiKey as RevokeApiKey
+from greenroom.actors.keys._administering import RotateApiKey as RotateApiKey
+from greenroom.actors.keys._ring import KeyRefusedError as KeyRefusedError
+from greenroom.actors.keys._ring import KeyRing as KeyRing
+from greenroom.actors.keys._ring import open_key_ring as open_key_ring
 from greenroom.actors.memory._actor import MemoryActor as MemoryActor
 from greenroom.actors.recall._context import RecallContext as RecallContext
 from greenroom.actors.recall._replies import ContextRecalled as ContextRecalled

@@ -24,6 +24,7 @@ from greenroom.actors._namespaces import (
 from greenroom.actors._parse import check_request
 from greenroom.actors.directory._query import ListSessions
 from greenroom.actors.exchange._errands import ExportMemories, ImportMemories
+from greenroom.actors.keys._administering import CreateApiKey, ListApiKeys, RevokeApiKey, RotateApiKey
 from greenroom.actors.memory._directory import RootOfMemory
 from greenroom.actors.recall._context import RecallContext
 from greenroom.actors.recall._retrieve import RetrieveMemory
@@ -81,6 +82,10 @@ _OVER_NAMESPACES: dict[str, type[Procedure[Any]]] = {
 _ERRANDS: dict[str, type[Errand[Any]]] = {
     "import_memories": ImportMemories,
     "export_memories": ExportMemories,
+    "create_api_key": CreateApiKey,
+    "list_api_keys": ListApiKeys,
+    "rotate_api_key": RotateApiKey,
+    "revoke_api_key": RevokeApiKey,
 }
 
 REQUESTS: Mapping[str, type[Message[Any] | Query[Any] | Procedure[Any] | Errand[Any]]] = {

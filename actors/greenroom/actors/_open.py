@@ -24,6 +24,7 @@ from greenroom.actors.exchange._evaluating import TrySearch
 from greenroom.actors.exchange._export_actor import ExportActor
 from greenroom.actors.exchange._import_actor import ImportActor
 from greenroom.actors.exchange._importing import UnembeddedRoots
+from greenroom.actors.keys._actor import KeysActor
 from greenroom.actors.memory import _directory as namespaces
 from greenroom.actors.memory._actor import MemoryActor
 from greenroom.actors.recall._context import RecallContext
@@ -117,7 +118,7 @@ async def open_greenroom(
         path,
         principal_type=Principal,
         label_type=Heard,
-        actors=[configured, MemoryActor, EmbedderActor, ImportActor, ExportActor, *actors],
+        actors=[configured, MemoryActor, EmbedderActor, ImportActor, ExportActor, KeysActor, *actors],
         indexes=[
             Index(directory.INDEX),
             Index(namespaces.INDEX),

@@ -60,6 +60,10 @@ TOOLS: Final[Mapping[str, str]] = {
     "memory_stats": "memory:read",
     "import_memories": "memory:write",
     "export_memories": "memory:read",
+    "create_api_key": ADMIN,
+    "list_api_keys": ADMIN,
+    "rotate_api_key": ADMIN,
+    "revoke_api_key": ADMIN,
 }
 """What each tool needs, by its name; an older name needs what its successor does."""
 

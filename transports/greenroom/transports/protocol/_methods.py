@@ -41,6 +41,8 @@ Method = Callable[["Client", Call], bool]
 
 DEADLINE_META_KEY = "greenroom/deadline_ms"
 JSON = "application/json"
+EVERYONE = frozenset({"*"})
+"""The scopes of everybody where nobody has a key."""
 NAME_SHOWN = 100
 LISTINGS = 64  # different answers of one listing that are kept
 WEIGHTY = 4  # what the largest answers weigh (`Tool.weight`)
@@ -107,7 +109,9 @@ class Methods:
         @lru_cache(maxsize=LISTINGS)
         def of_names(names: tuple[str, ...]) -> bytes:
             listed = [self._listing[name] for name in names]
-            return self.answers.result({"tools": listed}, kept_for(names, self._listing))
+            return self.answers.result(
+                {"tools": listed}, kept_for(names, visible(self._listing, self._tools, EVERYONE))
+            )
 
         @lru_cache(maxsize=LISTINGS)
         def of_scopes(scopes: frozenset[str]) -> bytes:
@@ -342,12 +346,12 @@ def unknown_tool(name: str, listed: Iterable[str]) -> str:
     return f"Unknown tool: {name[:NAME_SHOWN]}{hint}"
 
 
-def kept_for(listed: Sized, everything: Sized) -> tuple[int, str]:
-    """Return how long and by whom a listing may be kept: what others do not see, nobody keeps for them."""
-    return STATIC if len(listed) == len(everything) else FRESH
+def kept_for(listed: Sized, usual: Sized) -> tuple[int, str]:
+    """Return how long and by whom a listing may be kept: one that is not the usual one by nobody else."""
+    return STATIC if len(listed) == len(usual) else FRESH
 
 
-def template_list(scopes: frozenset[str] = frozenset({"*"})) -> list[dict[str, Any]]:
+def template_list(scopes: frozenset[str] = EVERYONE) -> list[dict[str, Any]]:
     """Return the resource templates as they are listed to a holder of ``scopes``."""
     kinds = resources_of(scopes)
     return [

@@ -60,6 +60,7 @@ from greenroom.transports.protocol._content import Content, shown
 from greenroom.transports.protocol._eras import MODERN_VERSION, SUBSCRIPTION_ID_KEY, Era
 from greenroom.transports.protocol._frames import Frame, RequestError
 from greenroom.transports.protocol._methods import (
+    EVERYONE,
     JSON,
     LISTINGS,
     kept_for,
@@ -135,7 +136,7 @@ class SdkServer:
 
     def _tools_for(self, scopes: frozenset[str]) -> ListToolsResult:
         names = visible(self._listing, self._tools, scopes)
-        ttl, scope = kept_for(names, self._listing)
+        ttl, scope = kept_for(names, visible(self._listing, self._tools, EVERYONE))
         listed = [self._listing[name] for name in names]
         return ListToolsResult.model_validate({"tools": listed, "ttlMs": ttl, "cacheScope": scope})
 

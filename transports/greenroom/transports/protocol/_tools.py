@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from greenroom.actors import REQUESTS, is_write, parse_request
-from greenroom.actors._scopes import allows, needed_for_tool
+from greenroom.actors._scopes import ADMIN, allows, needed_for_tool
 from greenroom.transports.protocol._aliases import ALIASES, Alias
 from greenroom.transports.protocol._schema import input_schema, output_schema, reply_type
 
@@ -90,8 +90,16 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
 def visible(
     listing: Mapping[str, dict[str, Any]], tools: Mapping[str, Tool], scopes: frozenset[str]
 ) -> tuple[str, ...]:
-    """Return the names of the listed tools that a holder of ``scopes`` may call."""
-    return tuple(name for name in listing if allows(scopes, tools[name].scope))
+    """Return the names of the tools that are listed to a holder of ``scopes``: those that it may call.
+
+    Administering is shown to those alone who are administrators by name. Who may do everything, such as the
+    user of this machine, may administer, too, but their model need not read of it at every start.
+    """
+    return tuple(
+        name
+        for name in listing
+        if allows(scopes, needed := tools[name].scope) and (needed != ADMIN or ADMIN in scopes)
+    )
 
 
 _ALL = (
@@ -264,6 +272,31 @@ _ALL = (
         title="Export memories",
         description="Write the memories that you may see, of a namespace or all, into a file to be read as a "
         "resource: the answer links to it. import_memories takes the same lines.",
+    ),
+    Tool(
+        name="create_api_key",
+        title="Create API key",
+        description="Make a key for an agent, a person or a program, with as few scopes as it needs. "
+        "api_key is shown this once.",
+    ),
+    Tool(
+        name="list_api_keys",
+        title="List API keys",
+        description="See which keys there are, whose, what for, until when, and when each was used last.",
+        weight=1,
+    ),
+    Tool(
+        name="rotate_api_key",
+        title="Rotate API key",
+        description="Make a new key for the same holder; the old one goes on for overlap_seconds.",
+        overwrites=True,
+    ),
+    Tool(
+        name="revoke_api_key",
+        title="Revoke API key",
+        description="End a key for good, now, and every connection and subscription that came by it.",
+        overwrites=True,
+        repeatable=True,
     ),
 )
 

@@ -1,0 +1,132 @@
+"""The keeper of the API keys. There is one, and it is asked when a key changes, not when one is used."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from greenroom.actors import _audit, _refusals, _scopes
+from greenroom.actors.keys._record import KeyRecord
+from greenroom.actors.requests import _keys as requests
+from greenroom.runtime import Actor, Address, Context, Refusal, Slices, handles
+
+KIND: Final = "keys"
+KEEPER: Final = Address(KIND, "all")
+CHANGED: Final = "greenroom:keys"
+"""The topic that tells of every change, under which no resource can be heard of."""
+
+MOST_KEYS: Final = 10_000
+_KEY: Final = b"k"
+
+
+def key_not_found(key_id: str) -> Refusal:
+    """There is no such key."""
+    return Refusal(
+        "KEY_NOT_FOUND", f"there is no API key {key_id!r}; list_api_keys shows them", key_id=key_id
+    )
+
+
+class KeysActor(Actor):
+    """All API keys of a store."""
+
+    kind = KIND
+
+    @handles(requests.KeepKey)
+    def keep(self, request: requests.KeepKey, context: Context) -> Slices[KeyRecord]:
+        """Keep a new key."""
+        _check_admin(context)
+        known = 0
+        for _ in context.scan(msgspec.Raw, prefix=_KEY):
+            known += 1
+            if context.slice_over():
+                yield
+        if known >= MOST_KEYS:
+            raise Refusal(
+                "QUOTA_EXCEEDED", f"there are {MOST_KEYS:,} API keys, which is the limit", limit=MOST_KEYS
+            )
+        record = KeyRecord(
+            key_id=request.key_id,
+            digest=request.digest,
+            grant=request.grant,
+            created=context.now,
+            created_by=None if context.principal is None else context.principal.agent_id,
+            expires=context.now + request.lifetime,
+        )
+        _put(context, record)
+        _audit.record(context, "create_api_key", None, key=record.key_id, scopes=sorted(record.grant.scopes))
+        return record
+
+    @handles(requests.ReplaceKey)
+    def replace(self, request: requests.ReplaceKey, context: Context) -> KeyRecord:
+        """Keep a new key for an old one, which goes on for a while."""
+        _check_admin(context)
+        old = _find(context, request.replaces)
+        status = old.status(context.now)
+        if status != "active" or old.replaced_by is not None:
+            is_what = "replaced already" if status == "active" else status
+            raise _refusals.invalid("key_id", f"key_id: the key {old.key_id} is {is_what}; create a new one")
+        lifetime = old.expires - old.created if request.lifetime is None else request.lifetime
+        fresh = KeyRecord(
+            key_id=request.key_id,
+            digest=request.digest,
+            grant=old.grant,
+            created=context.now,
+            created_by=None if context.principal is None else context.principal.agent_id,
+            expires=context.now + lifetime,
+            replaces=old.key_id,
+        )
+        ends = min(old.expires, context.now + request.overlap)
+        _put(context, msgspec.structs.replace(old, expires=ends, replaced_by=fresh.key_id))
+        _put(context, fresh)
+        _audit.record(context, "rotate_api_key", None, key=old.key_id, replaced_by=fresh.key_id)
+        return fresh
+
+    @handles(requests.RevokeKey)
+    def revoke(self, request: requests.RevokeKey, context: Context) -> KeyRecord:
+        """End a key; also when the store is full."""
+        _check_admin(context)
+        record = _find(context, request.key_id)
+        if record.revoked is not None:
+            return record
+        context.use_reserve()
+        record = msgspec.structs.replace(record, revoked=context.now)
+        _put(context, record)
+        _audit.record(context, "revoke_api_key", None, key=record.key_id)
+        return record
+
+    @handles(requests.ReadKeys)
+    def read(self, _: requests.ReadKeys, context: Context) -> Slices[requests.KeysRead]:
+        """Answer all keys, oldest first."""
+        records: list[KeyRecord] = []
+        for _key, record in context.scan(KeyRecord, prefix=_KEY):
+            records.append(record)
+            if context.slice_over():
+                yield
+        return requests.KeysRead(keys=sorted(records, key=lambda record: record.created), now=context.now)
+
+    @handles(requests.NoteKeyUses)
+    def note(self, request: requests.NoteKeyUses, context: Context) -> None:
+        """Write down when keys were used last. Nobody waits for that, and nobody is told."""
+        for key_id, used in request.uses.items():
+            record = context.get(_KEY + key_id.encode(), KeyRecord)
+            if record is not None and used > (record.last_used or 0):
+                context.put(_KEY + key_id.encode(), msgspec.structs.replace(record, last_used=used))
+
+
+def _find(context: Context, key_id: str) -> KeyRecord:
+    record = context.get(_KEY + key_id.encode(), KeyRecord)
+    if record is None:
+        raise key_not_found(key_id)
+    return record
+
+
+def _put(context: Context, record: KeyRecord) -> None:
+    context.put(_KEY + record.key_id.encode(), record)
+    context.publish(CHANGED)
+
+
+def _check_admin(context: Context) -> None:
+    """Refuse whoever may not administer; the doors do so, too."""
+    if context.principal is None or not _scopes.allows(context.principal.scopes, _scopes.ADMIN):
+        raise _refusals.scope_missing("administering API keys", _scopes.ADMIN)

@@ -1,0 +1,136 @@
+"""What is known of an API key, and what follows from that: values and pure functions."""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+import msgspec
+
+from greenroom.actors import _refusals
+from greenroom.actors._principal import Principal
+from greenroom.actors._times import DAY
+
+LIFETIME_DAYS: Final = 90
+OVERLAP_SECONDS: Final = 86_400
+
+KeyStatus = Literal["active", "expired", "revoked"]
+
+
+class KeyLimits(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What one key may take; None for what the server's settings say, or for no limit where they say none.
+
+    Attributes:
+        rate: Requests a minute.
+        burst: Requests at once.
+        stored_bytes: Bytes of content that it may have written.
+        sessions: Sessions that it may have created.
+        subscriptions: Resources that its connections may hear of.
+    """
+
+    rate: int | None = None
+    burst: int | None = None
+    stored_bytes: int | None = None
+    sessions: int | None = None
+    subscriptions: int | None = None
+
+
+class Grant(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Who somebody with a key is, and what that lets them do.
+
+    Attributes:
+        name: For people.
+        scopes: What it lets them do.
+        agent: The agent id that it is bound to; None: as its holder names itself.
+        agent_type: The agent type that it is bound to.
+        user: The user whom its holder works for.
+        projects: The projects whose member it is; None: every one.
+        limits: What it may take.
+    """
+
+    name: str
+    scopes: frozenset[str]
+    agent: str | None = None
+    agent_type: str | None = None
+    user: str | None = None
+    projects: frozenset[str] | None = None
+    limits: KeyLimits = KeyLimits()
+
+
+class KeyRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One key as it is kept; times in microseconds since 1970.
+
+    Attributes:
+        key_id: What it is named by.
+        digest: What is kept of the key itself.
+        grant: Who has it, and what for.
+        created: When it was made.
+        created_by: The agent that made it.
+        expires: When it ends.
+        last_used: When it was used last, to a minute.
+        revoked: When it was revoked.
+        replaces: The key that it was made for in rotation.
+        replaced_by: The key that was made for it.
+    """
+
+    key_id: str
+    digest: bytes
+    grant: Grant
+    created: int
+    created_by: str | None
+    expires: int
+    last_used: int | None = None
+    revoked: int | None = None
+    replaces: str | None = None
+    replaced_by: str | None = None
+
+    def __repr__(self) -> str:
+        return f"<key {self.key_id} of {self.grant.name!r}>"
+
+    def status(self, now: int) -> KeyStatus:
+        """Return whether it opens anything."""
+        if self.revoked is not None:
+            return "revoked"
+        return "expired" if now >= self.expires else "active"
+
+    @property
+    def lifetime_days(self) -> int:
+        """For how long it was made, in days."""
+        return max(1, round((self.expires - self.created) / DAY))
+
+
+def principal_of(
+    key: KeyRecord, *, agent: str, agent_type: str | None, projects: frozenset[str], address: str | None
+) -> Principal:
+    """Return who somebody with a key is.
+
+    Args:
+        key: The key.
+        agent: How they name themselves, which counts where the key is bound to no agent.
+        agent_type: Their agent type, which counts likewise.
+        projects: Those of the key's projects that they come for; empty for all of them.
+        address: Where they come from.
+
+    Raises:
+        Refusal: ``PERMISSION_DENIED``: they claim more than the key gives.
+    """
+    grant = key.grant
+    _check_bound("agent", grant.agent, None if grant.agent is None else agent)
+    _check_bound("agent type", grant.agent_type, agent_type)
+    if grant.projects is not None and not projects <= grant.projects:
+        strange = ", ".join(sorted(projects - grant.projects))
+        raise _refusals.permission_denied("project", f"your key is none of the project {strange}")
+    return Principal(
+        agent_id=grant.agent or agent,
+        agent_type=grant.agent_type or agent_type,
+        user=grant.user,
+        projects=projects or grant.projects,
+        scopes=grant.scopes,
+        key_id=key.key_id,
+        address=address,
+    )
+
+
+def _check_bound(what: str, bound: str | None, claimed: str | None) -> None:
+    if bound is not None and claimed is not None and claimed != bound:
+        sentence = f"your key is bound to the {what} {bound!r}; leave the {what} out"
+        raise _refusals.permission_denied(what.replace(" ", "_"), sentence)
