@@ -24,7 +24,7 @@ from greenroom.transports._settings import (
     table,
     variable,
 )
-from greenroom.transports._values import Model, show_size, size
+from greenroom.transports._values import KeyPlace, Model, show_size, size
 
 NOWHERE = Path("/nowhere/greenroom/config.toml")
 
@@ -37,6 +37,9 @@ addresses = st.builds(
 VALUES: dict[str, st.SearchStrategy[Any]] = {
     "data": names.map(lambda name: Path(os.path.normpath("/somewhere/x" + name))),
     "secrets": names.map(lambda name: Path(os.path.normpath("/somewhere/x" + name))),
+    "encryption_key": st.builds(KeyPlace, st.sampled_from(["env", "keyring"]), names)
+    | names.map(lambda name: KeyPlace("file", os.path.normpath("/somewhere/x" + name))),
+    "encrypt": st.booleans(),
     "agent": names,
     "agent_type": names,
     "user": st.text(st.characters(categories=["L", "N", "P"]), min_size=1, max_size=128),
