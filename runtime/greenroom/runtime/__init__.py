@@ -50,6 +50,11 @@ from greenroom.runtime._errors import StoreOwnedError as StoreOwnedError
 from greenroom.runtime._errors import StoreTooNewError as StoreTooNewError
 from greenroom.runtime._errors import UnknownKindError as UnknownKindError
 from greenroom.runtime._histogram import Distribution as Distribution
+from greenroom.runtime._journal import Checkpoint as Checkpoint
+from greenroom.runtime._journal import Entry as Entry
+from greenroom.runtime._journal import Journal as Journal
+from greenroom.runtime._journal_check import Finding as Finding
+from greenroom.runtime._journal_check import JournalReport as JournalReport
 from greenroom.runtime._mailbox import Idempotency as Idempotency
 from greenroom.runtime._mailbox import Result as Result
 from greenroom.runtime._options import RuntimeOptions as RuntimeOptions
@@ -62,6 +67,7 @@ from greenroom.runtime._rows import Index as Index
 from greenroom.runtime._rows import Row as Row
 from greenroom.runtime._runtime import Runtime as Runtime
 from greenroom.runtime._runtime import open_runtime as open_runtime
+from greenroom.runtime._seen import Break as Break
 from greenroom.runtime._statistics import ActorStatistics as ActorStatistics
 from greenroom.runtime._statistics import BusStatistics as BusStatistics
 from greenroom.runtime._statistics import CommitStatistics as CommitStatistics

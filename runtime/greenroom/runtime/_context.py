@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from greenroom.runtime import _rows
 from greenroom.runtime._actor import check_told
 from greenroom.runtime._errors import StoreError, UnknownKindError
+from greenroom.runtime._journal import entry
 from greenroom.runtime._rows import MAX_KEY_BYTES
 from greenroom.runtime._staged import Staged
 from greenroom.runtime._store import ACTORS
@@ -22,9 +23,12 @@ from greenroom.runtime._store import ACTORS
 if TYPE_CHECKING:
     from greenroom.runtime._actor import Message
     from greenroom.runtime._address import Address
+    from greenroom.runtime._journal import Keys
+    from greenroom.runtime._notes import Notes
     from greenroom.runtime._reading import Glance
     from greenroom.runtime._rows import Index
     from greenroom.runtime._secrets import Secret
+    from greenroom.runtime._seen import Seen
     from greenroom.runtime._store import Store
     from greenroom.runtime._work import Changes
 
@@ -41,6 +45,10 @@ class Domain:
         glance: The view of the actors' records that the present pass of the dispatcher reads.
         prefixes: The bytes before each row, by index.
         secret: The store's, if it is used with one.
+        journals: The runtime's, by name.
+        notes: What waits to be appended to them.
+        keys: The keys of each journal.
+        seen: What was seen of the journals before.
     """
 
     def __init__(
@@ -49,9 +57,14 @@ class Domain:
         indexes: Mapping[str, Index],
         randomness: random.Random,
         slice_over: Callable[[], bool],
+        notes: Notes,
         secret: Secret | None = None,
     ) -> None:
         self.store = store
+        self.notes = notes
+        self.journals = notes.journals
+        self.keys: Mapping[str, Keys] = {}
+        self.seen: Seen | None = None
         self.secret = secret
         self.glance: Glance = store.glance(ACTORS)
         self.indexes = indexes
@@ -60,6 +73,12 @@ class Domain:
         self.slice_over = slice_over
         self.last_number = 0
         self.companion: Any = None
+
+    def note(self, journal: str, value: Any) -> None:
+        """Have a row of a journal follow soon, as `Context.note` does."""
+        if journal not in self.journals:
+            raise UnknownKindError(f"no journal {journal!r} was given to open_runtime")
+        self.notes.add(journal, value)
 
     def derive(self, purpose: str) -> bytes:
         """Return the key for a purpose, as `Doors.derive` does."""
@@ -215,6 +234,21 @@ class Context:
         """Stage the removal of this actor's row at ``sort_key`` of a shared index."""
         staged = self.effects or self._staged()
         staged.rows[self._row_key(index, sort_key)] = None
+
+    def append(self, journal: str, value: Any) -> None:
+        """Stage a row of a journal, which gets its number and its link when this message is committed."""
+        if journal not in self._domain.journals:
+            raise UnknownKindError(f"no journal {journal!r} was given to open_runtime")
+        staged = self.effects or self._staged()
+        staged.entries.append(entry(journal, self.now, 1, value))
+
+    def note(self, journal: str, value: Any) -> None:
+        """Have a row of a journal follow soon: no reply waits for it, and a crash may lose it.
+
+        It stands also when this message is refused or fails. The same again within a second counts and is
+        not kept twice; what finds no room is dropped and counted.
+        """
+        self._domain.note(journal, value)
 
     def tell(self, address: Address, message: Message[Any]) -> None:
         """Stage a message that another actor gets after the commit, also when the process dies between.

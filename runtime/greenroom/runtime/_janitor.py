@@ -10,12 +10,15 @@ import trio
 
 from greenroom.runtime import _rows
 from greenroom.runtime._answers import expired_answer
+from greenroom.runtime._journal_check import outlived
 from greenroom.runtime._pipeline import Effects
 from greenroom.runtime._staged import Staged
-from greenroom.runtime._store import INDEXES
+from greenroom.runtime._store import INDEXES, META
 
 if TYPE_CHECKING:
     from greenroom.runtime._clock import Clock
+    from greenroom.runtime._context import Domain
+    from greenroom.runtime._journal import Checkpoint, Journal
     from greenroom.runtime._pipeline import Pipeline
     from greenroom.runtime._residency import Residents
     from greenroom.runtime._rows import Index
@@ -37,6 +40,7 @@ class Janitor:
         pipeline: Pipeline,
         residents: Residents,
         clock: Clock,
+        domain: Domain,
     ) -> None:
         self._store = store
         self._times = {
@@ -48,6 +52,7 @@ class Janitor:
         self._pipeline = pipeline
         self._residents = residents
         self._clock = clock
+        self._domain = domain
         self.removed = 0
 
     async def run(self) -> None:
@@ -60,6 +65,13 @@ class Janitor:
             while self._sweep_relayed(self._clock.now() - self._answers_ttl) == BATCH:
                 await self._pipeline.landed()
                 await self._pipeline.landed()
+            for journal in self._domain.journals.values():
+                while self._sweep_journal(journal) == BATCH:
+                    await self._pipeline.landed()
+                    await self._pipeline.landed()
+                checkpoint = self.checkpoint(journal.name)
+                await self._pipeline.landed()  # what a reader sees may not be safe as yet
+                self.note_seen(checkpoint)
             await trio.sleep(min(ROUND_SECONDS, self._residents.passivate_idle()))
 
     def _sweep(self, prefix: bytes, oldest: int) -> int:
@@ -94,6 +106,40 @@ class Janitor:
         self._remove(expired)
         self.removed += len(expired)
         return len(expired)
+
+    def _sweep_journal(self, journal: Journal) -> int:
+        """Remove a batch of the rows that a journal need not keep; return how many."""
+        oldest = None if journal.ttl is None else self._clock.now() - journal.ttl
+        with self._store.reading() as reading:
+            found = outlived(
+                self._domain.keys[journal.name],
+                reading,
+                oldest=oldest,
+                max_bytes=journal.max_bytes,
+                most=BATCH,
+            )
+        if found is None:
+            return 0
+        for number in found.doubtful:
+            self._domain.note(journal.name, journal.broken(number, number))
+        work = Effects(self._pipeline.next_number(), None, Staged(reserve=True))
+        work.changes = ({}, dict.fromkeys(found.rows), dict([found.start]))
+        self._pipeline.add(work)
+        self._pipeline.flush()
+        self.removed += len(found.rows)
+        return len(found.rows)
+
+    def checkpoint(self, journal: str) -> Checkpoint | None:
+        """Return what a journal is now, if its end is signed."""
+        keys = self._domain.keys[journal]
+        with self._store.reading() as reading:
+            head = keys.read(keys.head, reading.get(META, keys.head))
+        return None if head is None else keys.checkpoint(head)
+
+    def note_seen(self, checkpoint: Checkpoint | None) -> None:
+        """Keep what a journal is, and is on disk, beside the secret."""
+        if checkpoint is not None and self._domain.seen is not None:
+            self._domain.seen.note(checkpoint)
 
     def _remove(self, rows: list[bytes]) -> None:
         if rows:

@@ -34,6 +34,7 @@ from greenroom.runtime._errors import (
 )
 from greenroom.runtime._failures import Failures
 from greenroom.runtime._mailbox import Cell, Envelope, Result, Running
+from greenroom.runtime._notes import Noted
 from greenroom.runtime._pipeline import Effects
 from greenroom.runtime._posted import Posts
 from greenroom.runtime._residency import Residents
@@ -378,7 +379,9 @@ class Kernel:
         failed: dict[Cell, list[Effects]] = {}
         for work in works:
             if work.error is not None:
-                if work.staged.dispensable and work.cell not in failed:
+                if type(work) is Noted:
+                    self._domain.notes.returned(work)
+                elif work.staged.dispensable and work.cell not in failed:
                     self.counts["dispensed_with"] += 1
                 elif work.cell is not None:
                     failed.setdefault(work.cell, []).append(work)

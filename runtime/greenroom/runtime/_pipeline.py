@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from greenroom.runtime._commit import Committer
     from greenroom.runtime._errors import StoreFailedError
     from greenroom.runtime._mailbox import Cell, Envelope, Result
+    from greenroom.runtime._notes import Notes
     from greenroom.runtime._store import Store
     from greenroom.runtime._work import Changes
 
@@ -36,6 +37,7 @@ class Effects(Work):
     def __init__(self, number: int, cell: Cell | None, staged: Staged) -> None:  # no super(): a hot path
         self.owner = self if cell is None else cell
         self.changes = (staged.own, staged.rows)
+        self.entries = staged.entries
         self.reserve = staged.reserve
         self.error = None
         self.number = number
@@ -53,6 +55,9 @@ class Pipeline:
         store: What the committer commits to.
         settle: Called with each finished group; it flushes the next one.
         fail: Called when a commit failed for good.
+
+    Attributes:
+        notes: What waits for a group to go with.
     """
 
     def __init__(
@@ -71,6 +76,7 @@ class Pipeline:
         self._landed: trio.Event | None = None
         self._numbers = 0
         self._riders: Changes = {}
+        self.notes: Notes | None = None
         committer.start(store, self._done)
 
     @property
@@ -99,11 +105,13 @@ class Pipeline:
         self._riders[row] = None
 
     def board(self) -> None:
-        """Put the rows to delete into the group that is being collected."""
+        """Put the rows to delete, and the notes, into the group that is being collected."""
         if self._riders:
             staged = Staged(reserve=True)
             staged.rows, self._riders = self._riders, {}
             self.add(Effects(self.next_number(), None, staged))
+        if self.notes:
+            self.add(self.notes.take(self.next_number()))
 
     def take_back(self, cell: Cell) -> list[Effects]:
         """Remove and return the collected works of ``cell``, in order; those at the committer stay there."""
@@ -141,6 +149,7 @@ class Pipeline:
             group_works=writer.group_works.distribution(),
             group_seconds=writer.group_seconds.distribution(),
             sync_seconds=writer.sync_seconds.distribution(),
+            dropped_notes=0 if self.notes is None else self.notes.dropped,
         )
 
     def _done(self, works: Sequence[Any], failure: StoreFailedError | None) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 import msgspec
 
@@ -58,6 +58,8 @@ class Procedure(msgspec.Struct, Generic[R_co], frozen=True, kw_only=True, forbid
     It is asked as a `Query` is, and carried out by the process that owns the folder. It only reads: after a
     takeover it is carried out again. What must be written by several actors is told by one of them.
     """
+
+    sees_notes: ClassVar[bool] = False
 
     async def run(self, desk: Desk) -> R_co:
         """Return the answer."""

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 import msgspec
 
 from greenroom.runtime import _rows
 from greenroom.runtime._address import Address
 from greenroom.runtime._errors import UnknownKindError
+from greenroom.runtime._journal import Checkpoint, Entry, decoded, end_of, scan
+from greenroom.runtime._journal_check import JournalReport, check
 from greenroom.runtime._store import INDEXES
 
 if TYPE_CHECKING:
     from greenroom.runtime._actor import Slices
     from greenroom.runtime._context import Domain
+    from greenroom.runtime._journal import Keys
     from greenroom.runtime._reading import Reading
+    from greenroom.runtime._seen import Break
 
 R_co = TypeVar("R_co", covariant=True)
 T = TypeVar("T")
@@ -78,6 +82,50 @@ class IndexReader:
             value = _rows.decode(record.value, of)
             yield _rows.Row(_rows.sort_key_of(index, key), Address(record.kind, record.key), value)
 
+    def entries(
+        self, journal: str, of: type[T], *, start: int | None = None, reverse: bool = False
+    ) -> Iterator[Entry[T]]:
+        """Yield the rows of a journal in the order of their numbers.
+
+        Args:
+            journal: The name of the journal.
+            of: The type of the rows.
+            start: The first number wanted, inclusive; with ``reverse`` the highest.
+            reverse: The newest first.
+        """
+        for number, record in scan(self._reading, self._keys(journal).name, start=start, reverse=reverse):
+            yield decoded(number, record, of)
+
+    def checkpoint(self, journal: str) -> Checkpoint:
+        """Return a checkpoint of a journal as it is now.
+
+        Raises:
+            StoreDamagedError: its end was not written by this server.
+        """
+        keys = self._keys(journal)
+        return keys.checkpoint(end_of(keys, self._reading))
+
+    def check(self, journal: str, checkpoints: Iterable[Checkpoint] = ()) -> Slices[JournalReport]:
+        """Check a journal against its links, and against checkpoints of it, in slices.
+
+        What was seen of it before, and is kept beside the store's secret, counts as checkpoints, too.
+        """
+        keys = self._keys(journal)
+        seen = self._domain.seen
+        known = [] if seen is None else seen.checkpoints(journal)
+        return check(keys, self._reading, [*known, *checkpoints], self.slice_over)
+
+    def breaks(self, journal: str) -> list[Break]:
+        """Return where a journal did not go on from what had been seen of it when the store was opened."""
+        seen = self._domain.seen
+        return [] if seen is None else seen.breaks(journal)
+
+    def _keys(self, journal: str) -> Keys:
+        keys = self._domain.keys.get(journal)
+        if keys is None:
+            raise UnknownKindError(f"no journal {journal!r} was given to open_runtime")
+        return keys
+
     def _check(self, index: str) -> None:
         if index not in self._domain.indexes:
             raise UnknownKindError(f"no index {index!r} was given to open_runtime")
@@ -87,7 +135,12 @@ class Query(msgspec.Struct, Generic[R_co], frozen=True, kw_only=True, forbid_unk
     """A read over shared indexes whose answer is an ``R``: subclass ``Query[int]`` and define `run`.
 
     It sees what is committed. Whose rows the asker may see is the query's own affair.
+
+    Attributes:
+        sees_notes: Whether the notes that were made before are written to their journals first.
     """
+
+    sees_notes: ClassVar[bool] = False
 
     def run(self, reader: IndexReader) -> R_co | Slices[R_co]:
         """Return the answer, or be a generator that yields whenever `IndexReader.slice_over` says so."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator, Callable, Generator, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager
 from functools import partial
@@ -24,7 +25,9 @@ from greenroom.runtime._encryption import Encryption
 from greenroom.runtime._errors import GreenroomError, RuntimeClosedError, StoreFailedError
 from greenroom.runtime._folder import DATA_FILE, sync_file
 from greenroom.runtime._janitor import Janitor
+from greenroom.runtime._journal import Journal, Keys, journal_table
 from greenroom.runtime._kernel import Kernel
+from greenroom.runtime._notes import Notes
 from greenroom.runtime._options import RuntimeOptions
 from greenroom.runtime._owner import Owner
 from greenroom.runtime._pipeline import Pipeline
@@ -33,6 +36,7 @@ from greenroom.runtime._query import IndexReader, Query
 from greenroom.runtime._randomness import BlockRandom
 from greenroom.runtime._rows import Index, index_table
 from greenroom.runtime._secrets import Secret, find_secret
+from greenroom.runtime._seen import Seen
 from greenroom.runtime._statistics import RuntimeStatistics
 from greenroom.runtime._store import INDEXES, Store
 from greenroom.runtime._summary import runtime_statistics
@@ -41,6 +45,8 @@ from greenroom.runtime._supervision import Group, groups_by_kind
 if TYPE_CHECKING:
     from greenroom.runtime._address import Address
     from greenroom.runtime._posted import Posts
+
+logger = logging.getLogger(__name__)
 
 R = TypeVar("R")
 
@@ -64,17 +70,20 @@ class Runtime(Doors):
         bus: Bus | None = None,
         posts: Posts | None = None,
         secret: Secret | None = None,
+        journals: Mapping[str, Journal] | None = None,
     ) -> None:
         self._store = store
         self._clock = clock
         self._failure: StoreFailedError | None = None
         self._ended = False
         self._stop = trio.CancelScope()
-        self._domain = Domain(store, indexes, BlockRandom(), self._slice_over, secret)
+        self._notes = Notes(journals or {}, clock)
+        self._domain = Domain(store, indexes, BlockRandom(), self._slice_over, self._notes, secret)
         self._kernel = Kernel(kinds, groups, self._domain, clock, options)
         self._domain.last_number = max(clock.now(), _last_outbox_number(store))
         self._pipeline = Pipeline(committer, store, self._kernel.settle, self._fail)
         self._deliveries = Deliveries(store, kinds, self._kernel, self._pipeline, clock)
+        self._pipeline.notes = self._notes
         self._kernel.pipeline = self._pipeline
         self._kernel.deliveries = self._deliveries
         self._bus = self._kernel.bus = Bus(self._kernel.is_busy) if bus is None else bus
@@ -85,8 +94,31 @@ class Runtime(Doors):
             self._kernel.posts = posts
         answers_ttl = options.idempotency_seconds * 1_000_000
         self._janitor = Janitor(
-            store, indexes.values(), answers_ttl, self._pipeline, self._kernel.residents, clock
+            store, indexes.values(), answers_ttl, self._pipeline, self._kernel.residents, clock, self._domain
         )
+        if journals:
+            self._keep_journals(journals)
+
+    def _keep_journals(self, journals: Mapping[str, Journal]) -> None:
+        """Find where the journals end, and say so if that is not where they ended before."""
+        secret = self._domain.secret
+        if secret is None or secret.place is None:
+            raise ValueError("a runtime with journals needs a secret; name its folder")
+        keys = self._domain.keys = {name: Keys(name, secret) for name in journals}
+        seen = self._domain.seen = Seen(secret.place.with_suffix(".seen"))
+        self._store.keep_journals(keys.values())
+        for name, journal in journals.items():
+            with self._store.reading() as reading:
+                found = seen.compare(keys[name], reading, self._clock.now())
+            if found is not None:
+                log = logger.info if found.restored else logger.warning
+                log("records %d to %d of %r were seen and are gone", found.first, found.last, name)
+                self._notes.add(name, journal.broken(found.first, found.last))
+
+    def note_seen(self) -> None:
+        """Keep what the journals are beside the secret, when all is on disk."""
+        for name in self._domain.journals:
+            self._janitor.note_seen(self._janitor.checkpoint(name))
 
     def parts(self) -> tuple[Kernel, Pipeline, Bus, Store]:
         """Return the parts that a relay works with."""
@@ -127,6 +159,11 @@ class Runtime(Doors):
         """Run a query or a procedure and return its answer, once what it saw is on disk."""
         self._check_open()
         await trio.lowlevel.checkpoint()
+        if query.sees_notes and self._notes:
+            self._pipeline.board()
+            self._pipeline.flush()
+            await self._pipeline.landed()  # if a group was on its way, the notes are in the next one
+            await self._pipeline.landed()
         if isinstance(query, Procedure):
             return await query.run(Desk(self, principal, self._clock.now(), self._domain.companion))
         with self._store.reading() as reading:
@@ -160,6 +197,14 @@ class Runtime(Doors):
         """
         self._check_open()
         return self._bus.subscriber(window)
+
+    def note(self, journal: str, value: Any) -> None:
+        """Have a row of a journal follow soon, as `Context.note` does.
+
+        Raises:
+            UnknownKindError: no such journal was given when the runtime was opened.
+        """
+        self._domain.note(journal, value)
 
     def derive(self, purpose: str) -> bytes:
         """Return the store's key for a purpose: 32 bytes, the same in every process on the folder.
@@ -241,6 +286,9 @@ class Runtime(Doors):
         if relay is not None:
             relay.leave()
         await self._kernel.drain()
+        self._pipeline.board()  # the notes, which nobody waits for
+        self._pipeline.flush()
+        await self._kernel.drain()
         if relay is not None:
             await relay.wound_up()
 
@@ -269,6 +317,7 @@ class Runtime(Doors):
                 async with trio.open_nursery() as nursery:
                     for part in (self._kernel.dispatcher, self._deliveries, self._janitor, self._bus):
                         nursery.start_soon(part.run)
+                    nursery.start_soon(self._notes.run, self._pipeline)
                     nursery.start_soon(self._watch_ownership, owner)
                     nursery.start_soon(trio.sleep_forever if relay is None else relay.run)
                     try:
@@ -339,9 +388,11 @@ class Recipe:
         companion: Callable[[Runtime], AbstractAsyncContextManager[Any]] | None = None,
         secrets: Path | None = None,
         encryption: Encryption | None = None,
+        journals: Iterable[Journal] = (),
     ) -> None:
         self.companion = companion
         self.secrets = secrets
+        self.journals = journal_table(journals)
         self.encryption = encryption
         self.kinds = kinds_by_name(tuple(actors))
         self.groups = groups_by_kind(self.kinds, groups)
@@ -404,6 +455,7 @@ class Recipe:
                 bus,
                 posts,
                 secret,
+                self.journals,
             )
         except BaseException:
             store.close()
@@ -416,6 +468,8 @@ class Recipe:
                 yield runtime
         finally:
             self.committer.close()
+            if runtime.is_sound:
+                runtime.note_seen()
             store.close()
             if runtime.is_sound:
                 owner.mark_clean()
@@ -435,6 +489,7 @@ async def open_runtime(
     companion: Callable[[Runtime], AbstractAsyncContextManager[Any]] | None = None,
     secrets: Path | None = None,
     encryption: Encryption | None = None,
+    journals: Iterable[Journal] = (),
 ) -> AsyncIterator[Runtime]:
     """Own a folder and run actors on it, inside an ``async with`` block.
 
@@ -456,6 +511,7 @@ async def open_runtime(
         secrets: The folder of the store's secret, which is made there at first need and is best not the
             store's own: who has both has all. None for a runtime that derives no keys.
         encryption: How the store is to be encrypted, and with which key.
+        journals: What is only appended to, linked by keys of the secret.
 
     Raises:
         StoreOwnedError: another process owns the folder.
@@ -464,7 +520,9 @@ async def open_runtime(
         StoreFailedError: a commit failed for good while the block ran.
         StoreError: the folder cannot hold a store.
     """
-    recipe = Recipe(actors, indexes, groups, options, clock, committer, codec, companion, secrets, encryption)
+    recipe = Recipe(
+        actors, indexes, groups, options, clock, committer, codec, companion, secrets, encryption, journals
+    )
     with Owner(Path(path)) as owner:
         async with recipe.run(owner) as runtime:
             yield runtime

@@ -40,18 +40,20 @@ class Secret:
 
     Args:
         root: 32 random bytes.
+        place: The file in which they are.
 
     Raises:
         ValueError: they are not 32.
     """
 
-    __slots__ = ("_derived", "_root")
+    __slots__ = ("_derived", "_root", "place")
 
-    def __init__(self, root: bytes) -> None:
+    def __init__(self, root: bytes, place: Path | None = None) -> None:
         if len(root) != SECRET_BYTES:
             raise ValueError(f"a secret has {SECRET_BYTES} bytes, not {len(root)}")
         self._root = hmac.digest(_SALT, root, hashlib.sha256)
         self._derived: dict[str, bytes] = {}
+        self.place = place
 
     def derive(self, purpose: str) -> bytes:
         """Return the key for a purpose, 32 bytes: HKDF-SHA256 (RFC 5869) with the purpose as its context."""
@@ -127,7 +129,7 @@ def read_secret(path: Path) -> Secret:
     finally:
         os.close(descriptor)
     with suppress(ValueError):
-        return Secret(bytes.fromhex(text.decode("ascii")))
+        return Secret(bytes.fromhex(text.decode("ascii")), path)
     raise StoreError(f"{path} is no secret of a store: it has {2 * SECRET_BYTES} hexadecimal digits")
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from greenroom.runtime._actor import Message
     from greenroom.runtime._address import Address
-    from greenroom.runtime._work import Changes
+    from greenroom.runtime._work import Changes, JournalEntry
 
 
 class Staged:
@@ -18,17 +18,19 @@ class Staged:
         own: The actor's own records, by full key.
         rows: Rows of shared indexes and of the runtime itself, by full key.
         tells: Messages to deliver after the commit, each with its row.
+        entries: Rows to append to journals.
         publications: Topics that changed, each with its label.
         next_due: When the first timer that was set is due, in microseconds since 1970.
         reserve: Whether the space reserve may be used.
         dispensable: Whether the reply leaves even when there is no room for all this.
     """
 
-    __slots__ = ("dispensable", "next_due", "own", "publications", "reserve", "rows", "tells")
+    __slots__ = ("dispensable", "entries", "next_due", "own", "publications", "reserve", "rows", "tells")
 
     def __init__(self, *, reserve: bool = False) -> None:
         self.own: Changes = {}
         self.rows: Changes = {}
+        self.entries: list[JournalEntry] = []
         self.tells: list[tuple[bytes, Address, Message[Any]]] = []
         self.publications: dict[tuple[str, Hashable], None] = {}
         self.next_due: int | None = None
@@ -38,4 +40,4 @@ class Staged:
     @property
     def has_effects(self) -> bool:
         """Whether there is anything to commit or to tell."""
-        return bool(self.own or self.rows or self.publications)
+        return bool(self.own or self.rows or self.entries or self.publications)

@@ -89,6 +89,7 @@ class CommitStatistics(msgspec.Struct, frozen=True, kw_only=True):
         group_works: How many works the groups had that were committed.
         group_seconds: How long it took to commit them, fsync included.
         sync_seconds: How long their transactions took to reach the disk when all was put into them.
+        dropped_notes: How many notes for journals found no room.
     """
 
     collected: int
@@ -96,6 +97,7 @@ class CommitStatistics(msgspec.Struct, frozen=True, kw_only=True):
     group_works: Distribution
     group_seconds: Distribution
     sync_seconds: Distribution
+    dropped_notes: int = 0
 
 
 class BusStatistics(msgspec.Struct, frozen=True, kw_only=True):

@@ -36,13 +36,14 @@ from greenroom.runtime._environment import (
 )
 from greenroom.runtime._errors import StoreError
 from greenroom.runtime._folder import DATA_FILE, prepare_folder
+from greenroom.runtime._journal import Chains, Keys
 from greenroom.runtime._reading import Glance, Reading
 from greenroom.runtime._work import Op as Op
 from greenroom.runtime._work import Work as Work
 from greenroom.runtime._writing import Writer, disk_free
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
 
@@ -160,6 +161,11 @@ class Store:
         except lmdb.Error as error:
             raise store_error(error, f"{self._path} cannot be written") from error
         self.secret_mark = mark
+
+    def keep_journals(self, keys: Iterable[Keys]) -> None:
+        """Find where journals end, so that works may append to them. Before anything is committed."""
+        with self.reading() as reading:
+            self.writer.chains = Chains(keys, reading)
 
     @contextmanager
     def reading(self) -> Iterator[Reading]:

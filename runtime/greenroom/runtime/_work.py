@@ -18,11 +18,15 @@ Op = tuple[int, bytes, bytes | None]
 Changes = dict[bytes, bytes | None]
 """What is to become of rows of one table: the payload to put at a key, or None to delete what is there."""
 
+JournalEntry = tuple[str, int, bytes]
+"""A row to append: the journal's name, when (microseconds since 1970), and the row without its number."""
+
 TABLE_COUNT: Final = 3
 PAGE: Final = min(mmap.PAGESIZE, 1 << 15)  # LMDB's choice
 RESERVE_PERCENT: Final = 5
 RESERVE_PAGES: Final = 32  # at least; a delete of one row rewrites about eight pages before it frees one
 _ROW_OVERHEAD: Final = 24  # node header, page pointer and record header, in bytes
+_ENTRY_OVERHEAD: Final = _ROW_OVERHEAD + 64  # and key and link
 
 
 class Work:
@@ -36,14 +40,16 @@ class Work:
     Attributes:
         owner: Whose they are (hashable): when a work fails, the owner's later ones in the group fail too.
         changes: What is to become of which rows, by table.
+        entries: Rows to append to journals.
         reserve: Whether the space reserve may be used. Works that only delete may always.
         error: Why it was not committed, set by `Store.commit`. One that has an error before is not tried.
     """
 
-    __slots__ = ("changes", "error", "owner", "reserve")
+    __slots__ = ("changes", "entries", "error", "owner", "reserve")
 
     def __init__(self, owner: object, ops: Iterable[Op] = (), reserve: bool = False) -> None:  # noqa: FBT001, FBT002 - as in the kernel's works
         self.owner = owner
+        self.entries: Sequence[JournalEntry] = ()
         self.reserve = reserve
         self.error: StoreError | None = None
         self.ops = ops
@@ -69,7 +75,12 @@ class Work:
 
     def growth(self) -> int:
         """Return the bytes by which the puts may grow the store; 0 when it only deletes."""
-        return growth(self.changes)
+        return growth(self.changes) + entries_growth(self.entries)
+
+
+def entries_growth(entries: Iterable[JournalEntry]) -> int:
+    """Return the bytes by which appending these rows may grow the store."""
+    return sum(2 * (len(row) + _ENTRY_OVERHEAD) for _, _, row in entries)
 
 
 def growth(tables: Iterable[Changes]) -> int:

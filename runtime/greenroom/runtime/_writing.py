@@ -10,16 +10,27 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import lmdb
 
-from greenroom.runtime._environment import is_want_of_room, touch_format
+from greenroom.runtime._environment import INDEXES, META, is_want_of_room, touch_format
 from greenroom.runtime._errors import StoreFailedError
 from greenroom.runtime._histogram import SECONDS, WORKS, Histogram
-from greenroom.runtime._work import Changes, Space, Work, admit, growth, map_full, merged
+from greenroom.runtime._work import (
+    Changes,
+    JournalEntry,
+    Space,
+    Work,
+    admit,
+    entries_growth,
+    growth,
+    map_full,
+    merged,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from greenroom.runtime._codec import RecordCodec
     from greenroom.runtime._errors import StoreError
+    from greenroom.runtime._journal import Chains
 
 OLD_COUNT_BYTES: Final = 1 << 20
 """By how many bytes the store may have grown since the pages in use were counted last."""
@@ -47,6 +58,7 @@ class Writer:
         min_free: As in `Store`.
 
     Attributes:
+        chains: Where the journals end; None for a store that is used without any.
         commits: Transactions committed.
         works: Works committed.
         failures: Works refused or failed.
@@ -77,6 +89,7 @@ class Writer:
         self._grown = OLD_COUNT_BYTES + 1  # nothing is counted yet
         self._disk_free = 0
         self._disk_free_until = 0.0
+        self.chains: Chains | None = None
         self.commits = self.works = self.failures = 0
         self.broken: StoreFailedError | None = None
         self.last_seconds = self.max_seconds = 0.0
@@ -119,13 +132,13 @@ class Writer:
 
     def _commit(self, works: Sequence[Work]) -> None:
         failed: dict[object, StoreError] = {}
-        admitted, changes = works, merged(works)
-        size = growth(changes)
+        admitted, changes, entries = works, merged(works), _entries(works)
+        size = growth(changes) + entries_growth(entries)
         if any(work.error is not None for work in works) or not self._has_plenty(size):
             admitted = admit(works, self._space(), failed)
-            changes = merged(admitted)
-            size = growth(changes)
-        if admitted and not self._has_room(changes, size, len(admitted)):
+            changes, entries = merged(admitted), _entries(admitted)
+            size = growth(changes) + entries_growth(entries)
+        if admitted and not self._has_room(changes, size, len(admitted), entries):
             for work in admitted:
                 work.error = failed.get(work.owner)
                 if work.error is None and not self._has_room_alone(work):
@@ -133,16 +146,18 @@ class Writer:
 
     def _has_room_alone(self, work: Work) -> bool:
         size = work.growth()
-        if self._has_room(work.changes, size, 1):
+        if self._has_room(work.changes, size, 1, work.entries):
             return True
         if size and not work.reserve:
             return False
         # A delete or a reserve work is tried again: what one commit frees can be used in the next but one.
-        return self._has_room((), 0, 0) and self._has_room(work.changes, size, 1)
+        return self._has_room((), 0, 0) and self._has_room(work.changes, size, 1, work.entries)
 
-    def _has_room(self, changes: Sequence[Changes], size: int, works: int) -> bool:
+    def _has_room(
+        self, changes: Sequence[Changes], size: int, works: int, entries: Sequence[JournalEntry] = ()
+    ) -> bool:
         try:
-            self._write(changes)
+            self._write(changes, entries)
         except lmdb.Error as error:
             if is_want_of_room(error, self._folder, size):
                 return False
@@ -152,7 +167,7 @@ class Writer:
         self.works += works
         return True
 
-    def _write(self, changes: Sequence[Changes]) -> None:
+    def _write(self, changes: Sequence[Changes], entries: Sequence[JournalEntry]) -> None:
         """Write and commit ``changes``, by table; of no table, a transaction that changes nothing."""
         with self._environment.begin(write=True) as transaction:
             if not changes:
@@ -160,21 +175,32 @@ class Writer:
             for table, rows in zip(self._tables, changes, strict=False):
                 if rows:
                     self._write_table(transaction, table, rows)
+            if entries and self.chains is not None:
+                appended = self.chains.append(entries)
+                self._put(transaction, self._tables[INDEXES], appended.rows)
+                self._put(transaction, self._tables[META], appended.heads)
             began = time.perf_counter()
+        if entries and self.chains is not None:
+            self.chains.take_on(appended)
         self.sync_seconds.note(time.perf_counter() - began)
 
     def _write_table(self, transaction: lmdb.Transaction[bytes], table: Any, rows: Changes) -> None:
-        seal = self._seal
         puts = []
         for key in sorted(rows):  # neighbours share pages, and a cursor finds the next key faster
             payload = rows[key]
             if payload is None:
                 transaction.delete(key, db=table)
             else:
-                puts.append((key, seal(key, payload)))
+                puts.append((key, payload))
         if puts:
-            with transaction.cursor(table) as cursor:
-                cursor.putmulti(puts)
+            self._put(transaction, table, puts)
+
+    def _put(
+        self, transaction: lmdb.Transaction[bytes], table: Any, rows: Sequence[tuple[bytes, bytes]]
+    ) -> None:
+        seal = self._seal
+        with transaction.cursor(table) as cursor:
+            cursor.putmulti([(key, seal(key, payload)) for key, payload in rows])
 
     def _has_plenty(self, size: int) -> bool:
         """Return whether puts that grow the store by ``size`` bytes surely have room, by older figures."""
@@ -193,6 +219,10 @@ class Writer:
             self._used = self.in_use().size
             self._grown = 0
         return Space(self._map_bytes, self._used, disk_free(self._folder), self._min_free)
+
+
+def _entries(works: Sequence[Work]) -> list[JournalEntry]:
+    return [entry for work in works if work.entries for entry in work.entries]
 
 
 def disk_free(folder: Path) -> int:

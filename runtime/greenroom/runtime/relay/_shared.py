@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from greenroom.runtime._codec import RecordCodec
     from greenroom.runtime._commit import Committer
     from greenroom.runtime._encryption import Encryption
+    from greenroom.runtime._journal import Journal
     from greenroom.runtime._options import RuntimeOptions
     from greenroom.runtime._procedure import Procedure
     from greenroom.runtime._query import Query
@@ -176,6 +177,7 @@ async def open_shared_runtime(
     companion: Callable[[Runtime], AbstractAsyncContextManager[Any]] | None = None,
     secrets: Path | None = None,
     encryption: Encryption | None = None,
+    journals: Iterable[Journal] = (),
 ) -> AsyncIterator[SharedRuntime]:
     """Run actors on a folder that other processes use, too, inside an ``async with`` block.
 
@@ -196,6 +198,7 @@ async def open_shared_runtime(
         codec: As in `open_runtime`; likewise.
         companion: As in `open_runtime`; likewise.
         secrets: As in `open_runtime`; every process is to find the same secret.
+        journals: As in `open_runtime`; that of the process that owns the folder counts.
         encryption: As in `open_runtime`; the key is asked for when this process owns the folder.
 
     Raises:
@@ -204,7 +207,9 @@ async def open_shared_runtime(
         StoreError: as `open_runtime`, at the opening or when this process is to take over; the folder
             was replaced.
     """
-    recipe = Recipe(actors, indexes, groups, options, clock, committer, codec, companion, secrets, encryption)
+    recipe = Recipe(
+        actors, indexes, groups, options, clock, committer, codec, companion, secrets, encryption, journals
+    )
     member = Membership(recipe, Vocabulary(recipe.kinds, queries, principal_type, label_type))
     async with joined(member, Path(path)):
         yield SharedRuntime(member)
