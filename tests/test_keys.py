@@ -22,7 +22,7 @@ from greenroom.actors import (
     open_key_ring,
 )
 from greenroom.actors.keys._actor import KEEPER
-from greenroom.actors.keys._record import principal_of
+from greenroom.actors.keys._record import check_claims, credential_of, principal_of
 from greenroom.actors.keys._text import digest_of, fits, has_key, new_key, read_key, without_keys
 from greenroom.actors.requests._keys import KeepKey, ReadKeys, RevokeKey
 
@@ -91,11 +91,9 @@ async def test_a_key_lets_its_holder_in_as_whom_it_was_made_for(enter: Enter) ->
         )
         await ring.load()
         assert ring.required
-        record = ring.authenticate(key.api_key)
-        principal = principal_of(
-            record, agent="bot", agent_type=None, projects=frozenset({"p"}), address="::1"
-        )
-        assert principal == Principal(
+        shown = credential_of(ring.authenticate(key.api_key))
+        said: dict[str, Any] = {"agent": "bot", "agent_type": None, "projects": frozenset()}
+        assert principal_of(shown, **{**said, "projects": frozenset({"p"})}, address="::1") == Principal(
             agent_id="bot",
             agent_type="worker",
             user="ann",
@@ -104,19 +102,12 @@ async def test_a_key_lets_its_holder_in_as_whom_it_was_made_for(enter: Enter) ->
             key_id=key.key.key_id,
             address="::1",
         )
-        everything = principal_of(
-            record, agent="bot", agent_type="worker", projects=frozenset(), address=None
-        )
-        assert everything.projects == {"p", "q"}
+        assert principal_of(shown, **said, address=None).projects == {"p", "q"}
+        assert principal_of(shown, **{**said, "agent": "client"}, address=None).agent_id == "bot"
+        check_claims(shown.grant, **said)
         for claim in ({"agent": "other"}, {"agent_type": "other"}, {"projects": frozenset({"p", "r"})}):
-            said: dict[str, Any] = {
-                "agent": "bot",
-                "agent_type": None,
-                "projects": frozenset(),
-                "address": None,
-            }
             with refused("PERMISSION_DENIED"):
-                principal_of(record, **{**said, **claim})
+                check_claims(shown.grant, **{**said, **claim})
 
 
 async def test_a_key_without_a_user_works_for_the_one_who_made_it(enter: Enter) -> None:

@@ -22,15 +22,20 @@ class HostPort:
     host: str
     port: int
 
+    @property
+    def is_loopback(self) -> bool:
+        """Whether this machine alone reaches it."""
+        return is_loopback(self.host)
+
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
 def host_port(value: object) -> HostPort:
-    """Return what ``127.0.0.1:8765``, ``[::1]:8765`` or ``localhost:8765`` means; for settings.
+    """Return what ``127.0.0.1:8765``, ``[::1]:8765`` or ``0.0.0.0:8765`` means; for settings.
 
     Raises:
-        NotAllowedError: it is none of these, or an address that other machines reach.
+        NotAllowedError: it is none of these.
     """
     allowed = "HOST:PORT is allowed, such as 127.0.0.1:8765 or [::1]:8765, with a port from 0 to 65535"
     if not isinstance(value, str):
@@ -41,11 +46,8 @@ def host_port(value: object) -> HostPort:
         raise NotAllowedError(allowed)
     if _PORT.fullmatch(port) is None or int(port) > LAST_PORT:
         raise NotAllowedError(allowed)
-    if not is_loopback(bare):
-        raise NotAllowedError(
-            "other machines could reach that address, and this server cannot tell yet who they are; "
-            "127.0.0.1, [::1] and localhost are allowed"
-        )
+    if not bare:
+        raise NotAllowedError(allowed)
     return HostPort(bare, int(port))
 
 

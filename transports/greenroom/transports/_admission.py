@@ -11,10 +11,12 @@ from collections.abc import Iterable
 from functools import lru_cache
 from http import HTTPStatus
 from typing import Final
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 import msgspec
 
+from greenroom.actors.keys._record import Credential
+from greenroom.actors.keys._text import has_key, without_keys
 from greenroom.transports._addresses import is_loopback, origin
 from greenroom.transports._values import NotAllowedError, name
 
@@ -27,14 +29,17 @@ _IDENTITY: Final = {
     "project": (b"greenroom-project", name(128)),
 }
 IDENTITY_HEADERS: Final = frozenset(header for header, _read in _IDENTITY.values())
+_SECRET_PARAMETERS: Final = frozenset(
+    {"access_token", "api_key", "apikey", "auth", "authorization", "bearer", "key", "password", "token"}
+)
 _REMEMBERED: Final = 256  # a client sends the same headers with each of its requests
 
 
 class RefusedError(Exception):
-    """A request that is refused with an HTTP status; its sentence is the body of the answer."""
+    """A request that is refused with an HTTP status; its sentence, without any key, is the answer's body."""
 
     def __init__(self, status: HTTPStatus, sentence: str, **headers: str) -> None:
-        super().__init__(sentence)
+        super().__init__(without_keys(sentence))
         self.status = status
         self.headers = headers
 
@@ -46,11 +51,25 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True):
         agent: Its agent id; None leaves it to the client's own name.
         agent_type: Its agent type, if it gave one.
         projects: The projects that it gave; empty for none.
+        credential: What it showed; None where nothing was needed.
+        address: Where it comes from, when known.
     """
 
     agent: str | None = None
     agent_type: str | None = None
     projects: tuple[str, ...] = ()
+    credential: Credential | None = None
+    address: str | None = None
+
+    def is_same(self, other: Caller) -> bool:
+        """Return whether it is the same caller, which may come from elsewhere by now."""
+        return self.who == other.who
+
+    @property
+    def who(self) -> tuple[object, ...]:
+        """What tells callers apart."""
+        credential = self.credential
+        return self.agent, self.agent_type, self.projects, None if credential is None else credential.id
 
 
 NOBODY: Final = Caller()
@@ -132,6 +151,7 @@ def _caller_of(query: str, headers: tuple[tuple[bytes, bytes], ...]) -> Caller:
 
 
 def _given(query: str) -> dict[str, list[str]]:
+    _refuse_secrets(query)
     try:
         pairs = (
             parse_qsl(query, keep_blank_values=True, strict_parsing=True, errors="strict") if query else []
@@ -146,6 +166,17 @@ def _given(query: str) -> dict[str, list[str]]:
             raise RefusedError(HTTPStatus.BAD_REQUEST, sentence)
         given.setdefault(key, []).append(value)
     return given
+
+
+def _refuse_secrets(query: str) -> None:
+    """Refuse a URL with a key in it: URLs are written into logs, of others, too."""
+    named = {part.partition("=")[0].lower().replace("-", "_") for part in query.split("&")}
+    if has_key(unquote(query)) or not _SECRET_PARAMETERS.isdisjoint(named):
+        sentence = (
+            "a key or a token does not belong in a URL, where logs keep it; "
+            "send the header Authorization: Bearer, and revoke a key that was in one"
+        )
+        raise RefusedError(HTTPStatus.BAD_REQUEST, sentence)
 
 
 def _single(key: str, given: dict[str, list[str]]) -> str | None:

@@ -51,11 +51,11 @@ async def listen(address: HostPort, tls: ssl.SSLContext | None) -> list[Listener
     """Return the sockets of an address, listening.
 
     Raises:
-        ListenError: the address is taken, or is not this machine's own after all.
+        ListenError: the address is taken, or a name of this machine means an address that is not.
     """
     try:
         for *_, where in await trio.socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM):
-            if not is_loopback(str(where[0])):
+            if address.is_loopback and not is_loopback(str(where[0])):
                 raise ListenError(f"{address.host} means {where[0]} here, which other machines can reach")
         sockets = await trio.open_tcp_listeners(address.port, host=address.host, backlog=BACKLOG)
     except OSError as error:
@@ -80,6 +80,17 @@ def url_of(listener: Listener, scheme: str, path: str) -> str:
         plain = plain.transport_listener
     host, port = plain.socket.getsockname()[:2]
     return f"{scheme}://{HostPort(host, port)}{path}"
+
+
+def peer_of(stream: trio.abc.Stream) -> str | None:
+    """Return the address of the other end of a connection; None where there is no such thing."""
+    plain = stream.transport_stream if isinstance(stream, trio.SSLStream) else stream
+    if not isinstance(plain, trio.SocketStream):
+        return None
+    try:
+        return str(plain.socket.getpeername()[0])
+    except OSError:  # it has gone
+        return None
 
 
 def allow_descriptors(connections: int) -> None:

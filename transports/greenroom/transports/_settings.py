@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 
 PREFIX: Final = "GREENROOM_"
 CONFIG_VARIABLE: Final = PREFIX + "CONFIG"
+API_KEY_VARIABLE: Final = PREFIX + "API_KEY"
 EMBEDDER_KEY_VARIABLE: Final = PREFIX + "EMBEDDER_KEY"
 """No setting: a secret stands neither on a command line nor in a file, and `greenroom config` shows none."""
 CONFIG_LIMIT: Final = 1 << 20  # bytes; a configuration file is a page of text
@@ -183,7 +184,8 @@ class Settings:
     ws: Annotated[
         HostPort | None,
         Setting(
-            "serve WebSocket clients at this address, such as 127.0.0.1:8765; port 0 takes any free one",
+            "serve WebSocket clients at this address, such as 127.0.0.1:8765; port 0 takes any free one; an "
+            "address that other machines reach needs API keys and TLS",
             "HOST:PORT",
             host_port,
         ),
@@ -191,7 +193,7 @@ class Settings:
     http: Annotated[
         HostPort | None,
         Setting(
-            "serve HTTP clients at this address, such as 127.0.0.1:8080; port 0 takes any free one",
+            "serve HTTP clients at this address, such as 127.0.0.1:8080, on the same terms",
             "HOST:PORT",
             host_port,
         ),
@@ -226,6 +228,28 @@ class Settings:
         Path | None,
         Setting("the certificate's key, in PEM form", "FILE", file),
     ] = None
+    require_key: Annotated[
+        bool,
+        Setting(
+            "let nobody in over WebSocket and HTTP without an API key, even as long as there is none; from "
+            "the first key on that is so anyway",
+            "yes|no",
+            truth,
+            show_truth,
+            switch=True,
+        ),
+    ] = False
+    behind_proxy: Annotated[
+        bool,
+        Setting(
+            "a proxy before this server speaks TLS with clients: serve in the clear what others reach, and "
+            "answer to every host name; everybody needs an API key",
+            "yes|no",
+            truth,
+            show_truth,
+            switch=True,
+        ),
+    ] = False
     allow_origin: Annotated[
         tuple[str, ...],
         Setting(
@@ -466,7 +490,12 @@ def resolve(
         elif isinstance(value, KeyPlace) and value.kind == "file":
             value = KeyPlace(value.kind, str(_absolute(base / value.name)))
         values[key], sources[key] = value, source
-    known = {CONFIG_VARIABLE, EMBEDDER_KEY_VARIABLE, *map(variable, table())}
+    known = {
+        CONFIG_VARIABLE,
+        API_KEY_VARIABLE,
+        EMBEDDER_KEY_VARIABLE,
+        *map(variable, table()),
+    }
     strangers = tuple(sorted(each for each in environment if each.startswith(PREFIX) and each not in known))
     return Resolved(Settings(**values), sources, file, strangers)
 

@@ -41,12 +41,14 @@ class _Command:
     """One command: its help, its positional arguments, and which flags it takes.
 
     Attributes:
+        optional: Positional arguments that may be left out.
         settings: The settings that it takes besides those that every command takes.
         shared: Whether it takes those; a command without a store of its own does not.
     """
 
     help: str
     arguments: Mapping[str, str]
+    optional: Mapping[str, str] = field(default_factory=dict)
     every_setting: bool = False
     json: bool = True
     options: Mapping[str, _Option] = field(default_factory=dict)
@@ -76,6 +78,17 @@ def _limit(text: str) -> int:
     return int(text)
 
 
+def _count(text: str) -> int:
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(f"{text!r}, but it must be a whole number from 1 on")
+    return int(text)
+
+
+def _count_from_0(text: str) -> int:
+    return 0 if text == "0" else _count(text)
+
+
+_SCOPES: Final = "sessions:*,memory:*"
 _URL: Final = "ws://127.0.0.1:8765"
 _MOST_FOUND: Final = 100
 _FORMATS: Final = (
@@ -174,6 +187,33 @@ _COMMANDS: Final[Mapping[str, _Command]] = {
         json=False,
         shared=False,
     ),
+    "keys": _Command(
+        "create, list, rotate or revoke API keys, also while servers run",
+        {"action": "create, list, rotate or revoke"},
+        optional={"key_id": "the key to rotate or to revoke"},
+        options={
+            "--name": _Option("what the key is for, in words", "NAME"),
+            "--scopes": _Option(
+                f"what it lets its holder do, such as sessions:*,memory:read or admin [default {_SCOPES}]",
+                "SCOPES",
+                default=_SCOPES,
+            ),
+            "--for-agent": _Option("the agent that it is bound to [default as its holder says]", "ID"),
+            "--for-type": _Option("the agent type that it is bound to", "TYPE"),
+            "--for-user": _Option("the user whom its holder works for [default you]", "NAME"),
+            "--for-project": _Option("projects, with commas between [default every one]", "IDS"),
+            "--days": _Option("days until it ends [default 90, in rotation as before]", "N", _count),
+            "--overlap": _Option(
+                "seconds that a rotated key goes on [default 86400]", "SECONDS", _count_from_0
+            ),
+            "--rate": _Option("requests a minute [default that of the server]", "N", _count),
+            "--burst": _Option("requests at once [default that of the server]", "N", _count),
+            "--max-bytes": _Option("bytes of content that it may write [default any]", "N", _count),
+            "--max-sessions": _Option("sessions that it may create [default any]", "N", _count),
+            "--max-subscriptions": _Option("resources it may hear of at once [default any]", "N", _count),
+        },
+        settings=frozenset({"user", "durability", "max_size", "encrypt", "encryption_key"}),
+    ),
     "readmit": _Command(
         "let an actor in again that failed too often and was set aside",
         {"kind": "the actor's kind", "key": "the actor's key"},
@@ -187,6 +227,7 @@ _CARRIED_OUT_BY: Final[Mapping[str, tuple[str, str]]] = {
     "import": ("_exchange", "import_memories"),
     "export": ("_exchange", "export_memories"),
     "evaluate": ("_evaluate", "evaluate"),
+    "keys": ("_keys", "keys"),
 }
 """Modules of `_commands`, imported when the command is known, with what carries it out there."""
 
@@ -258,6 +299,8 @@ def _parser() -> argparse.ArgumentParser:
         sub = commands.add_parser(name, help=command.help, description=command.help, allow_abbrev=False)
         for argument, help_text in command.arguments.items():
             sub.add_argument(argument, metavar=argument.upper(), help=help_text)
+        for argument, help_text in command.optional.items():
+            sub.add_argument(argument, metavar=argument.upper(), help=help_text, nargs="?")
         for name_of_flag, option in command.options.items():
             _add_option(sub, name_of_flag, option)
         if command.json:

@@ -98,39 +98,68 @@ class KeyRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return max(1, round((self.expires - self.created) / DAY))
 
 
-def principal_of(
-    key: KeyRecord, *, agent: str, agent_type: str | None, projects: frozenset[str], address: str | None
-) -> Principal:
-    """Return who somebody with a key is.
+class Credential(msgspec.Struct, frozen=True, kw_only=True):
+    """What somebody showed when they came, once it was checked.
 
-    Args:
-        key: The key.
-        agent: How they name themselves, which counts where the key is bound to no agent.
-        agent_type: Their agent type, which counts likewise.
-        projects: Those of the key's projects that they come for; empty for all of them.
-        address: Where they come from.
+    Attributes:
+        id: What is told of it, in the audit log and to limits: a key's id, or ``oauth:`` and a subject.
+        grant: Who they are, and what they may do.
+        by_key: Whether it is an API key of this server.
+        expires: When it ends, in microseconds since 1970.
+    """
+
+    id: str
+    grant: Grant
+    by_key: bool
+    expires: int
+
+
+def credential_of(key: KeyRecord) -> Credential:
+    """Return what a key is to those whom it lets in."""
+    return Credential(id=key.key_id, grant=key.grant, by_key=True, expires=key.expires)
+
+
+def check_claims(
+    grant: Grant, *, agent: str | None, agent_type: str | None, projects: frozenset[str]
+) -> None:
+    """Check what somebody says of themselves against what they were given.
 
     Raises:
-        Refusal: ``PERMISSION_DENIED``: they claim more than the key gives.
+        Refusal: ``PERMISSION_DENIED``: they claim more than that.
     """
-    grant = key.grant
-    _check_bound("agent", grant.agent, None if grant.agent is None else agent)
-    _check_bound("agent type", grant.agent_type, agent_type)
+    for what, bound, claimed in (("agent", grant.agent, agent), ("agent type", grant.agent_type, agent_type)):
+        if bound is not None and claimed is not None and claimed != bound:
+            sentence = f"your key is bound to the {what} {bound!r}; leave the {what} out"
+            raise _refusals.permission_denied(what.replace(" ", "_"), sentence)
     if grant.projects is not None and not projects <= grant.projects:
         strange = ", ".join(sorted(projects - grant.projects))
         raise _refusals.permission_denied("project", f"your key is none of the project {strange}")
+
+
+def principal_of(
+    credential: Credential,
+    *,
+    agent: str,
+    agent_type: str | None,
+    projects: frozenset[str],
+    address: str | None,
+) -> Principal:
+    """Return who somebody is whose claims `check_claims` has passed.
+
+    Args:
+        credential: What they showed.
+        agent: How they name themselves, which counts where the grant is bound to no agent.
+        agent_type: Their agent type, which counts likewise.
+        projects: Those of the grant's projects that they come for; empty for all of them.
+        address: Where they come from.
+    """
+    grant = credential.grant
     return Principal(
         agent_id=grant.agent or agent,
         agent_type=grant.agent_type or agent_type,
         user=grant.user,
         projects=projects or grant.projects,
         scopes=grant.scopes,
-        key_id=key.key_id,
+        key_id=credential.id,
         address=address,
     )
-
-
-def _check_bound(what: str, bound: str | None, claimed: str | None) -> None:
-    if bound is not None and claimed is not None and claimed != bound:
-        sentence = f"your key is bound to the {what} {bound!r}; leave the {what} out"
-        raise _refusals.permission_denied(what.replace(" ", "_"), sentence)

@@ -69,6 +69,11 @@ class KeyRing:
         return f"<KeyRing of {len(self._keys)} keys>"
 
     @property
+    def is_empty(self) -> bool:
+        """Whether there never was a key."""
+        return not self._keys
+
+    @property
     def required(self) -> bool:
         """Whether everybody needs a key."""
         return self._always or bool(self._keys)

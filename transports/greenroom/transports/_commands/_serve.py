@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from greenroom.actors import Agent, Principal, open_greenroom
+from greenroom.actors import Agent, open_greenroom
 from greenroom.transports import _exits
-from greenroom.transports._admission import Caller
+from greenroom.transports._commands._admitting import check_addresses, open_admitting
 from greenroom.transports._commands._options import embedder_choice, encryption, runtime_options
 from greenroom.transports._commands._reporting import reported, start_logging
 from greenroom.transports._commands._sockets import open_sockets
@@ -39,6 +39,8 @@ from greenroom.transports.protocol._tools import TOOLS
 if TYPE_CHECKING:
     from greenroom.actors import EmbedderChoice
     from greenroom.runtime import SharedRuntime
+    from greenroom.transports._admission import Caller
+    from greenroom.transports._commands._admitting import Admitting
     from greenroom.transports._settings import Resolved, Settings
 
 logger = logging.getLogger(__name__)
@@ -52,6 +54,7 @@ def serve(resolved: Resolved) -> int:
         return complain("serve", "tls_cert and tls_key go together; one of them is missing", _exits.USAGE)
     try:
         embedder = embedder_choice(settings, os.environ)
+        check_addresses(settings)
     except ValueError as error:
         return complain("serve", str(error), _exits.USAGE)
     for name, stream in (("input", sys.stdin), ("output", sys.stdout)):
@@ -64,7 +67,8 @@ def serve(resolved: Resolved) -> int:
     try:
         with exporting(os.environ):
             return reported(
-                "serve", partial(trio.run, _serve, resolved, embedder, strict_exception_groups=True)
+                "serve",
+                partial(trio.run, _serve, resolved, embedder, strict_exception_groups=True),
             )
     finally:
         gc.freeze()  # the interpreter's last collection would take 0.3 s of the second that a signal has
@@ -72,6 +76,7 @@ def serve(resolved: Resolved) -> int:
 
 async def _serve(resolved: Resolved, embedder: EmbedderChoice) -> int:
     settings = resolved.settings
+    code = _exits.OK
     stop = trio.Event()
     limits = Limits(
         frame=settings.max_frame,
@@ -95,9 +100,16 @@ async def _serve(resolved: Resolved, embedder: EmbedderChoice) -> int:
             )
         )
         nursery = await stack.enter_async_context(trio.open_nursery())
+        admitting = await stack.enter_async_context(
+            open_admitting(settings, runtime, os.environ, on_stdio=_on_stdio(settings))
+        )
 
-        def door_for(client_name: str, caller: Caller = _NOBODY) -> Agent:
-            return Agent(runtime, _principal(settings, client_name, caller), timezone=settings.timezone)
+        def door_for(client_name: str, caller: Caller = admitting.on_stdio) -> Agent:
+            return Agent(
+                runtime,
+                admitting.principal(client_name, caller),
+                timezone=settings.timezone,
+            )
 
         await nursery.start(_stop_on_signal, stop)
         server = McpServer(
@@ -117,17 +129,22 @@ async def _serve(resolved: Resolved, embedder: EmbedderChoice) -> int:
         gc.freeze()  # what the imports made stays: no collection while serving need look at it
         async with server.running(), trio.open_nursery() as serving:
             await sockets.serve(
-                serving, server, watched, lambda caller, name: door_for(name, caller), limits, stop
+                serving,
+                server,
+                watched,
+                lambda caller, name: door_for(name, caller),
+                limits,
+                stop,
+                admitting.gate,
             )
             if _on_stdio(settings):
                 if sys.stdin.isatty():
                     _explain(resolved)
-                await serve_stdio(server, limits=limits, stop=stop)
+                code = await _serve_stdio(server, limits, stop, admitting)
         nursery.cancel_scope.cancel()
-    return _exits.OK
+    return code
 
 
-_NOBODY: Final = Caller()
 _STOP_SECONDS: Final = 0.5  # the close frames and the runtime want their part of the second, too
 
 
@@ -141,14 +158,17 @@ def _on_stdio(settings: Settings) -> bool:
     return settings.stdio or (settings.ws is None and settings.http is None)
 
 
-def _principal(settings: Settings, client_name: str, caller: Caller) -> Principal:
-    """Who a client is: what it says when it connects, else what the settings say, else its own name."""
-    return Principal(
-        agent_id=caller.agent or settings.agent or client_name,
-        agent_type=caller.agent_type or settings.agent_type,
-        user=settings.user,
-        projects=frozenset(caller.projects or settings.project) or None,
-    )
+async def _serve_stdio(server: McpServer, limits: Limits, stop: trio.Event, admitting: Admitting) -> int:
+    """Serve the client on standard input and output until it ends, or until its key does."""
+    with trio.CancelScope() as scope:
+
+        def lose(sentence: str) -> None:
+            logger.error("the client on standard input and output is not served any more: %s", sentence)
+            scope.cancel()
+
+        with admitting.stdio_place(lose):
+            await serve_stdio(server, limits=limits, stop=stop)
+    return _exits.FAILED if scope.cancelled_caught else _exits.OK
 
 
 async def _stop_on_signal(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Final
 
+from greenroom.transports._commands._admitting import others_reach
 from greenroom.transports._listen import allow_descriptors, listen, tls_context, url_of
 from greenroom.transports._output import remark
 from greenroom.transports.observability._scrape import metrics_app
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from greenroom.actors import Agent
     from greenroom.transports._admission import Caller
+    from greenroom.transports._gate import Gate
     from greenroom.transports._listen import Listener
     from greenroom.transports._settings import Settings
     from greenroom.transports.http._app import HttpApp
@@ -49,6 +51,7 @@ class Sockets:
         door_for: Callable[[Caller, str], Agent],
         limits: Limits,
         stop: trio.Event,
+        gate: Gate,
     ) -> None:
         """Start serving, and tell where; it ends, within `Limits.stop` seconds, after `stop` is set.
 
@@ -59,17 +62,18 @@ class Sockets:
             door_for: Opens a client's door, given whom it says it is and its own name made to fit.
             limits: What one client may take.
             stop: Set it to end gracefully.
+            gate: Decides who comes in.
         """
         settings = self._settings
         allow_descriptors(settings.max_connections * (bool(self._websocket) + bool(self._http)))
         if self._websocket:
-            websockets = _websocket_server(server, door_for, limits, settings)
+            websockets = _websocket_server(server, door_for, limits, settings, gate)
             watched.add("websocket", websockets.statistics)
             await nursery.start(websockets.serve, self._websocket, stop)
         if self._http:
             from greenroom.transports.http._server import HttpServer  # noqa: PLC0415 - its libraries take 0.1 s
 
-            app = _http_app(server, watched, door_for, limits, settings)
+            app = _http_app(server, watched, door_for, limits, settings, gate)
             https = HttpServer(app, connections=settings.max_connections, stop=limits.stop)
             watched.add("http", https.statistics)
             await nursery.start(https.serve, self._http, stop)
@@ -102,13 +106,19 @@ async def open_sockets(settings: Settings, stack: AsyncExitStack) -> Sockets:
 
 
 def _websocket_server(
-    server: McpServer, door_for: Callable[[Caller, str], Agent], limits: Limits, settings: Settings
+    server: McpServer,
+    door_for: Callable[[Caller, str], Agent],
+    limits: Limits,
+    settings: Settings,
+    gate: Gate,
 ) -> WebSocketServer:
     options = WebSocketOptions(
         limits=limits,
         connections=settings.max_connections,
         origins=frozenset(settings.allow_origin),
         ping_interval=settings.ping_interval,
+        gate=gate,
+        any_host=others_reach(settings),
     )
     return WebSocketServer(server, door_for, options)
 
@@ -119,6 +129,7 @@ def _http_app(
     door_for: Callable[[Caller, str], Agent],
     limits: Limits,
     settings: Settings,
+    gate: Gate,
 ) -> HttpApp:
     from greenroom.transports.http._app import HttpApp, HttpOptions  # noqa: PLC0415 - as above
 
@@ -129,5 +140,7 @@ def _http_app(
         session_idle=settings.http_session_idle,
         sound=lambda: watched.runtime.is_sound,
         routes={METRICS: metrics_app(watched)},
+        gate=gate,
+        any_host=others_reach(settings),
     )
     return HttpApp(server, door_for, options)

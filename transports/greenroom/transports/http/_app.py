@@ -19,7 +19,9 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 import trio
 
+from greenroom.actors._scopes import ADMIN, allows
 from greenroom.transports._admission import Caller, RefusedError
+from greenroom.transports._gate import OPEN_GATE, Gate
 from greenroom.transports.http import _cors
 from greenroom.transports.http._exchange import (
     ClientGoneError,
@@ -65,7 +67,10 @@ class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
         sessions: Sessions at once.
         session_idle: Seconds without anything open after which a session ends.
         sound: Whether the store can still be relied on.
-        routes: Further paths, each with the ASGI application that answers there.
+        routes: Further paths, each with the ASGI application that answers there; for administrators alone
+            where everybody needs a key.
+        gate: Decides who comes in.
+        any_host: Whether the server has other names than this machine's.
     """
 
     limits: Limits
@@ -74,6 +79,8 @@ class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
     session_idle: float = 1800.0
     sound: Callable[[], bool] = lambda: True
     routes: Mapping[str, Route] = msgspec.field(default_factory=dict)
+    gate: Gate = OPEN_GATE
+    any_host: bool = False
 
 
 class HttpApp:
@@ -94,7 +101,7 @@ class HttpApp:
     ) -> None:
         self.sessions = Sessions(options.sessions, options.session_idle)
         self._options = options
-        self._service = Service(server, door_for, options.limits)
+        self._service = Service(server, door_for, options.limits, options.gate)
         self._modern = ModernEra(self._service)
         self._handshake = HandshakeEra(self._service, self.sessions)
         self._stopping = False
@@ -166,19 +173,21 @@ class HttpApp:
 
     async def _answer(self, exchange: Exchange, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         head = exchange.head
-        caller = head.admit(self._options.origins)
+        caller = head.admit(self._options.origins, any_host=self._options.any_host)
         exchange.extra = _cors.headers_for(head)
         if (reply := _cors.preflight(head)) is not None:
             await exchange.reply(reply)
         elif head.path == PATH:
             if self._stopping:
                 raise RefusedError(HTTPStatus.SERVICE_UNAVAILABLE, STOPPING, Connection="close")
+            caller = await self._let_in(exchange, scope, caller)
             version = head.headers.get(VERSION)
             era = self._handshake if version is None or version in _HANDSHAKE else self._modern
             await era.serve(exchange, caller)
         elif head.path == HEALTH_PATH:
             await exchange.reply(self._health())
         elif (route := self._options.routes.get(head.path)) is not None:
+            check_administrates(await self._let_in(exchange, scope, caller))
             await exchange.discard()  # what nobody reads would keep the connection from ending
             if not exchange.whole:
                 raise RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "nothing is read here")
@@ -188,7 +197,25 @@ class HttpApp:
                 HTTPStatus.NOT_FOUND, f"there is nothing at {head.path[:100]!r}; MCP is at {PATH}"
             )
 
+    async def _let_in(self, exchange: Exchange, scope: dict[str, Any], caller: Caller) -> Caller:
+        """Return who asks, with what they showed."""
+        address = exchange.address
+        if address is None and scope.get("client"):
+            address = str(scope["client"][0])
+        caller = msgspec.structs.replace(caller, address=address)
+        return await self._options.gate.admit(caller, exchange.head.lines)
+
     def _health(self) -> Reply:
         status = "failed" if not self._options.sound() else "stopping" if self._stopping else "ok"
         code = HTTPStatus.OK if status == "ok" else HTTPStatus.SERVICE_UNAVAILABLE
         return Reply(code, [JSON, (b"cache-control", b"no-store")], msgspec.json.encode({"status": status}))
+
+
+def check_administrates(caller: Caller) -> None:
+    """Refuse whoever came by something that does not make them an administrator.
+
+    Raises:
+        RefusedError: it does not.
+    """
+    if caller.credential is not None and not allows(caller.credential.grant.scopes, ADMIN):
+        raise RefusedError(HTTPStatus.FORBIDDEN, f"this needs the scope {ADMIN!r}")

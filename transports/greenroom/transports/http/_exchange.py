@@ -35,6 +35,7 @@ class Connection(Protocol):
     """What the server below tells of a connection, and does with it, if it is ours (`Wire`)."""
 
     gone: bool
+    address: str | None
 
     def hold(self) -> None:
         """Send what is written next together with what follows."""
@@ -44,9 +45,10 @@ class Connection(Protocol):
 
 
 class PlainConnection:
-    """A connection of a server that is not ours."""
+    """A connection of a server that is not ours, which tells itself where it comes from."""
 
     gone = False
+    address: str | None = None
 
     def hold(self) -> None:
         """Do without."""
@@ -239,8 +241,13 @@ class Exchange:
         if self._scope is not None:
             self._scope.cancel()
 
+    @property
+    def address(self) -> str | None:
+        """Where the client is, when known."""
+        return self._connection.address
+
     def abort(self) -> None:
-        """Hang up on a client that does not read."""
+        """Hang up on a client that does not read, or is not to."""
         self._connection.abort()
 
     async def _wait(self, seconds: float) -> bool:

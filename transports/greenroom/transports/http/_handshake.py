@@ -111,6 +111,7 @@ class HandshakeEra:
         service = self._service
         session = Session(service, caller)
         self._sessions.add(session)
+        session.hold_place(lambda _: self._sessions.end(session))
         session.enter()
         try:
             await self._settle(exchange, session, frame, opens=True)

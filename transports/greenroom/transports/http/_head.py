@@ -32,7 +32,7 @@ ORIGIN: Final = b"origin"
 SESSION_ID: Final = b"mcp-session-id"
 VERSION: Final = b"mcp-protocol-version"
 
-_ONCE: Final = (CONTENT_TYPE, LAST_EVENT_ID, SESSION_ID)
+_ONCE: Final = (b"authorization", CONTENT_TYPE, LAST_EVENT_ID, SESSION_ID)
 _REMEMBERED: Final = 256
 
 
@@ -72,17 +72,19 @@ class Head:
         value = self.headers.get(CONTENT_LENGTH)
         return int(value) if value is not None and value.isdigit() else None
 
-    def admit(self, allowed_origins: frozenset[str]) -> Caller:
+    def admit(self, allowed_origins: frozenset[str], *, any_host: bool = False) -> Caller:
         """Return who asks.
 
         Args:
             allowed_origins: Origins that may ask besides those of this machine.
+            any_host: Whether the server has other names than this machine's.
 
         Raises:
             RefusedError: it may not ask.
         """
         headers = self.headers
-        check_host(self.text(b"host") or "", HTTPStatus.MISDIRECTED_REQUEST)
+        if not any_host:
+            check_host(self.text(b"host") or "", HTTPStatus.MISDIRECTED_REQUEST)
         if ORIGIN in headers:
             for value in values_of(self.lines, ORIGIN):
                 check_origin(value, allowed_origins)

@@ -91,9 +91,15 @@ class ModernEra:
         client = service.client(caller, answer, tasks)
         client.era, client.version = Era.MODERN, MODERN_VERSION
         service.clients.add(client)
+
+        def lose(_: str) -> None:
+            client.close()
+            exchange.abort()
+
         try:
-            client.take(frame, answer)
-            await exchange.settle(answer, partial(_whole, id))
+            with service.gate.place(caller, lose):
+                client.take(frame, answer)
+                await exchange.settle(answer, partial(_whole, id))
         finally:
             service.clients.discard(client)
             client.close()

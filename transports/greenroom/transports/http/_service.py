@@ -11,6 +11,7 @@ from greenroom.transports.http._tasks import Tasks
 from greenroom.transports.protocol._client import Client
 
 if TYPE_CHECKING:
+    from greenroom.transports._gate import Gate
     from greenroom.transports.protocol._door import Door
     from greenroom.transports.protocol._limits import Limits
     from greenroom.transports.protocol._outlet import Outlet
@@ -26,6 +27,7 @@ class Service:
         server: What they speak to.
         door_for: Opens a client's door, given whom it says it is and its own name made to fit.
         limits: What one client may take.
+        gate: Decides who comes in, and for how long.
 
     Attributes:
         clients: Those of requests of the later era, while they are under way.
@@ -34,9 +36,12 @@ class Service:
         failed: Why the store failed for good, once it did.
     """
 
-    def __init__(self, server: McpServer, door_for: Callable[[Caller, str], Door], limits: Limits) -> None:
+    def __init__(
+        self, server: McpServer, door_for: Callable[[Caller, str], Door], limits: Limits, gate: Gate
+    ) -> None:
         self.server = server
         self.limits = limits
+        self.gate = gate
         self.clients: set[Client] = set()
         self.start: Callable[..., None] = _not_running
         self.abort: Callable[[], None] = _not_running

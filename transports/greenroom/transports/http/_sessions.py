@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final
 
 import trio
@@ -46,6 +47,8 @@ class Session:
         self.used = trio.current_time()
         self.readers: set[StreamReader] = set()
         self._tasks = service.tasks()
+        self._gate = service.gate
+        self._place = ExitStack()
         self._changed = trio.lowlevel.ParkingLot()
         self.client = service.client(
             caller, self, self._tasks, has_room=self._has_room, changed=self._changed
@@ -118,8 +121,13 @@ class Session:
 
     # -- the end ---------------------------------------------------------------------------------
 
+    def hold_place(self, lose: Callable[[str], None]) -> None:
+        """Hear when what its caller came by opens nothing any more; until it ends."""
+        self._place.enter_context(self._gate.place(self.caller, lose))
+
     def close(self) -> None:
         """End it: what is open is called off, and streams end."""
+        self._place.close()
         self.client.close()
         for reader in self.log.readers():
             reader.leave()
@@ -157,7 +165,7 @@ class Sessions:
     def find(self, id: str, caller: Caller) -> Session | None:
         """Return the session with an id, if this caller opened it."""
         session = self._by_id.get(id)
-        return session if session is not None and session.caller == caller else None
+        return session if session is not None and session.caller.is_same(caller) else None
 
     def end(self, session: Session) -> None:
         """End a session, if it has not ended."""

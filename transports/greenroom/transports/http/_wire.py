@@ -13,6 +13,8 @@ from math import inf
 import msgspec
 import trio
 
+from greenroom.transports._listen import peer_of
+
 CLOSE_TIME = 1.0  # seconds that TLS has for its farewell
 
 
@@ -42,11 +44,13 @@ class Wire(trio.abc.HalfCloseableStream):
     Attributes:
         resting: Whether no request is under way.
         gone: Whether the connection is over.
+        address: Where it comes from, when known.
     """
 
     def __init__(self, stream: trio.abc.Stream, hang_up: Callable[[], None]) -> None:
         self.resting = True
         self.gone = False
+        self.address = peer_of(stream)
         self._stream = stream
         self._hang_up = hang_up
         self._since = trio.current_time()

@@ -37,18 +37,20 @@ class Asked(NamedTuple):
     headers: list[tuple[bytes, bytes]]
 
 
-def admit(asked: Asked, allowed_origins: frozenset[str]) -> Caller:
+def admit(asked: Asked, allowed_origins: frozenset[str], *, any_host: bool = False) -> Caller:
     """Return who connects.
 
     Args:
         asked: The handshake.
         allowed_origins: Origins that may connect besides loopback ones.
+        any_host: Whether the server has other names than this machine's.
 
     Raises:
         RefusedError: It may not.
     """
     path, _, query = asked.target.partition("?")
-    check_host(asked.host, HTTPStatus.FORBIDDEN)
+    if not any_host:
+        check_host(asked.host, HTTPStatus.FORBIDDEN)
     for value in values_of(asked.headers, b"origin"):
         check_origin(value, allowed_origins)
     if path not in PATHS:

@@ -18,6 +18,8 @@ from wsproto.frame_protocol import CloseReason
 
 from greenroom.runtime import StoreFailedError
 from greenroom.transports._admission import Caller, RefusedError
+from greenroom.transports._gate import OPEN_GATE, Gate
+from greenroom.transports._listen import peer_of
 from greenroom.transports.protocol._connection import Connection, Limits
 from greenroom.transports.websocket._admission import admit
 from greenroom.transports.websocket._handshake import Handshake
@@ -44,6 +46,8 @@ class WebSocketOptions(msgspec.Struct, frozen=True, kw_only=True):
         origins: Origins of web pages that may connect, besides those of this machine.
         ping_interval: Seconds of silence before a ping, and after it before the end.
         handshake_time: Seconds from a client's arrival to the end of its handshake.
+        gate: Decides who comes in.
+        any_host: Whether the server has other names than this machine's.
     """
 
     limits: Limits
@@ -51,6 +55,8 @@ class WebSocketOptions(msgspec.Struct, frozen=True, kw_only=True):
     origins: frozenset[str] = frozenset()
     ping_interval: float = 20.0
     handshake_time: float = 10.0
+    gate: Gate = OPEN_GATE
+    any_host: bool = False
 
 
 class WebSocketStatistics(msgspec.Struct, frozen=True, kw_only=True):
@@ -196,7 +202,9 @@ class WebSocketServer:
         asked = await handshake.asked()
         if asked is None:
             return None
-        caller = admit(asked, self._options.origins)
+        said = admit(asked, self._options.origins, any_host=self._options.any_host)
+        said = msgspec.structs.replace(said, address=peer_of(stream))
+        caller = await self._options.gate.admit(said, asked.headers)
         self._refuse_when_full()
         self._accepting += 1
         try:
@@ -218,7 +226,8 @@ class WebSocketServer:
             return self._door_for(caller, client_name)
 
         try:
-            with websocket.serving:
+            lose = partial(websocket.fail, CloseReason.POLICY_VIOLATION)
+            with websocket.serving, self._options.gate.place(caller, lose):
                 await self._server.serve(connection, door_for=door_for)
         except StoreFailedError:
             raise

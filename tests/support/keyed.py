@@ -1,0 +1,120 @@
+"""A whole server in this process, over WebSocket and HTTP, which lets in whoever has a key."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import trio
+from support.agents import House
+from support.https import PATIENT, Guest
+from support.https import Listener as HttpListener
+from support.websockets import Listener, Peer
+from trio.testing import memory_stream_pair, wait_all_tasks_blocked
+
+from greenroom.actors import Agent, ApiKeyMade, CreateApiKey, KeyRing, RevokeApiKey, open_key_ring
+from greenroom.transports._admission import Caller
+from greenroom.transports._commands._admitting import Admitting
+from greenroom.transports._settings import Settings
+from greenroom.transports.http._app import HttpApp, HttpOptions
+from greenroom.transports.http._server import HttpServer
+from greenroom.transports.protocol._limits import Limits
+from greenroom.transports.protocol._server import McpServer
+from greenroom.transports.protocol._tools import TOOLS
+from greenroom.transports.websocket._server import WebSocketOptions, WebSocketServer
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+
+async def create_key(at: House, *scopes: str, **options: Any) -> ApiKeyMade:
+    """Have an administrator make a key."""
+    request = CreateApiKey(name="n", scopes=list(scopes or ("*",)), **options)
+    return await administrator(at).ask(request)
+
+
+async def revoke_key(at: House, key: ApiKeyMade) -> None:
+    await administrator(at).ask(RevokeApiKey(key_id=key.key.key_id))
+
+
+def administrator(at: House) -> Agent:
+    return at.agent("root", user="owner", scopes=frozenset({"admin"}))
+
+
+class Premises:
+    """A server and whoever comes.
+
+    Attributes:
+        at: The runtime.
+        ring: The keys as the server knows them.
+        admitting: Who is let in.
+        sessions: The sessions of HTTP.
+    """
+
+    def __init__(self, at: House, ring: KeyRing, admitting: Admitting) -> None:
+        self.at = at
+        self.ring = ring
+        self.admitting = admitting
+        self.websockets, self.https = Listener(), HttpListener()
+        self.app: HttpApp
+
+    async def peer(self) -> Peer:
+        """Let a WebSocket client come, which has not shaken hands."""
+        ours, theirs = memory_stream_pair()
+        await self.websockets.arrivals.send(theirs)
+        return Peer(ours)
+
+    async def guest(self) -> Guest:
+        """Let an HTTP client come."""
+        ours, theirs = memory_stream_pair()
+        await self.https.arrivals.send(theirs)
+        return Guest(ours)
+
+    async def websocket(self, key: ApiKeyMade | None = None, **headers: str | None) -> Peer:
+        """Return a WebSocket client that has come in with a key."""
+        shown = bearer(key) | headers
+        return await (await (await self.peer()).open("/", **shown)).initialize()
+
+    async def session(self, key: ApiKeyMade | None = None, **headers: str | None) -> Guest:
+        """Return an HTTP client in a session of its own that has come in with a key."""
+        return await (await self.guest()).initialize(**bearer(key), **headers)
+
+    async def settled(self) -> None:
+        """Wait until everybody has heard of what has changed."""
+        await wait_all_tasks_blocked(0.001)
+
+
+def bearer(key: ApiKeyMade | None) -> dict[str, str | None]:
+    """Return the header that shows a key."""
+    return {} if key is None else {"authorization": f"Bearer {key.api_key}"}
+
+
+@asynccontextmanager
+async def premises(at: House, *, required: bool = False, **settings: Any) -> AsyncIterator[Premises]:
+    """Serve the tools over WebSocket and HTTP on streams in memory."""
+    chosen = Settings(user="owner", **settings)
+    async with open_key_ring(at.runtime, required=required, clock=at.clock) as ring:
+        here = Premises(at, ring, Admitting(chosen, ring, None))
+
+        def door_for(caller: Caller, name: str) -> Agent:
+            return Agent(at.runtime, here.admitting.principal(name, caller))
+
+        server = McpServer(TOOLS, lambda name: door_for(Caller(), name))
+        gate = here.admitting.gate
+        websockets = WebSocketServer(server, door_for, WebSocketOptions(limits=Limits(), gate=gate))
+        here.app = HttpApp(
+            server, door_for, HttpOptions(limits=Limits(), gate=gate, routes={"/metrics": figures})
+        )
+        https = HttpServer(here.app, pace=PATIENT)
+        stop = trio.Event()
+        async with server.running(), trio.open_nursery() as nursery:
+            await nursery.start(websockets.serve, [here.websockets], stop)
+            await nursery.start(https.serve, [here.https], stop)
+            yield here
+            stop.set()
+
+
+async def figures(_scope: Any, _receive: Any, send: Any) -> None:
+    """Answer a scrape."""
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
+    await send({"type": "http.response.body", "body": b"42"})

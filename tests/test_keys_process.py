@@ -1,0 +1,195 @@
+"""Keys with programs: the command line makes and ends them, and every process on the folder hears of it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import trio
+from harness import PATIENCE, PROGRAM, clean_environment
+from support.commands import Server, serving
+from support.programs import running
+from support.websocket_programs import answer, connected, server
+from test_websocket_process import refused
+
+from greenroom.actors.keys._text import new_key
+from greenroom.transports import WebSocketRefusedError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SECOND = 1.0
+
+
+def keys(home: Path, *arguments: str, code: int = 0) -> str:
+    """Run `greenroom keys`; return what it prints on standard output."""
+    done = subprocess.run(
+        [*PROGRAM, "keys", *arguments, "--data", str(home / "store")],
+        capture_output=True,
+        env=clean_environment(home),
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert done.returncode == code, done.stderr.decode()
+    return done.stdout.decode() + (done.stderr.decode() if code else "")
+
+
+def create(home: Path, *arguments: str) -> dict[str, Any]:
+    made: dict[str, Any] = json.loads(keys(home, "create", *arguments, "--json"))
+    return made
+
+
+def bearer(made: dict[str, Any]) -> dict[str, str]:
+    return {"Authorization": f"Bearer {made['api_key']}"}
+
+
+@pytest.mark.promise("keys.admin")
+def test_keys_are_made_listed_rotated_and_revoked_on_the_command_line(tmp_path: Path) -> None:
+    assert "no API key" in keys(tmp_path, "list")
+    made = create(tmp_path, "--name", "ci", "--scopes", "sessions:read, memory:*", "--for-agent", "bot")
+    assert made["key"]["scopes"] == ["memory:*", "sessions:read"]
+    key_id = made["key"]["key_id"]
+    plain = keys(tmp_path, "rotate", key_id, "--overlap", "0").strip()
+    assert plain.startswith("gr_")
+    assert "\n" not in plain
+    listed = json.loads(keys(tmp_path, "list", "--json"))["keys"]
+    assert [(each["status"], each["agent"]) for each in listed] == [("expired", "bot"), ("active", "bot")]
+    keys(tmp_path, "revoke", listed[1]["key_id"])
+    assert "revoked" in keys(tmp_path, "list")
+    secrets = [made["api_key"].rpartition("_")[2], plain.rpartition("_")[2]]
+    told = keys(tmp_path, "list") + keys(tmp_path, "list", "--json")
+    assert not [secret for secret in secrets if secret in told]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("forge",), 2, "none of create, list"),
+        (("rotate",), 2, "needs the id"),
+        (("create", "aaaaaaaaaaaa"), 2, "takes no id"),
+        (("revoke", "aaaaaaaaaaaa"), 1, "no API key"),
+        (("revoke", "x"), 1, "key_id"),
+        (("create", "--scopes", "root"), 1, "there is no root"),
+        (("create", "--days", "0"), 2, "--days"),
+    ],
+)
+def test_a_command_that_cannot_be_says_why(
+    tmp_path: Path, arguments: tuple[str, ...], code: int, said: str
+) -> None:
+    assert said in keys(tmp_path, *arguments, code=code)
+
+
+@pytest.mark.promise("keys.revocation")
+async def test_a_revoked_key_ends_connections_of_every_process_within_a_second(tmp_path: Path) -> None:
+    made = create(tmp_path)
+    async with (
+        server(tmp_path) as (_owner, first),
+        server(tmp_path) as (_attached, second),
+        trio.open_nursery() as nursery,
+    ):
+        lost: list[float] = []
+
+        async def hold(port: int, task_status: trio.TaskStatus[None]) -> None:
+            stream = await trio.open_tcp_stream("127.0.0.1", port)
+            from support.websockets import Peer  # noqa: PLC0415  (the byte-level client)
+
+            peer = await Peer(stream).open("/", Host=f"localhost:{port}", **bearer(made))
+            await peer.initialize()
+            task_status.started()
+            assert await peer.closed() == (1008, f"the key {made['key']['key_id']} is revoked")
+            lost.append(trio.current_time())
+            await stream.aclose()
+
+        for port in (first, second, first, second):
+            await nursery.start(hold, port)
+        await trio.to_thread.run_sync(keys, tmp_path, "revoke", made["key"]["key_id"])
+        done = trio.current_time()
+        while len(lost) < 4:
+            await trio.sleep(0.01)
+            assert trio.current_time() < done + PATIENCE
+        assert max(lost) - done < SECOND
+        for port in (first, second):
+            with pytest.raises(WebSocketRefusedError, match="revoked"):
+                async with connected(f"ws://127.0.0.1:{port}", headers=bearer(made)):
+                    pass
+
+
+@pytest.mark.promise("keys.sockets")
+async def test_a_key_outlives_the_owner_of_the_folder(tmp_path: Path) -> None:
+    made = create(tmp_path, "--for-agent", "bot")
+    async with server(tmp_path) as (owner, first), server(tmp_path) as (_attached, second):
+        async with connected(f"ws://127.0.0.1:{first}", headers=bearer(made)) as client:
+            await answer(client, "create_session", purpose="p", session_id="s")
+        owner.process.kill()
+        async with connected(f"ws://127.0.0.1:{second}", headers=bearer(made)) as client:
+            assert (await answer(client, "get_session", session_id="s"))["session"]["created_by"] == "bot"
+            with pytest.raises(WebSocketRefusedError, match="a key is needed"):
+                async with connected(f"ws://127.0.0.1:{second}"):
+                    pass
+
+
+@pytest.mark.promise("keys.sockets")
+def test_a_client_on_standard_input_may_come_by_a_key(tmp_path: Path) -> None:
+    made = create(tmp_path, "--scopes", "sessions:*", "--for-agent", "bot")
+    with serving(tmp_path, GREENROOM_API_KEY=made["api_key"]) as client:
+        assert client.call("create_session", purpose="p")["created_by"] == "bot"
+        client.send_call("get_memory", key="k")
+        assert "memory:read" in client.receive()["result"]["content"][0]["text"]
+        keys(tmp_path, "revoke", made["key"]["key_id"])
+        assert client.process.wait(PATIENCE) == 1
+        assert "is revoked" in client.errors.read_text()
+        assert made["api_key"].rpartition("_")[2] not in client.errors.read_text()
+    again = Server(tmp_path, GREENROOM_API_KEY=made["api_key"])
+    assert (again.process.wait(PATIENCE), "is revoked" in again.errors.read_text()) == (1, True)
+    for stream in (again.input, again.output):
+        stream.close()
+
+
+@pytest.mark.promise("keys.nowhere-else")
+async def test_what_is_logged_shows_no_key(tmp_path: Path) -> None:
+    made, wrong = create(tmp_path), new_key().whole
+    async with server(tmp_path, "--log-level", "debug") as (program, port):
+        for target in (f"?agent={made['api_key']}", f"{wrong}", f"?{wrong}"):
+            with pytest.raises(WebSocketRefusedError):
+                async with connected(f"ws://127.0.0.1:{port}/{target}", headers=bearer(made)):
+                    pass
+        with pytest.raises(WebSocketRefusedError):
+            async with connected(f"ws://127.0.0.1:{port}/", headers={"Authorization": f"Bearer {wrong}"}):
+                pass
+        await program.interrupt()
+    assert "was refused" in program.printed
+    for text in (made["api_key"], wrong):
+        assert text.rpartition("_")[2] not in program.printed
+
+
+@pytest.mark.promise("websocket.loopback")
+@pytest.mark.parametrize("flag", ["--ws", "--http"])
+async def test_other_machines_are_served_with_keys_and_tls_or_behind_a_proxy_alone(
+    tmp_path: Path, flag: str
+) -> None:
+    code, said = refused(tmp_path, flag, "0.0.0.0:0")
+    assert (code, "need TLS" in said) == (2, True)
+    code, said = refused(tmp_path, flag, "0.0.0.0:0", "--behind-proxy")
+    assert (code, "there is no API key yet" in said) == (1, True)
+    code, said = refused(tmp_path, flag, "127.0.0.1:0", "--behind-proxy")
+    assert (code, "behind its proxy" in said) == (1, True)
+    create(tmp_path)
+    arguments = ("serve", "--data", str(tmp_path / "store"), flag, "0.0.0.0:0", "--behind-proxy")
+    async with running(tmp_path, *arguments) as program:
+        assert f"{flag[2:]}://0.0" in await program.line_with("listening on")
+        assert "there is no API key" not in program.printed
+
+
+@pytest.mark.promise("websocket.loopback")
+async def test_without_keys_a_server_warns_once_that_everybody_here_may_come(tmp_path: Path) -> None:
+    async with server(tmp_path) as (program, port):
+        async with connected(f"ws://127.0.0.1:{port}") as client:
+            await answer(client, "list_sessions")
+        await program.interrupt()
+    assert program.printed.count("there is no API key") == 1
+    async with server(tmp_path, "--require-key") as (program, port):
+        with pytest.raises(WebSocketRefusedError, match="a key is needed"):
+            async with connected(f"ws://127.0.0.1:{port}"):
+                pass

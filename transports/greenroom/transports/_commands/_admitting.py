@@ -1,0 +1,161 @@
+"""Whom `greenroom serve` lets in: what its settings and the store's keys say about that."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
+from typing import TYPE_CHECKING, Final
+
+from greenroom.actors import KeyRefusedError, Principal, open_key_ring
+from greenroom.actors.keys._record import check_claims, credential_of, principal_of
+from greenroom.runtime import GreenroomError, Refusal
+from greenroom.transports._admission import Caller
+from greenroom.transports._gate import OPEN_GATE, Gate, KeyGate
+from greenroom.transports._settings import API_KEY_VARIABLE
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+
+    from greenroom.actors import KeyRing
+    from greenroom.actors.keys._record import Credential
+    from greenroom.runtime import Doors
+    from greenroom.transports._addresses import HostPort
+    from greenroom.transports._settings import Settings
+
+NOBODY: Final = Caller()
+logger = logging.getLogger(__name__)
+
+
+class NotLetInError(GreenroomError):
+    """The server cannot be started so, or the key that it was started with opens nothing."""
+
+
+class Admitting:
+    """Who is let in.
+
+    Args:
+        settings: The server's.
+        ring: The keys; None where nobody can come by one.
+        shown: What the client on standard input and output has shown, if anything.
+
+    Attributes:
+        gate: Decides who comes in over sockets.
+        on_stdio: The client on standard input and output.
+    """
+
+    def __init__(self, settings: Settings, ring: KeyRing | None, shown: Credential | None) -> None:
+        self._settings = settings
+        self._ring = ring
+        self.gate: Gate = OPEN_GATE if ring is None else KeyGate(ring)
+        self.on_stdio = NOBODY if shown is None else Caller(credential=shown)
+
+    def principal(self, client_name: str, caller: Caller) -> Principal:
+        """Return who a client is.
+
+        That is what it was given, else what it says when it connects, else what the settings say, else
+        its own name. The settings speak for this machine's user, so not for whoever comes by a key.
+        """
+        settings = self._settings
+        if caller.credential is not None:
+            return principal_of(
+                caller.credential,
+                agent=caller.agent or (settings.agent if caller is self.on_stdio else None) or client_name,
+                agent_type=caller.agent_type or (settings.agent_type if caller is self.on_stdio else None),
+                projects=frozenset(caller.projects or (settings.project if caller is self.on_stdio else ())),
+                address=caller.address,
+            )
+        return Principal(
+            agent_id=caller.agent or settings.agent or client_name,
+            agent_type=caller.agent_type or settings.agent_type,
+            user=settings.user,
+            projects=frozenset(caller.projects or settings.project) or None,
+            address=caller.address,
+        )
+
+    def stdio_place(self, end: Callable[[str], None]) -> AbstractContextManager[None]:
+        """Hold the place of the client on standard input and output, which only a key can lose."""
+        shown = self.on_stdio.credential
+        return nullcontext() if self._ring is None or shown is None else self._ring.place(shown.id, end)
+
+
+def check_addresses(settings: Settings) -> None:
+    """Check that what other machines can read is not sent in the clear.
+
+    Raises:
+        ValueError: it would be.
+    """
+    for address in _beyond(settings):
+        if settings.tls_cert is None and not settings.behind_proxy:
+            raise ValueError(
+                f"other machines reach {address}, so keys and contents need TLS: give tls_cert and tls_key, "
+                "or say --behind-proxy if a proxy before this server speaks it"
+            )
+
+
+@asynccontextmanager
+async def open_admitting(
+    settings: Settings, doors: Doors, environment: Mapping[str, str], *, on_stdio: bool
+) -> AsyncIterator[Admitting]:
+    """Return who is let in, kept up with the store's keys while the block runs.
+
+    Args:
+        settings: The server's.
+        doors: What `open_greenroom` opened.
+        environment: The process's, in which the key of a client on standard input and output may stand.
+        on_stdio: Whether there is such a client.
+
+    Raises:
+        NotLetInError: others could come in who should not, or the key opens nothing.
+    """
+    text = (environment.get(API_KEY_VARIABLE) or "").strip() if on_stdio else ""
+    listens = settings.ws is not None or settings.http is not None
+    if not listens and not text:
+        yield Admitting(settings, None, None)
+        return
+    beyond = others_reach(settings)
+    async with open_key_ring(doors, required=settings.require_key or beyond) as ring:
+        if listens and ring.is_empty:
+            _check_without_keys(settings, beyond=beyond)
+        yield Admitting(settings, ring, _shown(ring, text, settings) if text else None)
+
+
+def others_reach(settings: Settings) -> bool:
+    """Return whether others than this machine's programs reach the server."""
+    return settings.behind_proxy or bool(_beyond(settings))
+
+
+def _beyond(settings: Settings) -> list[HostPort]:
+    return [each for each in (settings.ws, settings.http) if each is not None and not each.is_loopback]
+
+
+def _check_without_keys(settings: Settings, *, beyond: bool) -> None:
+    if beyond:
+        where = ", ".join(map(str, _beyond(settings))) or "this server behind its proxy"
+        raise NotLetInError(
+            f"other machines reach {where}, and there is no API key yet by which to tell who they are; "
+            "`greenroom keys create` makes one"
+        )
+    if settings.require_key:
+        logger.warning("there is no API key yet, so nobody can connect; `greenroom keys create` makes one")
+    else:
+        logger.warning(
+            "there is no API key, so every program of this machine may connect and do everything; "
+            "from the first `greenroom keys create` on, everybody needs one"
+        )
+
+
+def _shown(ring: KeyRing, text: str, settings: Settings) -> Credential:
+    try:
+        shown = credential_of(ring.authenticate(text))
+        check_claims(
+            shown.grant,
+            agent=settings.agent,
+            agent_type=settings.agent_type,
+            projects=frozenset(settings.project),
+        )
+    except KeyRefusedError as error:
+        raise NotLetInError(f"{API_KEY_VARIABLE}: {error}") from None
+    except Refusal as refusal:
+        raise NotLetInError(f"{API_KEY_VARIABLE}: {refusal.sentence}") from None
+    return shown
