@@ -34,6 +34,7 @@ from greenroom.actors._scopes import (
     unknown_scopes,
 )
 from greenroom.actors.exchange._export_actor import ExportActor
+from greenroom.actors.passport._actor import PassportActor
 from greenroom.runtime import Message
 from greenroom.transports.protocol._methods import template_list
 from greenroom.transports.protocol._tools import TOOLS as LISTED
@@ -79,7 +80,10 @@ def test_what_scopes_allow(held: set[str], needed: str, may: bool) -> None:  # n
 
 def test_the_table_names_every_tool_and_every_kind_of_resource() -> None:
     assert set(TOOLS) == set(REQUESTS)
-    assert set(RESOURCES) == {template.kind for template in TEMPLATES} | {ExportActor.kind}
+    assert set(RESOURCES) == {template.kind for template in TEMPLATES} | {
+        ExportActor.kind,
+        PassportActor.kind,
+    }
     assert set(NEEDED.values()) <= set(SCOPES)
     assert needed_for_tool("a tool that nobody listed") == ADMIN
 
@@ -217,6 +221,11 @@ def _any_of(name: str) -> Any:
         "retrieve_memory": b'{"query":"hello"}',
         "recall_context": b'{"task":"hello"}',
         "import_memories": b'{"source":"{}"}',
+        "start_session": b"{}",
+        "restore_session": b'{"session_id":"s"}',
+        "migrate_session": b'{"session_id":"s","to_tool":"zed"}',
+        "export_session": b'{"session_id":"s"}',
+        "record_context": b'{"session_id":"s","searches":["hello"]}',
         "create_api_key": b'{"name":"n","scopes":["*"]}',
         "list_api_keys": b"{}",
         "rotate_api_key": b'{"key_id":"aaaaaaaaaaaa"}',

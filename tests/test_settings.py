@@ -70,6 +70,9 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
         tuple
     ),
     "timezone": st.sampled_from(["UTC", "Europe/Berlin", "America/Argentina/Buenos_Aires"]),
+    "trust_signer": st.lists(st.sampled_from([f"ed25519:{letter * 43}" for letter in "A-z"]), unique=True)
+    .filter(bool)
+    .map(tuple),
     "compat": st.booleans(),
     "audit_days": st.integers(1, 36_500),
     "log_level": st.sampled_from(["debug", "info", "warning", "error"]),
@@ -230,6 +233,8 @@ def test_what_is_no_size_is_refused_with_what_is(text: str) -> None:
         ("audit_days", "2.5", "a whole number of days from 1 to 36,500 is allowed"),
         ("timezone", "Mars/Olympus", "the name of a time zone is allowed, such as Europe/Berlin or UTC"),
         ("timezone", "../etc/passwd", "the name of a time zone is allowed, such as Europe/Berlin or UTC"),
+        ("trust_signer", "ed25519:short", "a signer's public key is allowed: ed25519: and 43 characters"),
+        ("trust_signer", ["rsa:" + "A" * 43], "a signer's public key is allowed"),
         ("compat", "perhaps", "yes or no is allowed"),
         ("log_level", "loud", "debug, info, warning or error is allowed"),
         ("data", "~nobody-of-that-name/x", "the path of a folder is allowed"),

@@ -18,8 +18,8 @@ from greenroom.actors._scopes import TOOLS as SCOPES
 from greenroom.transports.protocol._schema import input_schema, output_schema, reply_type
 from greenroom.transports.protocol._tools import TOOLS
 
-INPUT_BUDGET = 6_500
-WHOLE_BUDGET = 11_500
+INPUT_BUDGET = 8_500
+WHOLE_BUDGET = 14_500
 ANNOTATIONS = {"readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"}
 PAGE_A = {
     "create_session",
@@ -49,6 +49,13 @@ PAGES_D_AND_E = {
     "memory_stats",
     "import_memories",
     "export_memories",
+    "start_session",
+    "restore_session",
+    "get_session_context",
+    "record_context",
+    "migrate_session",
+    "export_session",
+    "end_session",
 }
 LISTED = PAGE_A | PAGES_D_AND_E
 
@@ -207,6 +214,15 @@ async def call_memory_tools(call: Callable[..., Awaitable[dict[str, Any]]], meta
     await call("import_memories", source=line, dry_run=True)
     await call("import_memories", source=line)
     await call("export_memories")
+    started = await call("start_session", workspace_path="/home/user/harbour", purpose="survey")
+    await call("record_context", files=[{"path": "chart.py"}], workflow={"task": "survey"})
+    await call("get_session_context")
+    handed = await call("migrate_session", to_tool="zed")
+    await call("restore_session", passport=handed["claim"])
+    await call("start_session", restore_from=started["session_id"], tool_id="zed")
+    exported = await call("export_session", include_memories=True)
+    await call("restore_session", passport=exported["claim"])
+    await call("end_session", summary="surveyed")
     await call("forget_memory", filters={"tags": ["sea"]})
     await call("forget_memory", filters={})
     await call("forget_memory", key="long", purge=True)

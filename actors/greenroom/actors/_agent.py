@@ -26,12 +26,17 @@ from greenroom.actors.directory._query import ListSessions
 from greenroom.actors.exchange._errands import ExportMemories, ImportMemories
 from greenroom.actors.keys._administering import CreateApiKey, ListApiKeys, RevokeApiKey, RotateApiKey
 from greenroom.actors.memory._directory import RootOfMemory
+from greenroom.actors.passport._errands import MigrateSession, StartSession
+from greenroom.actors.passport._exporting import ExportSession
+from greenroom.actors.passport._restoring import RestoreSession
+from greenroom.actors.passport._travels import PassportOptions, TravelErrand, Travels
 from greenroom.actors.recall._context import RecallContext
 from greenroom.actors.recall._retrieve import RetrieveMemory
 from greenroom.actors.recall._search import MemorySearch
 from greenroom.actors.requests import _memories as memories
 from greenroom.actors.requests import _memory as memory
 from greenroom.actors.requests import _sessions as sessions
+from greenroom.actors.requests import _travel as travel
 from greenroom.actors.resources._listing import CompleteResource, ListResources
 from greenroom.actors.resources._reading import ReadResource
 from greenroom.actors.resources._subscriber import ResourceSubscriber
@@ -59,6 +64,11 @@ _TO_SESSION: dict[str, type[Message[Any]]] = {
     "search_by_sender": sessions.SearchBySender,
     "search_by_timerange": sessions.SearchByTimerange,
 }
+_TO_OWN_SESSION: dict[str, type[Message[Any]]] = {
+    "record_context": travel.RecordContext,
+    "get_session_context": travel.GetSessionContext,
+    "end_session": travel.EndSession,
+}
 _TO_MEMORY: dict[str, type[Message[Any]]] = {
     "set_memory": memory.SetMemory,
     "get_memory": memory.GetMemory,
@@ -82,6 +92,10 @@ _OVER_NAMESPACES: dict[str, type[Procedure[Any]]] = {
 _ERRANDS: dict[str, type[Errand[Any]]] = {
     "import_memories": ImportMemories,
     "export_memories": ExportMemories,
+    "start_session": StartSession,
+    "restore_session": RestoreSession,
+    "migrate_session": MigrateSession,
+    "export_session": ExportSession,
     "create_api_key": CreateApiKey,
     "list_api_keys": ListApiKeys,
     "rotate_api_key": RotateApiKey,
@@ -91,6 +105,7 @@ _ERRANDS: dict[str, type[Errand[Any]]] = {
 REQUESTS: Mapping[str, type[Message[Any] | Query[Any] | Procedure[Any] | Errand[Any]]] = {
     **_TO_SESSION,
     "list_sessions": ListSessions,
+    **_TO_OWN_SESSION,
     **_TO_MEMORY,
     **_TO_NAMESPACE,
     **_OVER_NAMESPACES,
@@ -131,7 +146,7 @@ def is_write(request_type: type[msgspec.Struct]) -> bool:
 
 def _routes() -> dict[type[Message[Any]], _Route]:
     tables: dict[Literal["session", "agent", "namespace", "uri"], dict[str, type[Message[Any]]]] = {
-        "session": _TO_SESSION,
+        "session": {**_TO_SESSION, **_TO_OWN_SESSION},
         "agent": _TO_MEMORY,
         "namespace": _TO_NAMESPACE,
         "uri": {"resources/read": ReadResource},
@@ -180,9 +195,19 @@ class Agent:
         principal: Who the agent is.
         timezone: The name of the time zone in which its searches mean times, where they name none; the
             machine's for None.
+        client: The client's own name for itself, which tells its tool.
+        passports: How sessions are signed that travel.
     """
 
-    def __init__(self, runtime: Doors, principal: Principal, *, timezone: str | None = None) -> None:
+    def __init__(
+        self,
+        runtime: Doors,
+        principal: Principal,
+        *,
+        timezone: str | None = None,
+        client: str | None = None,
+        passports: PassportOptions | None = None,
+    ) -> None:
         self._runtime = runtime
         self.principal = principal
         self._timezone = timezone
@@ -191,6 +216,7 @@ class Agent:
         self._closed = _closed_to(principal.scopes)
         self._resources = _scopes.resources_of(principal.scopes)
         self._scope = _idempotency_scope(principal)
+        self._travels = Travels(runtime, principal, client, passports, self._scope)
 
     @property
     def scopes(self) -> frozenset[str]:
@@ -225,21 +251,22 @@ class Agent:
         if isinstance(request, Query | Procedure | Errand):
             if on_accepted is not None:
                 on_accepted()
-            if isinstance(request, Errand):
-                return await request.run(self._runtime, self.principal)
-            reply: R = await self._runtime.query(self._timed(request), principal=self.principal)
-            return reply
+            return await self._carried_out(request)
         route = _ROUTES[type(request)]
         address, named, idempotency = self._addressed(request, route)
         if is_looked_up(request):
             address = await self._address_of(named.memory_id)
-        return await self._runtime.ask(
+        answer: R = await self._runtime.ask(
             address,
             named,
             principal=self.principal,
             idempotency=idempotency,
             on_accepted=on_accepted,
         )
+        if self._travels.session_id is not None:
+            self._travels.note(request)
+            self._travels.note_reply(answer)
+        return answer
 
     def post(
         self,
@@ -268,6 +295,9 @@ class Agent:
         if self._closed:
             self._check_open_to_me(type(request))
         address, named, idempotency = self._addressed(request, route)
+        if self._travels.session_id is not None:
+            self._travels.note(request)
+            done = self._travels.noting(request, done)
         return self._runtime.post(
             address,
             named,
@@ -289,6 +319,17 @@ class Agent:
         """
         return ResourceSubscriber(self._runtime.subscriber(window), self.principal)
 
+    async def _carried_out(self, request: Query[R] | Procedure[R] | Errand[R]) -> R:
+        if isinstance(request, TravelErrand):
+            done: R = await request.carry_out(self._travels)
+            return done
+        if isinstance(request, Errand):
+            return await request.run(self._runtime, self.principal)
+        if self._travels.session_id is not None:
+            self._travels.note(request)
+        reply: R = await self._runtime.query(self._timed(request), principal=self.principal)
+        return reply
+
     def _check_open_to_me(self, request: type[Any]) -> None:
         closed = self._closed.get(request)
         if closed is not None:
@@ -306,6 +347,8 @@ class Agent:
             session_id = "session_" + "".join(secrets.choice(_ID_ALPHABET) for _ in range(16))
             request = msgspec.structs.replace(request, session_id=session_id)
         if route.kind == "session":
+            if request.session_id is None:
+                request = self._travels.completed(request)
             return Address("session", request.session_id), request, idempotency
         if route.kind == "agent":
             return self._memory, request, idempotency

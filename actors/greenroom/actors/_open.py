@@ -27,13 +27,16 @@ from greenroom.actors.exchange._importing import UnembeddedRoots
 from greenroom.actors.keys._actor import KeysActor
 from greenroom.actors.memory import _directory as namespaces
 from greenroom.actors.memory._actor import MemoryActor
+from greenroom.actors.passport._actor import PassportActor
+from greenroom.actors.passport._offers import FindOffers
 from greenroom.actors.recall._context import RecallContext
 from greenroom.actors.recall._retrieve import RetrieveMemory
 from greenroom.actors.recall._search import MemorySearch
 from greenroom.actors.recall._verify import AllNamespaces, VerifyMemories
 from greenroom.actors.resources._listing import CompleteResource, ListResources
 from greenroom.actors.search._text import use_languages
-from greenroom.actors.session._actor import SessionActor
+from greenroom.actors.session import _moves as moves
+from greenroom.actors.session._travelling import TravellingSession
 from greenroom.runtime import Index, RuntimeOptions, open_shared_runtime
 
 if TYPE_CHECKING:
@@ -113,14 +116,24 @@ async def open_greenroom(
     choice = read_choice(embedder) if isinstance(embedder, str) else embedder
     check_choice(choice)
     use_languages(languages)
-    configured = type("SessionActor", (SessionActor,), {"content_limit": content_limit})
+    configured = type("SessionActor", (TravellingSession,), {"content_limit": content_limit})
     async with open_shared_runtime(
         path,
         principal_type=Principal,
         label_type=Heard,
-        actors=[configured, MemoryActor, EmbedderActor, ImportActor, ExportActor, KeysActor, *actors],
+        actors=[
+            configured,
+            MemoryActor,
+            EmbedderActor,
+            ImportActor,
+            ExportActor,
+            KeysActor,
+            PassportActor,
+            *actors,
+        ],
         indexes=[
             Index(directory.INDEX),
+            Index(moves.INDEX),
             Index(namespaces.INDEX),
             Index(embedding.INDEX),
             Index(embedding.SPACES),
@@ -138,6 +151,7 @@ async def open_greenroom(
             RecallContext,
             GetEmbedding,
             TrySearch,
+            FindOffers,
             UnembeddedRoots,
             AllNamespaces,
             VerifyMemories,

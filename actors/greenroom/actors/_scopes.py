@@ -44,6 +44,9 @@ TOOLS: Final[Mapping[str, str]] = {
     "search_context": "sessions:read",
     "search_by_sender": "sessions:read",
     "search_by_timerange": "sessions:read",
+    "record_context": "sessions:write",
+    "get_session_context": "sessions:read",
+    "end_session": "sessions:write",
     "set_memory": "memory:write",
     "get_memory": "memory:read",
     "list_memory": "memory:read",
@@ -60,6 +63,10 @@ TOOLS: Final[Mapping[str, str]] = {
     "memory_stats": "memory:read",
     "import_memories": "memory:write",
     "export_memories": "memory:read",
+    "start_session": "sessions:write",
+    "restore_session": "sessions:write",
+    "migrate_session": "sessions:write",
+    "export_session": "sessions:read",
     "create_api_key": ADMIN,
     "list_api_keys": ADMIN,
     "rotate_api_key": ADMIN,
@@ -71,6 +78,7 @@ RESOURCES: Final[Mapping[str, str]] = {
     "session": "sessions:read",
     "memory": "memory:read",
     "export": "memory:read",
+    "passport": "sessions:read",
 }
 """What reading a resource and subscribing to it need, by the kind of actor that has it."""
 

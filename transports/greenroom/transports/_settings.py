@@ -36,6 +36,7 @@ from greenroom.transports._values import (
     several,
     show_size,
     show_truth,
+    signer,
     size,
     truth,
     whole,
@@ -50,6 +51,7 @@ PREFIX: Final = "GREENROOM_"
 CONFIG_VARIABLE: Final = PREFIX + "CONFIG"
 API_KEY_VARIABLE: Final = PREFIX + "API_KEY"
 EMBEDDER_KEY_VARIABLE: Final = PREFIX + "EMBEDDER_KEY"
+PASSPORT_SECRET_VARIABLE: Final = PREFIX + "PASSPORT_SECRET"
 """No setting: a secret stands neither on a command line nor in a file, and `greenroom config` shows none."""
 CONFIG_LIMIT: Final = 1 << 20  # bytes; a configuration file is a page of text
 
@@ -378,6 +380,17 @@ class Settings:
             zone,
         ),
     ] = None
+    trust_signer: Annotated[
+        tuple[str, ...],
+        Setting(
+            "public key of another server whose passports are taken here, once for each; `greenroom passport "
+            "signer` prints it there",
+            "KEY",
+            several(signer),
+            ",".join,
+            repeatable=True,
+        ),
+    ] = ()
     compat: Annotated[
         bool,
         Setting(
@@ -494,6 +507,7 @@ def resolve(
         CONFIG_VARIABLE,
         API_KEY_VARIABLE,
         EMBEDDER_KEY_VARIABLE,
+        PASSPORT_SECRET_VARIABLE,
         *map(variable, table()),
     }
     strangers = tuple(sorted(each for each in environment if each.startswith(PREFIX) and each not in known))

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _NAME: Final = re.compile(r"[A-Za-z0-9_.-]+")
 _EMBEDDER: Final = re.compile(r"static|none|(?:https?:)?https?://[^\s/]\S*")
 _MODEL: Final = "onnx:"
+_SIGNER: Final = re.compile(r"ed25519:[A-Za-z0-9_-]{43}")
 _SIZE: Final = re.compile(r"(\d{1,20}(?:\.\d{1,20})?)\s*([A-Za-z]*)", re.ASCII)
 _WHOLE: Final = re.compile(r"[+-]?\d{1,18}", re.ASCII)
 
@@ -247,6 +248,18 @@ def zone(value: object) -> str:
         zoneinfo.ZoneInfo(found)
     except (ValueError, OSError, zoneinfo.ZoneInfoNotFoundError):
         raise NotAllowedError(allowed) from None
+    return found
+
+
+def signer(value: object) -> str:
+    """Reader of the public key of a server that signs passports."""
+    allowed = (
+        "a signer's public key is allowed: ed25519: and 43 characters, as `greenroom passport signer` prints "
+        "it on the server that signs"
+    )
+    found = _text(value, allowed).strip()
+    if _SIGNER.fullmatch(found) is None:
+        raise NotAllowedError(allowed)
     return found
 
 

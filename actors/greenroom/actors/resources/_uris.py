@@ -13,6 +13,9 @@ MEMORY_TEMPLATE = "agent://{agent_id}/memory"
 _SESSION = re.compile(r"session://([A-Za-z0-9_.-]{1,128})")
 _MEMORY = re.compile(r"agent://([A-Za-z0-9_.-]{1,100})/memory")
 _EXPORT = re.compile(r"greenroom://export/([0-9a-f]{32})")
+_PASSPORT = re.compile(r"greenroom://passport/([0-9a-f]{32})")
+
+_KINDS = ((_SESSION, "session"), (_MEMORY, "memory"), (_EXPORT, "export"), (_PASSPORT, "passport"))
 
 
 class ResourceTemplate(NamedTuple):
@@ -56,7 +59,7 @@ def memory_uri(agent_id: str) -> str:
 
 def parse_uri(uri: str) -> Address | None:
     """Return the actor that a resource's URI names, or None when no resource can have such a URI."""
-    for pattern, kind in ((_SESSION, "session"), (_MEMORY, "memory"), (_EXPORT, "export")):
+    for pattern, kind in _KINDS:
         if named := pattern.fullmatch(uri):
             return Address(kind, named[1])
     return None

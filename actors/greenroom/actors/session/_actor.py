@@ -371,6 +371,10 @@ class SessionActor(Actor):
             new = ActivityRow(max(old.at, context.now), old.messages + messages, old.others + others)
         directory.move(context, audience, old, new)
         self._activity[audience] = new
+        self._tell_of(context, audience)
+
+    def _tell_of(self, context: Context, audience: str) -> None:
+        """Publish that there is something new for ``audience``."""
         assert self._header is not None, "an activity is a session's"
         label = _policy.Heard(audience, self._header.project_id)
         context.publish(session_uri(context.address.key), label)

@@ -60,6 +60,11 @@ def highest_id(time: int, ahead: int) -> int:
     return (1 << 53) - 1 if unit >= LAST_UNIT else (unit + 1 << RANDOM_BITS) - 1
 
 
+def ahead_of(message_id: int, time: int) -> int:
+    """Return by how many units an id runs ahead of the time of its message; negative when it lies behind."""
+    return (message_id >> RANDOM_BITS) - min(_units(time), LAST_UNIT)
+
+
 def _units(time: int) -> int:
     return max(0, time - EPOCH) >> UNIT_SHIFT
 

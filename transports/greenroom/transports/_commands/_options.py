@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from greenroom.actors import EmbedderChoice, read_choice
+from greenroom.actors import EmbedderChoice, PassportOptions, read_choice
 from greenroom.runtime import Encryption, RuntimeOptions, StoreKeyError, key_source
-from greenroom.transports._settings import EMBEDDER_KEY_VARIABLE
+from greenroom.transports._settings import EMBEDDER_KEY_VARIABLE, PASSPORT_SECRET_VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 # Requests were drained before the runtime closes; what it still holds are tells and timers,
 # which are stored and go on at the next start. So a signal need not wait for them.
 _DRAIN_SECONDS: Final = 0.2
+LEAST_SECRET: Final = 16
 
 
 def runtime_options(settings: Settings) -> RuntimeOptions:
@@ -55,3 +56,15 @@ def embedder_choice(settings: Settings, environment: Mapping[str, str]) -> Embed
         model=settings.embedder_model,
         key=environment.get(EMBEDDER_KEY_VARIABLE) or None,
     )
+
+
+def passport_options(settings: Settings, environment: Mapping[str, str]) -> PassportOptions:
+    """What the settings say about passports.
+
+    Raises:
+        ValueError: The shared secret is too short to be one.
+    """
+    shared = environment.get(PASSPORT_SECRET_VARIABLE)
+    if shared and len(shared) < LEAST_SECRET:
+        raise ValueError(f"{PASSPORT_SECRET_VARIABLE} has fewer than {LEAST_SECRET} characters")
+    return PassportOptions(settings.trust_signer, shared.encode() if shared else None)

@@ -23,7 +23,12 @@ import trio
 from greenroom.actors import Agent, open_greenroom
 from greenroom.transports import _exits
 from greenroom.transports._commands._admitting import check_addresses, open_admitting
-from greenroom.transports._commands._options import embedder_choice, encryption, runtime_options
+from greenroom.transports._commands._options import (
+    embedder_choice,
+    encryption,
+    passport_options,
+    runtime_options,
+)
 from greenroom.transports._commands._reporting import reported, start_logging
 from greenroom.transports._commands._sockets import open_sockets
 from greenroom.transports._control import serve_control
@@ -37,7 +42,7 @@ from greenroom.transports.protocol._server import McpServer
 from greenroom.transports.protocol._tools import TOOLS
 
 if TYPE_CHECKING:
-    from greenroom.actors import EmbedderChoice
+    from greenroom.actors import EmbedderChoice, PassportOptions
     from greenroom.runtime import SharedRuntime
     from greenroom.transports._admission import Caller
     from greenroom.transports._commands._admitting import Admitting
@@ -54,6 +59,7 @@ def serve(resolved: Resolved) -> int:
         return complain("serve", "tls_cert and tls_key go together; one of them is missing", _exits.USAGE)
     try:
         embedder = embedder_choice(settings, os.environ)
+        passports = passport_options(settings, os.environ)
         check_addresses(settings)
     except ValueError as error:
         return complain("serve", str(error), _exits.USAGE)
@@ -68,13 +74,13 @@ def serve(resolved: Resolved) -> int:
         with exporting(os.environ):
             return reported(
                 "serve",
-                partial(trio.run, _serve, resolved, embedder, strict_exception_groups=True),
+                partial(trio.run, _serve, resolved, embedder, passports, strict_exception_groups=True),
             )
     finally:
         gc.freeze()  # the interpreter's last collection would take 0.3 s of the second that a signal has
 
 
-async def _serve(resolved: Resolved, embedder: EmbedderChoice) -> int:
+async def _serve(resolved: Resolved, embedder: EmbedderChoice, passports: PassportOptions) -> int:
     settings = resolved.settings
     code = _exits.OK
     stop = trio.Event()
@@ -109,6 +115,8 @@ async def _serve(resolved: Resolved, embedder: EmbedderChoice) -> int:
                 runtime,
                 admitting.principal(client_name, caller),
                 timezone=settings.timezone,
+                client=client_name,
+                passports=passports,
             )
 
         await nursery.start(_stop_on_signal, stop)

@@ -161,6 +161,13 @@ ALIASES = (
     Alias("omn_memory_stats", "memory_stats"),
     Alias("omn_export_memories", "export_memories"),
     Alias("omn_import_memories", "import_memories"),
+    Alias("omn_create_session", "start_session"),
+    Alias("omn_start_session", "start_session"),
+    Alias("omn_restore_session", "restore_session"),
+    Alias("omn_get_session_context", "get_session_context"),
+    Alias("omn_migrate_session", "migrate_session"),
+    Alias("omn_export_session", "export_session"),
+    Alias("omn_end_session", "end_session"),
 )
 """Every older name."""
 

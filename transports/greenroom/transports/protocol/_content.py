@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from greenroom.actors import ExportResource, MemoriesExported
+from greenroom.actors import ExportResource, MemoriesExported, SessionExported
 
 
 class Content(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,6 +27,8 @@ def shown(reply: Any) -> Any:
     """Return a reply as it is told: one that is more than JSON as `Content`, any other as it is."""
     if isinstance(reply, MemoriesExported):
         return _linked(reply)
+    if isinstance(reply, SessionExported):
+        return _carried(reply)
     if isinstance(reply, ExportResource):
         return Content(blocks=[{"uri": reply.uri, "mimeType": reply.mime_type, "text": reply.text}])
     return reply
@@ -44,3 +46,19 @@ def _linked(reply: MemoriesExported) -> Content:
     }
     text = {"type": "text", "text": msgspec.json.encode(reply).decode()}
     return Content(blocks=[text, link], structured=said)
+
+
+def _carried(reply: SessionExported) -> Content:
+    """Return what there is to know of a passport, with a link to it, and its QR code as an image."""
+    told = msgspec.structs.replace(reply, qr_png=None)
+    link = {
+        "type": "resource_link",
+        "uri": reply.uri,
+        "name": f"{reply.session_id}.passport.json",
+        "mimeType": "application/json",
+        "size": reply.size_bytes,
+    }
+    blocks: list[dict[str, Any]] = [{"type": "text", "text": msgspec.json.encode(told).decode()}, link]
+    if reply.qr_png is not None:
+        blocks.append({"type": "image", "data": reply.qr_png, "mimeType": "image/png"})
+    return Content(blocks=blocks, structured=msgspec.json.decode(msgspec.json.encode(told)))

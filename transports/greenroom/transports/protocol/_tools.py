@@ -274,6 +274,54 @@ _ALL = (
         "resource: the answer links to it. import_memories takes the same lines.",
     ),
     Tool(
+        name="start_session",
+        title="Start session",
+        description="Begin work in this tool, once, at the start: finds open sessions of the same project "
+        "(offered) or takes one up (restore_from). What you search and store from then on is kept as its "
+        "context.",
+        weight=1,
+    ),
+    Tool(
+        name="restore_session",
+        title="Restore session",
+        description="Go on with a session from another tool or server, by session_id, passport or claim. "
+        "The briefing says where the work stands.",
+        weight=1,
+    ),
+    Tool(
+        name="get_session_context",
+        title="Get session context",
+        description="Look at what a session keeps of the work: files, searches, decisions, workflow state, "
+        "and its way between tools.",
+        weight=1,
+    ),
+    Tool(
+        name="record_context",
+        title="Record context",
+        description="Note what the next tool should know: files used and how important, decisions and why, "
+        "where the work stands. Searches and stored memories are noted by themselves.",
+    ),
+    Tool(
+        name="migrate_session",
+        title="Migrate session",
+        description="Hand the session over to another tool at this server; the answer says what to do there.",
+        weight=1,
+    ),
+    Tool(
+        name="export_session",
+        title="Export session",
+        description="Write the session into a signed passport that another server restores; private memory "
+        "only with include_memories. For a tool at this server, take migrate_session.",
+        weight=1,
+    ),
+    Tool(
+        name="end_session",
+        title="End session",
+        description="Terminate the session when the work is done; it stays readable.",
+        overwrites=True,
+        repeatable=True,
+    ),
+    Tool(
         name="create_api_key",
         title="Create API key",
         description="Make a key for an agent, a person or a program, with as few scopes as it needs. "

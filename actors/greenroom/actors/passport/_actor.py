@@ -1,0 +1,136 @@
+"""The actor of one passport: it keeps what was exported here, and decides who redeems it.
+
+What it remembers of redemptions it remembers for longer than the passport is valid, so a one-time passport
+is taken once. Afterwards it is refused because it expired.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from greenroom.actors import _audit
+from greenroom.actors import _refusals as refusals
+from greenroom.actors._namespaces import user_namespace
+from greenroom.actors._times import DAY, to_datetime, to_microseconds
+from greenroom.actors.passport import _refusals
+from greenroom.actors.requests import _passports as requests
+from greenroom.actors.resources import _reading as resources
+from greenroom.runtime import Actor, handles
+
+if TYPE_CHECKING:
+    from greenroom.runtime import Context, Slices
+
+TIMER: Final = "forget"
+MIME_TYPE: Final = "application/json"
+_HEAD: Final = b"h"
+_PIECE: Final = b"p"
+_REDEMPTION: Final = b"r"
+
+
+class Head(msgspec.Struct, frozen=True, array_like=True):
+    """Who exported it here: a user's namespace, or an agent's."""
+
+    owner: str
+
+
+class StoredRedemption(msgspec.Struct, frozen=True, array_like=True):
+    """An attempt to redeem it: whose, for which session, and whether it is done."""
+
+    owner: str
+    session_id: str
+    at: int
+    done: bool
+
+
+class PassportActor(Actor):
+    """One passport, addressed by its id."""
+
+    kind = requests.KIND
+
+    @handles(requests.KeepPassport)
+    def keep(self, request: requests.KeepPassport, context: Context) -> None:
+        """Keep a piece."""
+        owner = user_namespace(context.principal)
+        head = context.get(_HEAD, Head)
+        if head is None:
+            context.put(_HEAD, Head(owner))
+            self._forget_at(context, to_microseconds(request.expires_at))
+        elif head.owner != owner:
+            raise refusals.resource_not_found(requests.passport_uri(context.address.key))
+        context.put(_PIECE + request.number.to_bytes(4), request.text)
+
+    @handles(requests.AskStanding)
+    def standing(self, request: requests.AskStanding, context: Context) -> Slices[requests.Standing]:
+        """Answer the time, and the text to whoever has a claim to it."""
+        text = None
+        if request.text and context.get(_HEAD, Head) is not None:
+            text = yield from self._text(context)
+        redemptions = sum(1 for _ in context.scan(StoredRedemption, prefix=_REDEMPTION))
+        return requests.Standing(now=to_datetime(context.now), redemptions=redemptions, text=text)
+
+    @handles(resources.ReadResource)
+    def read(self, request: resources.ReadResource, context: Context) -> Slices[resources.ExportResource]:
+        """Answer the text to the user that exported it."""
+        head = context.get(_HEAD, Head)
+        if head is None or head.owner != user_namespace(context.principal):
+            raise refusals.resource_not_found(request.uri)
+        text = yield from self._text(context)
+        return resources.ExportResource(uri=request.uri, mime_type=MIME_TYPE, text=text)
+
+    @handles(requests.Redeem)
+    def redeem(self, request: requests.Redeem, context: Context) -> requests.Redemption:
+        """Let the passport be redeemed, unless it was and may not be again."""
+        expires = to_microseconds(request.expires_at)
+        if expires <= context.now:
+            raise _refusals.expired(to_datetime(expires).isoformat())
+        owner = user_namespace(context.principal)
+        attempt = request.attempt
+        found = {
+            key.removeprefix(_REDEMPTION).decode(): stored
+            for key, stored in context.scan(StoredRedemption, prefix=_REDEMPTION)
+        }
+        if request.one_time and found:
+            attempt, stored = next(iter(found.items()))
+            if stored.owner != owner or (stored.done and attempt != request.attempt):
+                raise _refusals.redeemed()
+            return requests.Redemption(attempt=attempt, session_id=stored.session_id)
+        if attempt in found:
+            return requests.Redemption(attempt=attempt, session_id=found[attempt].session_id)
+        stored = StoredRedemption(owner, request.session_id, context.now, done=False)
+        context.put(_REDEMPTION + attempt.encode(), stored)
+        self._forget_at(context, expires)
+        _audit.record(context, "redeem_passport", request.session_id, passport_id=context.address.key)
+        return requests.Redemption(attempt=attempt, session_id=request.session_id)
+
+    @handles(requests.SettleRedemption)
+    def settle(self, request: requests.SettleRedemption, context: Context) -> None:
+        """Take note of what became of an attempt."""
+        key = _REDEMPTION + request.attempt.encode()
+        stored = context.get(key, StoredRedemption)
+        if stored is not None and not stored.done and stored.owner == user_namespace(context.principal):
+            changed = msgspec.structs.replace(stored, session_id=request.session_id, done=request.done)
+            context.put(key, changed)
+
+    @handles(requests.ForgetPassport)
+    def forget(self, _: requests.ForgetPassport, context: Context) -> Slices[None]:
+        """Remove everything."""
+        context.use_reserve()
+        for key in [key for key, _ in context.scan(msgspec.Raw)]:
+            context.delete(key)
+            if context.slice_over():
+                yield
+
+    def _forget_at(self, context: Context, expires: int) -> None:
+        """Forget it a day after it expired: clocks are set back."""
+        due = max(expires + DAY, context.timer_due(TIMER) or 0)
+        context.set_timer(TIMER, due, requests.ForgetPassport())
+
+    def _text(self, context: Context) -> Slices[str]:
+        pieces: list[str] = []
+        for _, piece in context.scan(str, prefix=_PIECE):
+            pieces.append(piece)
+            if context.slice_over():
+                yield
+        return "".join(pieces)

@@ -1,0 +1,79 @@
+"""Why a passport is refused, each reason worded once. Nothing was restored in any of these cases."""
+
+from __future__ import annotations
+
+from greenroom.runtime import Refusal
+
+
+def invalid(sentence: str) -> Refusal:
+    """It is no passport, or not as it was signed, or what is in it cannot be kept."""
+    return Refusal("PASSPORT_INVALID", f"passport: {sentence}", field="passport")
+
+
+def untrusted(signer: str) -> Refusal:
+    """Nobody here trusts its signer."""
+    return Refusal(
+        "PASSPORT_UNTRUSTED",
+        f"passport: its signer {signer!r} is not trusted here; if you know the server that signed it, start "
+        f"this one with --trust-signer {signer}",
+        field="passport",
+        signer=signer,
+    )
+
+
+def expired(at: str) -> Refusal:
+    """Its time is over."""
+    return Refusal(
+        "PASSPORT_EXPIRED",
+        f"passport: it expired at {at}; export the session again",
+        field="passport",
+        expired_at=at,
+    )
+
+
+def redeemed() -> Refusal:
+    """It could be redeemed once, and was."""
+    return Refusal(
+        "PASSPORT_REDEEMED",
+        "passport: it could be redeemed once, and was; export the session again",
+        field="passport",
+    )
+
+
+def not_for_you() -> Refusal:
+    """It is for others."""
+    return Refusal(
+        "PASSPORT_NOT_FOR_YOU",
+        "passport: its audience is another server or another user; ask who gave it to you",
+        field="passport",
+    )
+
+
+def sealed() -> Refusal:
+    """It is encrypted, and no passphrase came with it or a wrong one."""
+    return Refusal(
+        "PASSPHRASE_NEEDED",
+        "passphrase: the passport is encrypted and this passphrase does not open it, or none was given",
+        field="passphrase",
+    )
+
+
+def too_large(size: int, limit: int) -> Refusal:
+    """It is larger than a passport may be, or would be once it is unpacked."""
+    return Refusal(
+        "PASSPORT_TOO_LARGE",
+        f"passport: it has {size:,} bytes and the limit is {limit:,}; leave memories out",
+        field="passport",
+        size=size,
+        limit=limit,
+    )
+
+
+def unknown_claim() -> Refusal:
+    """A claim that this server did not sign, or whose passport it does not have any more."""
+    return Refusal(
+        "PASSPORT_INVALID",
+        "passport: this claim is none of this server's, or what it claims is not here any more; a claim is "
+        "redeemed at the server that made it",
+        field="passport",
+    )

@@ -1,0 +1,335 @@
+"""Restoring a session: taken up where it is, or made of a passport that was checked in every respect.
+
+The order is: signature, time, audience, then what is inside. Before the first write everything was read
+that could be refused. Memories come first, as an import of their own, all or none; the session is one
+commit. Who is interrupted between the two restores again: the same user goes on with the same attempt.
+"""
+
+from __future__ import annotations
+
+import secrets
+from functools import partial
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import msgspec
+import trio
+from msgspec import Meta
+
+from greenroom.actors import _namespaces as names
+from greenroom.actors import _policy, _refusals, _scopes
+from greenroom.actors.exchange._importing import Importer, ImportRefusedError
+from greenroom.actors.exchange._json_lines import source_of_text
+from greenroom.actors.exchange._lines import check_line, decode_line
+from greenroom.actors.exchange._making import SourceError
+from greenroom.actors.passport import _cargo as cargos
+from greenroom.actors.passport import _claims as claims
+from greenroom.actors.passport import _format as formats
+from greenroom.actors.passport import _packing
+from greenroom.actors.passport import _refusals as passport_refusals
+from greenroom.actors.passport._travels import TravelErrand, Travels
+from greenroom.actors.requests import _cargo as cargo
+from greenroom.actors.requests import _passports as requests
+from greenroom.actors.requests import _travel as travel
+from greenroom.actors.requests import _types as types
+from greenroom.actors.requests._passports import SessionRestored
+from greenroom.runtime import Address, Refusal
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from greenroom.actors.passport._cargo import Cargo
+    from greenroom.actors.passport._format import Passport
+
+MEMORIES: Final = "memory:write"
+_SESSION_DIGITS: Final = 8
+
+
+class RestoreSession(TravelErrand[SessionRestored], frozen=True, kw_only=True):
+    """Take up a session: one that is here, or the one in a passport."""
+
+    session_id: travel.ContextSession | None = None
+    passport: requests.PassportText | None = None
+    tool_id: travel.ToolId | None = None
+    passphrase: requests.GivenPassphrase | None = None
+    project_id: Annotated[
+        types.ProjectId | None, Meta(description="where the passport's session goes instead")
+    ] = None
+    idempotency_key: types.IdempotencyKey | None = None
+
+    async def carry_out(self, travels: Travels) -> SessionRestored:
+        """Restore it, and work in it from now on.
+
+        Raises:
+            Refusal: ``SESSION_NOT_FOUND``, or what is wrong with the passport; nothing was restored.
+        """
+        if (self.session_id is None) == (self.passport is None):
+            raise _refusals.invalid("passport", "passport: give a session_id or a passport")
+        tool = travels.tool_of(self.tool_id)
+        if self.session_id is not None:
+            restored = await resumed(travels, self.session_id, tool)
+        else:
+            assert self.passport is not None, "one of them is given"
+            restored = await self._from_passport(travels, self.passport, tool)
+        travels.session_id = restored.session_id
+        return restored
+
+    async def _from_passport(
+        self, travels: Travels, given: str | dict[str, Any], tool: str
+    ) -> SessionRestored:
+        if isinstance(given, str):
+            if len(given) > requests.MOST_TEXT:
+                raise passport_refusals.too_large(len(given), requests.MOST_TEXT)
+            if claims.is_small(given):
+                small = claims.read_small(given, travels.signers)
+                if small.claim is not None and small.claim.kind == "session":
+                    await self._check_claim(travels, small.claim)
+                    return await resumed(travels, small.claim.id, tool)
+                if small.claim is not None:
+                    given = await self._claimed(travels, small.claim)
+                else:
+                    assert small.passport is not None, "a text stands for one or the other"
+                    given = small.passport.decode()
+        return await self._redeemed(travels, await Checked.of(travels, given, self.passphrase), tool)
+
+    async def _check_claim(self, travels: Travels, claim: claims.Claim) -> requests.Standing:
+        address = requests.passport_address(claim.id)
+        asked = requests.AskStanding(text=claim.kind == "passport")
+        standing = await travels.doors.ask(address, asked, principal=travels.principal)
+        if standing.now.timestamp() >= claim.expires:
+            raise passport_refusals.expired(f"{claim.expires} s after 1970")
+        return standing
+
+    async def _claimed(self, travels: Travels, claim: claims.Claim) -> str:
+        standing = await self._check_claim(travels, claim)
+        if standing.text is None:
+            raise passport_refusals.unknown_claim()
+        return standing.text
+
+    async def _redeemed(self, travels: Travels, checked: Checked, tool: str) -> SessionRestored:
+        project_id = checked.project_for(travels, self.project_id)
+        redemption = await self._redemption(travels, checked)
+        memories = await checked.import_memories(travels, redemption.session_id)
+        made = cargo.MakeRestored(
+            attempt=redemption.attempt,
+            pieces=len(checked.pieces),
+            session=checked.cargo.session,
+            context=checked.cargo.context,
+            migrations=checked.cargo.migrations,
+            tool=tool,
+            project_id=project_id,
+            server=None if travels.signers.is_own(checked.passport.signature) else checked.signer,
+        )
+        address = Address("session", redemption.session_id)
+        for number, lines in enumerate(checked.pieces):
+            staged = cargo.StageMessages(attempt=redemption.attempt, number=number, lines=lines)
+            await travels.doors.ask(address, staged, principal=travels.principal)
+        restored = await travels.doors.ask(address, made, principal=travels.principal)
+        done = requests.SettleRedemption(
+            attempt=redemption.attempt, done=True, session_id=redemption.session_id
+        )
+        await travels.doors.ask(checked.address, done, principal=travels.principal)
+        return SessionRestored(
+            session_id=redemption.session_id,
+            project_id=project_id,
+            context=restored.read.context,
+            briefing=restored.read.briefing,
+            created_at=restored.read.started_at,
+            restored_at=restored.restored_at,
+            tool=tool,
+            original_tool=restored.original_tool,
+            original_session_id=checked.passport.session_id,
+            messages=restored.messages,
+            memories=memories,
+        )
+
+    async def _redemption(self, travels: Travels, checked: Checked) -> requests.Redemption:
+        """Return the attempt and its session: under the id that it had, unless that is taken here."""
+        attempt = secrets.token_hex(16)
+        asked = (checked.passport.passport_id, self.tool_id, self.project_id)
+        idempotency = travels.idempotency("restore_session", self.idempotency_key, asked)
+        if idempotency is not None:
+            whole = f"{idempotency.scope} {idempotency.key}"
+            attempt = blake2b(whole.encode(), digest_size=16).hexdigest()
+        session_id = await self._free(travels, checked.passport.session_id, attempt)
+        request = requests.Redeem(
+            attempt=attempt,
+            session_id=session_id,
+            one_time=checked.passport.one_time,
+            expires_at=checked.passport.expires_at,
+        )
+        redemption = await travels.doors.ask(
+            checked.address, request, principal=travels.principal, idempotency=idempotency
+        )
+        free = await self._free(travels, redemption.session_id, redemption.attempt)
+        if free == redemption.session_id:
+            return redemption
+        # Somebody took the id since an earlier go at this attempt, which ended before its session was made.
+        settled = requests.SettleRedemption(attempt=redemption.attempt, done=False, session_id=free)
+        await travels.doors.ask(checked.address, settled, principal=travels.principal)
+        return msgspec.structs.replace(redemption, session_id=free)
+
+    async def _free(self, travels: Travels, session_id: str, attempt: str) -> str:
+        """Return an id under which the attempt may make its session, this one if possible."""
+        asked = cargo.FindAttempt(attempt=attempt)
+        if session_id not in _policy.RESERVED_SESSION_IDS and await travels.doors.ask(
+            Address("session", session_id), asked, principal=travels.principal
+        ):
+            return session_id
+        digest = blake2b(f"{session_id} {attempt}".encode(), digest_size=_SESSION_DIGITS).hexdigest()
+        return f"session_{digest}"
+
+
+async def resumed(travels: Travels, session_id: str, tool: str) -> SessionRestored:
+    """Return a session that is here, taken up in a tool.
+
+    Raises:
+        Refusal: ``SESSION_NOT_FOUND`` or ``SESSION_CLOSED``.
+    """
+    move = travel.Move(to_tool=tool, outcome="resumed")
+    read = await travels.doors.ask(Address("session", session_id), move, principal=travels.principal)
+    return SessionRestored(
+        session_id=session_id,
+        project_id=read.project_id,
+        context=read.context,
+        briefing=read.briefing,
+        created_at=read.started_at,
+        restored_at=read.migrations[-1].at,
+        tool=tool,
+        original_tool=read.original_tool,
+        original_session_id=read.migrations[0].session_id,
+    )
+
+
+class Checked:
+    """A passport that may become a session here.
+
+    Attributes:
+        passport: The document.
+        cargo: What is inside.
+        pieces: The messages, as they are staged.
+        memories: Lines for the importer's namespaces.
+    """
+
+    def __init__(self, passport: Passport, cargo: Cargo, memories: list[bytes]) -> None:
+        self.passport = passport
+        self.cargo = cargo
+        self.pieces = cargos.pieces(cargo.messages)
+        self.memories = memories
+
+    @property
+    def address(self) -> Address:
+        """The passport's actor."""
+        return requests.passport_address(self.passport.passport_id)
+
+    @property
+    def signer(self) -> str:
+        """Who signed it."""
+        return self.passport.signature.key
+
+    @classmethod
+    async def of(cls, travels: Travels, given: str | dict[str, Any], passphrase: str | None) -> Checked:
+        """Check everything that can be checked without writing.
+
+        Raises:
+            Refusal: what is wrong with it.
+        """
+        passport, body = await trio.to_thread.run_sync(formats.read, given)
+        await trio.to_thread.run_sync(travels.signers.check, body, passport.signature)
+        address = requests.passport_address(passport.passport_id)
+        standing = await travels.doors.ask(address, requests.AskStanding(), principal=travels.principal)
+        _check_time(passport, standing.now)
+        _check_audience(passport, travels)
+        whole = await trio.to_thread.run_sync(partial(_unpacked, passport, passphrase))
+        memories = _renamed_memories(whole, passport, travels)
+        await trio.to_thread.run_sync(_check_memories, memories, travels)
+        return cls(passport, whole, memories)
+
+    def project_for(self, travels: Travels, wanted: str | None) -> str | None:
+        """Return the project that the session goes to.
+
+        Raises:
+            Refusal: ``PERMISSION_DENIED``: the caller is no member of it.
+        """
+        project_id = wanted or self.cargo.session.project_id
+        if not _policy.may_see_session(travels.principal, project_id):
+            raise _refusals.permission_denied(
+                "project_id",
+                f"project_id: the session is of the project {project_id!r}, and you are no member of it; say "
+                "which of yours it is to go to",
+            )
+        return project_id
+
+    async def import_memories(self, travels: Travels, session_id: str) -> int:
+        """Import the memories, all or none; the same again change nothing."""
+        if not self.memories:
+            return 0
+        lines = [_for_session(raw, session_id) for raw in self.memories]
+        text = b"\n".join(lines).decode()
+        importer = Importer(travels.doors, travels.principal, source_of_text(text), on_conflict="skip")
+        try:
+            done = await importer.run(wait_embedded=False)
+        except (ImportRefusedError, SourceError) as error:
+            raise passport_refusals.invalid(f"its memories cannot be imported: {error}") from None
+        return done.lines
+
+
+def _check_time(passport: Passport, now: datetime) -> None:
+    if passport.expires_at <= now:
+        raise passport_refusals.expired(formats.instant(passport.expires_at))
+
+
+def _check_audience(passport: Passport, travels: Travels) -> None:
+    """Check that the passport is for this server and this user; of a kind that is not named, anyone is."""
+    for kind, mine in (
+        ("user:", {f"user:{travels.principal.user}"} if travels.principal.user is not None else set()),
+        ("server:", {f"server:{travels.signers.name}"}),
+    ):
+        named = {each for each in passport.audience if each.startswith(kind)}
+        if named and not named & mine:
+            raise passport_refusals.not_for_you()
+    if any(not each.startswith(("user:", "server:")) for each in passport.audience):
+        raise passport_refusals.not_for_you()
+
+
+def _unpacked(passport: Passport, passphrase: str | None) -> Cargo:
+    """Return what is inside; in a thread, since it may be much."""
+    return cargos.read(_packing.unpack(passport.content, passport.passport_id, passphrase))
+
+
+def _renamed_memories(cargo: Cargo, passport: Passport, travels: Travels) -> list[bytes]:
+    """Return the memories in the importer's namespaces instead of the exporter's."""
+    if cargo.memories and not _scopes.allows(travels.principal.scopes, MEMORIES):
+        raise _refusals.scope_missing("a passport with memories", MEMORIES)
+    exporter = passport.exported_by
+    roots = {names.AGENT + exporter.agent_id: names.agent_namespace(travels.principal)}
+    if exporter.user is not None:
+        roots[names.USER + names.segment(exporter.user)] = names.user_namespace(travels.principal)
+    lines: list[bytes] = []
+    for raw in cargo.memories:
+        try:
+            line = decode_line(raw)
+        except msgspec.DecodeError as error:
+            raise passport_refusals.invalid(f"a memory in it is none: {error}") from None
+        namespace = line.namespace or names.user_namespace(travels.principal)
+        root = names.root_of(namespace)
+        if root in roots:
+            namespace = roots[root] + namespace[len(root) :]
+        lines.append(msgspec.json.encode(msgspec.structs.replace(line, namespace=namespace)))
+    return lines
+
+
+def _for_session(raw: bytes, session_id: str) -> bytes:
+    line = decode_line(raw)
+    if line.session_id is None:
+        return raw
+    return msgspec.json.encode(msgspec.structs.replace(line, session_id=session_id))
+
+
+def _check_memories(lines: list[bytes], travels: Travels) -> None:
+    """Let no memory pass that could be refused later."""
+    for raw in lines:
+        try:
+            check_line(raw, names.user_namespace(travels.principal), travels.principal)
+        except Refusal as refusal:
+            raise passport_refusals.invalid(f"a memory in it cannot be kept: {refusal.sentence}") from None

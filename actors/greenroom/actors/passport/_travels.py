@@ -1,0 +1,208 @@
+"""What one connected client has to do with travelling sessions: its tool, the session it works in.
+
+What the client searches and stores while it works in a session is noted in that session's context. That
+is told and not asked: it may be lost with the process, and costs no request anything.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, TypeVar
+
+import msgspec
+import outcome
+
+from greenroom.actors import _policy, _refusals
+from greenroom.actors._errand import Errand
+from greenroom.actors.passport._adapters import adapter_of
+from greenroom.actors.passport._signing import Signers
+from greenroom.actors.recall._context import RecallContext
+from greenroom.actors.recall._retrieve import RetrieveMemory
+from greenroom.actors.recall._search import MemorySearch
+from greenroom.actors.requests import _memories as memories
+from greenroom.actors.requests import _sessions as sessions
+from greenroom.actors.requests._memory_replies import MemorySaved
+from greenroom.actors.requests._travel import GetSessionContext, NoteContext
+from greenroom.runtime import Address, GreenroomError, Idempotency
+
+if TYPE_CHECKING:
+    from greenroom.actors._principal import Principal
+    from greenroom.runtime import Doors, Result
+
+R_co = TypeVar("R_co", covariant=True)
+
+MAX_QUERY: Final = 500
+_DIGEST_BYTES: Final = 4
+_MAX_SLUG: Final = 60
+_FOREIGN: Final = re.compile(r"[^A-Za-z0-9_.-]+")
+
+
+class PassportOptions(NamedTuple):
+    """How passports are signed and whose are trusted.
+
+    Attributes:
+        trusted: Public keys of servers whose passports are taken (`greenroom passport signer` prints them).
+        shared: A secret that servers share, by which they sign instead of with keys of their own.
+    """
+
+    trusted: tuple[str, ...] = ()
+    shared: bytes | None = None
+
+
+def _searched(request: Any) -> str | None:
+    for name in ("query", "task", "time_expr"):
+        text = getattr(request, name, None)
+        if isinstance(text, str) and text:
+            return text[:MAX_QUERY]
+    return None
+
+
+_SEARCHES: Final[Mapping[type[Any], str]] = {
+    MemorySearch: "memory_search",
+    RetrieveMemory: "retrieve_memory",
+    RecallContext: "recall_context",
+    sessions.SearchContext: "search_context",
+}
+_STORES: Final = frozenset({memories.StoreMemory, memories.UpdateMemory})
+
+
+class Travels:
+    """One client's part in travelling sessions.
+
+    Args:
+        doors: Where the actors are.
+        principal: Who the client is.
+        client: Its own name for itself.
+        options: How passports are signed.
+        scope: Of the client's idempotency keys.
+
+    Attributes:
+        session_id: The session that it works in; None until it starts or restores one.
+        tool: The tool that it is.
+    """
+
+    def __init__(
+        self,
+        doors: Doors,
+        principal: Principal,
+        client: str | None = None,
+        options: PassportOptions | None = None,
+        scope: str = "",
+    ) -> None:
+        self.doors = doors
+        self.principal = principal
+        self.tool = adapter_of(client or principal.agent_id).tool_id
+        self.session_id: str | None = None
+        self._options = options or PassportOptions()
+        self.scope = scope or blake2b(msgspec.json.encode(principal, order="deterministic")).hexdigest()
+
+    @cached_property
+    def signers(self) -> Signers:
+        """What signs and checks passports."""
+        return Signers(self.doors.derive, self._options.trusted, self._options.shared)
+
+    def named(self, session_id: str | None) -> str:
+        """Return the session that is meant.
+
+        Raises:
+            Refusal: ``VALIDATION_ERROR``: none is named, and none was started here.
+        """
+        session_id = session_id or self.session_id
+        if session_id is None:
+            raise _refusals.invalid(
+                "session_id", "session_id: start or restore a session first, or say which one is meant"
+            )
+        return session_id
+
+    def completed(self, request: Any) -> Any:
+        """Return a request that names no session with the one that is meant; raises as `named`."""
+        named = msgspec.structs.replace(request, session_id=self.named(None))
+        if isinstance(named, GetSessionContext) and named.tool_id is None:
+            return msgspec.structs.replace(named, tool_id=self.tool)
+        return named
+
+    def idempotency(self, tool: str, key: str | None, arguments: Any) -> Idempotency | None:
+        """Return what marks a repeat of a request with these arguments."""
+        if key is None:
+            return None
+        fingerprint = blake2b(msgspec.json.encode(arguments), digest_size=16).digest()
+        return Idempotency(f"{self.scope} {tool}", key, fingerprint)
+
+    def tool_of(self, tool_id: str | None) -> str:
+        """Return the tool that is meant."""
+        return self.tool if tool_id is None else adapter_of(tool_id).tool_id
+
+    def project_of(self, project_id: str | None, workspace_path: str | None) -> str | None:
+        """Return the project that is meant: as named, else that of the workspace.
+
+        Raises:
+            Refusal: the caller belongs to several projects and names none, or to another one.
+        """
+        principal = self.principal
+        if project_id is None and principal.projects:
+            if len(principal.projects) > 1:
+                mine = ", ".join(sorted(principal.projects))
+                raise _refusals.invalid("project_id", f"project_id: you belong to several; say which: {mine}")
+            (project_id,) = principal.projects
+        elif project_id is None and workspace_path is not None and principal.projects is None:
+            project_id = project_of_path(workspace_path)
+        if not _policy.may_see_session(principal, project_id):
+            raise _refusals.permission_denied(
+                "project_id", f"project_id: you are no member of {project_id!r}"
+            )
+        return project_id
+
+    def note(self, request: Any) -> None:
+        """Note a search in the context of the session."""
+        tool = _SEARCHES.get(type(request))
+        if tool is not None and (query := _searched(request)) is not None:
+            self._tell(NoteContext(search=query, tool=tool))
+
+    def noting(self, request: Any, done: Callable[[Result], None]) -> Callable[[Result], None]:
+        """Return what to call with the result of a request, so that a memory it stored is noted."""
+        if type(request) not in _STORES:
+            return done
+
+        def noted(result: Result) -> None:
+            if isinstance(result, outcome.Value):
+                self.note_reply(result.value)
+            done(result)
+
+        return noted
+
+    def note_reply(self, reply: Any) -> None:
+        """Note a memory that was stored."""
+        if isinstance(reply, MemorySaved):
+            told = NoteContext(memory_id=reply.memory_id, key=reply.key, namespace=reply.namespace)
+            self._tell(told)
+
+    def _tell(self, told: NoteContext) -> None:
+        assert self.session_id is not None, "who works in no session notes nothing"
+        try:
+            self.doors.tell(Address("session", self.session_id), told, principal=self.principal)
+        except GreenroomError:  # nobody's request fails for it
+            return
+
+
+class TravelErrand(Errand[R_co], frozen=True, kw_only=True):
+    """An errand of one client: subclass ``TravelErrand[Reply]`` and define `carry_out`."""
+
+    writes: ClassVar[bool] = True
+
+    async def run(self, doors: Doors, principal: Principal) -> R_co:
+        """Carry it out for a client that is not known otherwise."""
+        return await self.carry_out(Travels(doors, principal))
+
+    async def carry_out(self, travels: Travels) -> R_co:
+        """Carry it out and return the reply."""
+        raise NotImplementedError(f"{type(self).__name__} does not define carry_out()")
+
+
+def project_of_path(path: str) -> str:
+    """Return the project of a folder: its name, and digits that tell it from others of that name."""
+    plain = path.replace("\\", "/").rstrip("/") or "/"
+    name = _FOREIGN.sub("-", plain.rpartition("/")[2]).strip("-.")[:_MAX_SLUG] or "workspace"
+    return f"{name}-{blake2b(plain.encode(errors='surrogatepass'), digest_size=_DIGEST_BYTES).hexdigest()}"

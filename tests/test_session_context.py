@@ -1,0 +1,346 @@
+"""What a session keeps of the work done in it, and how tools hand it to each other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from greenroom.actors import (
+    AddMessage,
+    Agent,
+    DecisionMade,
+    EndSession,
+    FileUse,
+    GetSessionContext,
+    MemorySearch,
+    MigrateSession,
+    Principal,
+    RecordContext,
+    RestoreSession,
+    SearchContext,
+    StartSession,
+    StoreMemory,
+    WorkflowState,
+    open_greenroom,
+)
+from greenroom.actors.passport._adapters import ADAPTERS, adapter_of
+from greenroom.actors.passport._travels import project_of_path
+from greenroom.actors.session import _book
+from greenroom.runtime import Refusal
+from harness import greenroom, server_process
+
+HOME = "/home/user/greenroom"
+
+
+def agent(runtime: Any, name: str, *, user: str | None = "user", **more: Any) -> Agent:
+    return Agent(runtime, Principal(agent_id=name, user=user, **more), client=name)
+
+
+@pytest.mark.promise("passport.context")
+async def test_a_session_gathers_what_its_agent_searches_and_stores(tmp_path: Path) -> None:
+    async with open_greenroom(tmp_path, embedder="none") as runtime:
+        claude = agent(runtime, "claude-code")
+        await claude.ask(MemorySearch(query="before the session"))
+        started = await claude.ask(StartSession(workspace_path=HOME))
+        stored = await claude.ask(StoreMemory(content="LMDB it is", key="store"))
+        await claude.ask(MemorySearch(query="which store"))
+        await claude.ask(SearchContext(session_id=started.session_id, query="LMDB"))
+        await claude.ask(MemorySearch(query="which store"))
+        read = await claude.ask(GetSessionContext())
+    assert [search.query for search in read.context.searches] == ["which store", "LMDB"]
+    assert [memory.memory_id for memory in read.context.memories] == [stored.memory_id]
+    assert read.session_id == started.session_id
+    assert (read.tool, read.original_tool, read.workspace_path) == ("claude-code", "claude-code", HOME)
+
+
+@pytest.mark.promise("passport.context")
+async def test_what_is_recorded_is_read_most_important_and_newest_first(tmp_path: Path) -> None:
+    async with open_greenroom(tmp_path, embedder="none") as runtime:
+        claude = agent(runtime, "claude-code")
+        await claude.ask(StartSession(workspace_path=HOME))
+        await claude.ask(RecordContext(files=[FileUse(path="a.py"), FileUse(path="b.py", importance=0.9)]))
+        await claude.ask(RecordContext(files=[FileUse(path="a.py"), FileUse(path="c.py", note="new")]))
+        await claude.ask(RecordContext(decisions=[DecisionMade(what="first"), DecisionMade(what="second")]))
+        work = WorkflowState(task="build it", step="tests", next=["docs"], blockers=["a key"])
+        recorded = await claude.ask(RecordContext(workflow=work))
+        read = await claude.ask(GetSessionContext(tool_id="Visual Studio Code"))
+    assert (recorded.files, recorded.decisions) == (3, 2)
+    files = [(file.path, file.importance, file.uses) for file in read.context.files]
+    assert files == [("b.py", 0.9, 1), ("a.py", 0.51, 2), ("c.py", 0.3, 1)]
+    assert [made.what for made in read.context.decisions] == ["second", "first"]
+    assert read.context.workflow is not None
+    assert read.context.workflow.step == "tests"
+    assert read.briefing.splitlines() == [
+        "Session: Work in Claude Code",
+        "Task (active): build it, at: tests",
+        "Next: docs",
+        "Waits for: a key",
+        "Decided: second",
+        "Decided: first",
+        "Files: #file:b.py #file:a.py #file:c.py",
+    ]
+
+
+@pytest.mark.promise("passport.context-private")
+async def test_another_user_sees_the_decisions_and_not_what_was_searched(tmp_path: Path) -> None:
+    async with open_greenroom(tmp_path, embedder="none") as runtime:
+        alice = agent(runtime, "claude-code", user="alice")
+        bob = agent(runtime, "cursor", user="bob")
+        started = await alice.ask(StartSession())
+        work = RecordContext(
+            files=[FileUse(path="secret.py")],
+            searches=["salaries"],
+            decisions=[DecisionMade(what="we ship", why="it works")],
+        )
+        await alice.ask(work)
+        await alice.ask(StoreMemory(content="alice's own"))
+        read = await bob.ask(GetSessionContext(session_id=started.session_id))
+        assert (read.context.files, read.context.searches, read.context.memories) == ([], [], [])
+        assert [(made.what, made.by) for made in read.context.decisions] == [("we ship", "claude-code")]
+        assert "salaries" not in read.briefing
+
+
+@pytest.mark.promise("passport.context-private")
+async def test_a_session_of_another_project_takes_and_tells_nothing(tmp_path: Path) -> None:
+    async with open_greenroom(tmp_path, embedder="none") as runtime:
+        alice = agent(runtime, "a", projects=frozenset({"atlas"}))
+        bob = agent(runtime, "b", projects=frozenset({"boreas"}))
+        started = await alice.ask(StartSession())
+        assert started.project_id == "atlas"
+        for asked in (
+            GetSessionContext(session_id=started.session_id),
+            RecordContext(session_id=started.session_id, searches=["x"]),
+            EndSession(session_id=started.session_id),
+            RestoreSession(session_id=started.session_id),
+            RestoreSession(passport=started.memory_passport),
+            MigrateSession(session_id=started.session_id, to_tool="zed"),
+        ):
+            with pytest.raises(Refusal) as refused:
+                await bob.ask(asked)
+            assert refused.value.code == "SESSION_NOT_FOUND"
+        with pytest.raises(Refusal, match="no member of 'atlas'"):
+            await bob.ask(StartSession(project_id="atlas"))
+        both = agent(runtime, "c", projects=frozenset({"atlas", "boreas"}))
+        with pytest.raises(Refusal, match="say which: atlas, boreas"):
+            await both.ask(StartSession(workspace_path=HOME))
+
+
+@pytest.mark.promise("passport.offered")
+async def test_the_next_tool_is_offered_the_session_and_takes_it_up(tmp_path: Path) -> None:
+    async with open_greenroom(tmp_path, embedder="none") as runtime:
+        claude, cursor = agent(runtime, "claude-code"), agent(runtime, "cursor-vscode")
+        started = await claude.ask(StartSession(workspace_path=HOME, purpose="release"))
+        await claude.ask(RecordContext(files=[FileUse(path="a.py")]))
+        elsewhere = await cursor.ask(StartSession(workspace_path="/home/user/other"))
+        assert elsewhere.offered == []
+        offered = await cursor.ask(StartSession(workspace_path=HOME + "/"))
+        assert [(each.session_id, each.purpose, each.tool) for each in offered.offered] == [
+            (started.session_id, "release", "claude-code")
+        ]
+        stranger = agent(runtime, "zed", user="mallory")
+        assert (await stranger.ask(StartSession(workspace_path=HOME))).offered == []
+        await cursor.ask(EndSession())
+        taken = await cursor.ask(StartSession(workspace_path=HOME, restore_from="latest"))
+        assert (taken.session_id, taken.restored) == (started.session_id, True)
+        assert [file.path for file in taken.context.files] == ["a.py"]
+        assert taken.briefing.endswith("Files: @a.py")
+        read = await cursor.ask(GetSessionContext())
+        assert (read.tool, read.original_tool) == ("cursor", "claude-code")
+        assert [(move.from_tool, move.to_tool, move.outcome) for move in read.migrations] == [
+            (None, "claude-code", "started"),
+            ("claude-code", "cursor", "resumed"),
+        ]
+
+
+@pytest.mark.promise("passport.migrate")
+async def test_a_handed_over_session_is_taken_up_by_its_claim(tmp_path: Path) -> None:
+    async with open_greenroom(tmp_path, embedder="none") as runtime:
+        claude, zed = agent(runtime, "claude-code"), agent(runtime, "Zed")
+        await claude.ask(StartSession(workspace_path=HOME))
+        handed = await claude.ask(MigrateSession(to_tool="Zed", note="go on with the tests"))
+        assert "In Zed, call restore_session" in handed.instructions
+        restored = await zed.ask(RestoreSession(passport=handed.claim))
+        assert (restored.session_id, restored.tool, restored.original_tool) == (
+            handed.session_id,
+            "zed",
+            "claude-code",
+        )
+        read = await zed.ask(GetSessionContext())
+        steps = [(move.from_tool, move.to_tool, move.outcome, move.note) for move in read.migrations]
+        assert steps[1:] == [
+            ("claude-code", "zed", "handed_over", "go on with the tests"),
+            ("claude-code", "zed", "resumed", None),
+        ]
+        twisted = handed.claim[:-3] + ("AAA" if not handed.claim.endswith("AAA") else "BBB")
+        with pytest.raises(Refusal) as refused:
+            await zed.ask(RestoreSession(passport=twisted))
+        assert refused.value.code == "PASSPORT_INVALID"
+
+
+@pytest.mark.promise("passport.end")
+async def test_an_ended_session_takes_nothing_more_and_is_not_offered(tmp_path: Path) -> None:
+    async with open_greenroom(tmp_path, embedder="none") as runtime:
+        claude = agent(runtime, "claude-code")
+        started = await claude.ask(StartSession(workspace_path=HOME))
+        ended = await claude.ask(EndSession(summary="all done"))
+        assert (ended.session_id, ended.status, ended.decisions) == (started.session_id, "terminated", 1)
+        await claude.ask(MemorySearch(query="afterwards"))
+        read = await claude.ask(GetSessionContext())
+        assert read.context.searches == []
+        with pytest.raises(Refusal) as refused:
+            await claude.ask(RecordContext(searches=["more"]))
+        assert refused.value.code == "SESSION_CLOSED"
+        assert (await claude.ask(StartSession(workspace_path=HOME))).offered == []
+
+
+async def test_without_a_session_the_caller_is_told_to_start_one(tmp_path: Path) -> None:
+    async with open_greenroom(tmp_path, embedder="none") as runtime:
+        claude = agent(runtime, "claude-code")
+        for asked in (GetSessionContext(), RecordContext(), EndSession(), MigrateSession(to_tool="zed")):
+            with pytest.raises(Refusal, match="start or restore a session first"):
+                await claude.ask(asked)
+        with pytest.raises(Refusal, match="give a session_id or a passport"):
+            await claude.ask(RestoreSession())
+        with pytest.raises(Refusal, match="it must be your own"):
+            await claude.ask(StartSession(user_id="mallory"))
+
+
+@pytest.mark.promise("passport.context")
+async def test_a_context_is_bounded_and_survives_the_server(tmp_path: Path) -> None:
+    async with open_greenroom(tmp_path, embedder="none") as runtime:
+        claude = agent(runtime, "claude-code")
+        started = await claude.ask(StartSession(workspace_path=HOME))
+        await claude.ask(RecordContext(files=[FileUse(path="kept.py", importance=1.0)]))
+        for batch in range(4):
+            files = [FileUse(path=f"{batch}-{number}.py") for number in range(100)]
+            searches = [f"query {batch} {number}" for number in range(100)]
+            decisions = [DecisionMade(what=f"decision {batch} {number}") for number in range(100)]
+            await claude.ask(RecordContext(files=files, searches=searches, decisions=decisions))
+        before = await claude.ask(GetSessionContext())
+    assert len(before.context.files) == _book.MOST_FILES
+    assert before.context.files[0].path == "kept.py"
+    assert len(before.context.searches) == _book.MOST_SEARCHES
+    assert before.context.searches[0].query == "query 3 99"
+    assert len(before.context.decisions) == _book.MOST_DECISIONS
+    async with open_greenroom(tmp_path, embedder="none") as runtime:
+        after = await agent(runtime, "claude-code").ask(GetSessionContext(session_id=started.session_id))
+    assert after.context == before.context
+    assert after.migrations == before.migrations
+
+
+@pytest.mark.promise("passport.start-once")
+async def test_a_repeated_start_gets_the_first_session(tmp_path: Path) -> None:
+    async with open_greenroom(tmp_path, embedder="none") as runtime:
+        claude = agent(runtime, "claude-code")
+        first = await claude.ask(StartSession(workspace_path=HOME, idempotency_key="k"))
+        again = await claude.ask(StartSession(workspace_path=HOME, idempotency_key="k"))
+        assert again.session_id == first.session_id
+        assert again.created_at == first.created_at
+
+
+@pytest.mark.promise("passport.adapters")
+@pytest.mark.parametrize(
+    ("name", "tool"),
+    [
+        ("claude-ai", "claude-desktop"),
+        ("Claude Desktop", "claude-desktop"),
+        ("claude-code", "claude-code"),
+        ("claude-code (via mcp-remote 0.1.29)", "claude-code"),
+        ("claude-code-via-mcp-remote-0.1.29", "claude-code"),
+        ("cursor-vscode", "cursor"),
+        ("Cursor 1.7.2", "cursor"),
+        ("Visual Studio Code", "vscode"),
+        ("Visual-Studio-Code-Insiders", "vscode"),
+        ("windsurf-client", "windsurf"),
+        ("Zed", "zed"),
+        ("continue-cli-client", "continue"),
+        ("Cline", "cline"),
+        ("codex-mcp-client", "codex"),
+        ("My Own Tool!", "my-own-tool"),
+        ("   ", "unknown"),
+        ("…", "unknown"),
+        (None, "unknown"),
+    ],
+)
+def test_tools_are_recognised_by_what_they_call_themselves(name: str | None, tool: str) -> None:
+    assert adapter_of(name).tool_id == tool
+
+
+def test_no_name_belongs_to_two_tools() -> None:
+    names = [name for adapter in ADAPTERS for name in {adapter.tool_id, *adapter.names}]
+    assert len(names) == len(set(names))
+    assert all(adapter.mention.count("{}") == 1 for adapter in ADAPTERS)
+
+
+def test_a_folder_tells_its_project() -> None:
+    assert project_of_path("/work/app") == project_of_path("/work/app/")
+    assert project_of_path("/work/app") != project_of_path("/home/app")
+    assert project_of_path("C:\\work\\my app").startswith("my-app-")
+    assert project_of_path("/").startswith("workspace-")
+    assert len(project_of_path("/" + "x" * 4_000)) <= 128
+
+
+async def test_a_session_goes_from_tool_to_tool_over_mcp(tmp_path: Path) -> None:
+    async with greenroom(tmp_path) as client:
+        await client.initialize("cursor-vscode")
+        started = await client.call("omn_create_session", workspace_path=HOME)
+        assert started["success"], started
+        assert started["tool"] == "cursor"
+        session = started["session_id"]
+        assert (await client.call("record_context", files=[{"path": "a.py"}]))["files"] == 1
+        await client.call("store_memory", content="something")
+        await client.call("memory_search", query="anything")
+        read = await client.call("get_session_context")
+        assert [each["query"] for each in read["context"]["searches"]] == ["anything"]
+        assert len(read["context"]["memories"]) == 1
+        exported = await client.call("export_session", qr=True)
+        assert exported["success"], exported
+        restored = await client.call("restore_session", passport=exported["passport"])
+        assert restored["success"], restored
+        assert restored["session_id"] != session
+        assert (await client.call("end_session"))["session_id"] == restored["session_id"]
+
+
+@pytest.mark.promise("passport.exported")
+async def test_a_session_leaves_one_process_and_comes_back_in_another(tmp_path: Path) -> None:
+    async with server_process(tmp_path / "one") as server:
+        client = server.client
+        await client.initialize("claude-code")
+        started = await client.call("start_session", workspace_path=HOME)
+        session = started["session_id"]
+        await client.call("add_message", session_id=session, content="hello")
+        await client.call("record_context", decisions=[{"what": "to go on elsewhere"}])
+        answer = await client.request("tools/call", {"name": "export_session", "arguments": {"qr": True}})
+        kinds = [block["type"] for block in answer["result"]["content"]]
+        assert kinds == ["text", "resource_link", "image"]
+        uri = answer["result"]["content"][1]["uri"]
+        read = await client.request("resources/read", {"uri": uri})
+        passport = read["result"]["contents"][0]["text"]
+        signer = answer["result"]["structuredContent"]["signer"]
+    async with server_process(tmp_path / "two") as server:
+        client = server.client
+        await client.initialize("cursor-vscode")
+        refused = await client.call("restore_session", passport=passport)
+        assert refused["code"] == "PASSPORT_UNTRUSTED"
+        assert signer in refused["error"]
+    async with server_process(tmp_path / "two", "--trust-signer", signer) as server:
+        client = server.client
+        await client.initialize("cursor-vscode")
+        restored = await client.call("restore_session", passport=passport)
+        assert restored["session_id"] == session
+        assert restored["original_tool"] == "claude-code"
+        assert restored["context"]["decisions"][0]["what"] == "to go on elsewhere"
+        messages = await client.call("get_messages", session_id=session)
+        assert [message["content"] for message in messages["messages"]] == ["hello"]
+
+
+@pytest.mark.promise("passport.exported")
+async def test_a_message_of_a_stranger_to_the_session_stays_out_of_the_context(tmp_path: Path) -> None:
+    async with open_greenroom(tmp_path, embedder="none") as runtime:
+        claude, other = agent(runtime, "claude-code"), agent(runtime, "other")
+        started = await claude.ask(StartSession())
+        hidden = AddMessage(session_id=started.session_id, content="psst", visibility="private")
+        await other.ask(hidden)
+        assert (await claude.ask(GetSessionContext())).status == "created"
