@@ -132,9 +132,9 @@ async def open_greenroom(
             *actors,
         ],
         indexes=[
-            Index(directory.INDEX),
-            Index(moves.INDEX),
-            Index(namespaces.INDEX),
+            Index(directory.INDEX, names=directory.names_in),
+            Index(moves.INDEX, names=moves.names_in),
+            Index(namespaces.INDEX, names=namespaces.names_in),
             Index(embedding.INDEX),
             Index(embedding.SPACES),
             Index(_audit.INDEX, ttl=audit_days * DAY),

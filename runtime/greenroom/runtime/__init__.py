@@ -80,6 +80,7 @@ from greenroom.runtime._store import Store as Store
 from greenroom.runtime._store import StoreStatistics as StoreStatistics
 from greenroom.runtime._supervision import Group as Group
 from greenroom.runtime._supervision import Strategy as Strategy
+from greenroom.runtime._veil import Names as Names
 from greenroom.runtime._work import Work as Work
 from greenroom.runtime.relay._shared import SharedRuntime as SharedRuntime
 from greenroom.runtime.relay._shared import open_shared_runtime as open_shared_runtime

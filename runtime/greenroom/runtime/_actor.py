@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, get_args
 
 import msgspec
 
 from greenroom.runtime._errors import UnknownKindError
+from greenroom.runtime._veil import Span
 
 if TYPE_CHECKING:
     from greenroom.runtime._address import Address
@@ -104,6 +105,14 @@ class Actor:
             getattr(member, _HANDLES): name for name, member in vars(cls).items() if hasattr(member, _HANDLES)
         }
         cls.handlers = {**cls.handlers, **own}
+
+    @staticmethod
+    def names(key: bytes) -> Iterable[Span]:  # noqa: ARG004 - for those who override it
+        """Say which parts of a record's key are names, which an encrypted store hides; see `Names`.
+
+        What it says of keys that are stored may not change. The actor's own key is hidden in any case.
+        """
+        return ()
 
     def activate(self, context: Context) -> None:
         """Load what the handlers need from the store; called before the first message and after a failure."""

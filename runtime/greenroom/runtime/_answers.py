@@ -51,7 +51,7 @@ class Answers:
         return self._admit_keyed(envelope, envelope.idempotency)
 
     def _admit_keyed(self, envelope: Envelope, request: Idempotency) -> Result | Waiting | None:
-        tag = _tag(request)
+        tag = self._tag(request)
         under_way = self._under_way.get(tag)
         if under_way is not None:
             first, repeats = under_way
@@ -99,7 +99,7 @@ class Answers:
             envelope.encoded = encode_reply(type(envelope.message), result.value)
             answered = _rows.RelayedAnswer(now, *envelope.encoded)
             return {envelope.relay: _rows.encode(answered)}
-        tag = _tag(request)
+        tag = self._tag(request)
         if isinstance(result, outcome.Error):
             refusal = result.error
             assert isinstance(refusal, Refusal)
@@ -112,7 +112,7 @@ class Answers:
 
     def settled(self, envelope: Envelope) -> list[Envelope]:
         """Return the repeats that wait for ``envelope``, which is over now, whichever way."""
-        tag = envelope.relay if envelope.idempotency is None else _tag(envelope.idempotency)
+        tag = envelope.relay if envelope.idempotency is None else self._tag(envelope.idempotency)
         assert tag is not None
         first, repeats = self._under_way.get(tag, (None, []))
         if first is not envelope:
@@ -130,6 +130,11 @@ class Answers:
         """Return all repeats that wait."""
         return [repeat for _, repeats in self._under_way.values() for repeat in repeats]
 
+    def _tag(self, request: Idempotency) -> bytes:
+        name = f"{request.scope}\0{request.key}".encode()
+        tag = hashlib.blake2b(name, digest_size=TAG_BYTES).digest()
+        return tag if self._store.veil is None else self._store.veil.tag(tag)
+
 
 class Waiting:
     """Marks a repeat that waits for the first request's answer."""
@@ -141,10 +146,6 @@ WAITING = Waiting()
 def expired_answer(time_key: bytes) -> bytes:
     """Return the key of the answer whose row in the index of answer times is ``time_key``."""
     return _rows.ANSWERS + time_key[-TAG_BYTES:]
-
-
-def _tag(request: Idempotency) -> bytes:
-    return hashlib.blake2b(f"{request.scope}\0{request.key}".encode(), digest_size=TAG_BYTES).digest()
 
 
 def _conflict(request: Idempotency) -> IdempotencyConflictError:

@@ -19,6 +19,7 @@ from greenroom.runtime._journal import entry
 from greenroom.runtime._rows import MAX_KEY_BYTES
 from greenroom.runtime._staged import Staged
 from greenroom.runtime._store import ACTORS
+from greenroom.runtime._veil import Names, Veil, key_of, no_names, unwrapped, wrapped
 
 if TYPE_CHECKING:
     from greenroom.runtime._actor import Message
@@ -44,6 +45,7 @@ class Domain:
         companion: What runs beside the actors, once it does.
         glance: The view of the actors' records that the present pass of the dispatcher reads.
         prefixes: The bytes before each row, by index.
+        veil: Hides names in the keys of an encrypted store.
         secret: The store's, if it is used with one.
         journals: The runtime's, by name.
         notes: What waits to be appended to them.
@@ -69,6 +71,7 @@ class Domain:
         self.glance: Glance = store.glance(ACTORS)
         self.indexes = indexes
         self.prefixes = {name: _rows.index_prefix(name) for name in indexes}
+        self.veil = store.veil
         self.random = randomness
         self.slice_over = slice_over
         self.last_number = 0
@@ -86,6 +89,12 @@ class Domain:
             raise StoreError("the runtime was opened without a secret")
         return self.secret.derive(purpose)
 
+    def hidden(self, index: str, sort_key: bytes) -> bytes:
+        """Return a sort key, or the beginning of one, as the store has it."""
+        if self.veil is None:
+            return sort_key
+        return self.veil.hidden(self.prefixes[index], sort_key, self.indexes[index].names)
+
     def next_number(self) -> int:
         """Return a number for a tell or a timer, above all that are in the store."""
         self.last_number += 1
@@ -99,16 +108,20 @@ class Home:
         address: The actor's address.
         prefix: The bytes before each of its keys.
         own: The bytes before each of its own records' keys.
+        veil: Hides names in keys, in an encrypted store.
+        names: Which parts of its records' keys are names.
         overlay: Own records on their way to disk.
         row_head: What its rows in shared indexes begin with, once it writes.
         row_tail: What the keys of its rows end with, once it writes.
     """
 
-    __slots__ = ("address", "overlay", "own", "prefix", "row_head", "row_tail")
+    __slots__ = ("address", "names", "overlay", "own", "prefix", "row_head", "row_tail", "veil")
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: Address, names: Names = no_names, veil: Veil | None = None) -> None:
         self.address = address
-        self.prefix = address.prefix()
+        self.names = names
+        self.veil = veil
+        self.prefix = _rows.prefix_of(address, veil)
         self.own = self.prefix + _rows.OWN
         self.overlay: Overlay = {}
         self.row_head = self.row_tail = b""
@@ -117,8 +130,12 @@ class Home:
         """Return effects of this actor, none yet."""
         if not self.row_tail:  # not before it writes, since most actors are only read
             self.row_head = _rows.row_head(self.address)
-            self.row_tail = _rows.END_OF_SORT_KEY + _rows.address_tag(self.address)
+            self.row_tail = _rows.END_OF_SORT_KEY + _rows.tag_of(self.address, self.veil)
         return Staged()
+
+    def place(self, key: bytes) -> bytes:
+        """Return where in the store the own record at ``key`` lies, or what a scan begins with."""
+        return self.own + (key if self.veil is None else self.veil.hidden(self.own, key, self.names))
 
 
 class Context:
@@ -172,18 +189,21 @@ class Context:
         """Return the own record at ``key`` (at most 200 bytes), or None."""
         if len(key) > MAX_KEY_BYTES:
             raise _rows.too_long("a record's key", key)
-        full = self._home.own + key
+        home = self._home
+        full = home.own + key if home.veil is None else home.place(key)
         if self.effects is not None and full in self.effects.own:
             payload = self.effects.own[full]
         else:
-            pending = self._home.overlay.get(full)
+            pending = home.overlay.get(full)
             payload = self._domain.glance.get(full) if pending is None else pending[1]
-        return None if payload is None else _rows.decode(payload, of)
+        if payload is None:
+            return None
+        return _rows.decode(payload if home.veil is None else unwrapped(payload), of)
 
     def scan(
         self, of: type[T], *, prefix: bytes = b"", start: bytes | None = None, reverse: bool = False
     ) -> Iterator[tuple[bytes, T]]:
-        """Yield the own records whose key begins with ``prefix``, in key order.
+        """Yield the own records whose key begins with ``prefix``, in key order; names sort anyhow.
 
         Args:
             of: The type of the records.
@@ -191,16 +211,15 @@ class Context:
             start: The first key wanted, inclusive; with ``reverse`` the highest.
             reverse: From the highest key down.
         """
-        own = self._home.own
-        cut = len(own)
-        first = None if start is None else own + start
-        stored = self._domain.store.scan(ACTORS, own + prefix, start=first, reverse=reverse)
-        pending = {
-            key: payload for key, (_, payload) in self._home.overlay.items() if key.startswith(own + prefix)
-        }
+        home = self._home
+        cut = len(home.own)
+        first = None if start is None else home.place(start)
+        begin = home.place(prefix)
+        stored = self._domain.store.scan(ACTORS, begin, start=first, reverse=reverse)
+        pending = {key: payload for key, (_, payload) in home.overlay.items() if key.startswith(begin)}
         if self.effects is not None:
             pending.update(
-                (key, payload) for key, payload in self.effects.own.items() if key.startswith(own + prefix)
+                (key, payload) for key, payload in self.effects.own.items() if key.startswith(begin)
             )
         if first is not None:
             pending = {
@@ -209,31 +228,43 @@ class Context:
                 if (key <= first if reverse else key >= first)
             }
         for key, payload in _merged(stored, pending, reverse=reverse) if pending else stored:
-            yield key[cut:], _rows.decode(payload, of)
+            if home.veil is None:
+                yield key[cut:], _rows.decode(payload, of)
+            else:
+                yield key_of(payload, key[cut:]), _rows.decode(unwrapped(payload), of)
 
     def put(self, key: bytes, value: Any) -> None:
         """Stage ``value`` (anything msgspec encodes) as the own record at ``key`` (at most 200 bytes)."""
         if len(key) > MAX_KEY_BYTES:
             raise _rows.too_long("a record's key", key)
         staged = self.effects or self._staged()
-        staged.own[self._home.own + key] = _rows.encode(value)
+        home = self._home
+        if home.veil is None:
+            staged.own[home.own + key] = _rows.encode(value)
+        else:
+            full = home.place(key)
+            staged.own[full] = wrapped(key, full[len(home.own) :], _rows.encode(value))
 
     def delete(self, key: bytes) -> None:
         """Stage the removal of the own record at ``key``; a missing one is no error."""
         if len(key) > MAX_KEY_BYTES:
             raise _rows.too_long("a record's key", key)
         staged = self.effects or self._staged()
-        staged.own[self._home.own + key] = None
+        staged.own[self._home.place(key)] = None
 
     def put_row(self, index: str, sort_key: bytes, value: Any) -> None:
         """Stage a row of a shared index under (``sort_key``, this actor); a sort key takes 200 bytes."""
         staged = self.effects or self._staged()
-        staged.rows[self._row_key(index, sort_key)] = self._home.row_head + _rows.encode(value)
+        hidden = self._hidden(index, sort_key)
+        record = self._home.row_head + _rows.encode(value)
+        if hidden != sort_key:
+            record = _rows.with_sort_key(record, sort_key)
+        staged.rows[self._row_key(index, hidden)] = record
 
     def delete_row(self, index: str, sort_key: bytes) -> None:
         """Stage the removal of this actor's row at ``sort_key`` of a shared index."""
         staged = self.effects or self._staged()
-        staged.rows[self._row_key(index, sort_key)] = None
+        staged.rows[self._row_key(index, self._hidden(index, sort_key))] = None
 
     def append(self, journal: str, value: Any) -> None:
         """Stage a row of a journal, which gets its number and its link when this message is committed."""
@@ -274,10 +305,11 @@ class Context:
         check_told(message)
         self.cancel_timer(name)
         parcel = _rows.Parcel(*self.address, type(message).__name__, _rows.encode_json(message), name)
-        row = _rows.timer_key(due, self.address, name, self._domain.next_number())
+        tag = _rows.timer_tag(self.address, name, self._domain.next_number())
+        row = _rows.timer_key(due, tag if self._home.veil is None else self._home.veil.tag(tag))
         staged = self._staged()
         staged.rows[row] = _rows.encode(parcel)
-        staged.own[_rows.timer_name_key(self.address, name)] = row
+        staged.own[self._timer_name_key(name)] = row
         staged.next_due = min(due, staged.next_due or due)
 
     def cancel_timer(self, name: str) -> None:
@@ -285,7 +317,7 @@ class Context:
         row = self.timer_row(name)
         if row is not None:
             self.stage_rows({row: None})
-            self._staged().own[_rows.timer_name_key(self.address, name)] = None
+            self._staged().own[self._timer_name_key(name)] = None
 
     def stage_rows(self, rows: Changes) -> None:
         """Stage rows of the runtime itself; for the kernel."""
@@ -298,7 +330,7 @@ class Context:
 
     def timer_row(self, name: str) -> bytes | None:
         """Return the stored row of the timer ``name``, or None; the kernel tells by it what was set anew."""
-        key = _rows.timer_name_key(self.address, name)
+        key = self._timer_name_key(name)
         if self.effects is not None and key in self.effects.own:
             return self.effects.own[key]
         pending = self._home.overlay.get(key)
@@ -332,14 +364,20 @@ class Context:
             self.effects = self._home.stage()
         return self.effects
 
-    def _row_key(self, index: str, sort_key: bytes) -> bytes:
-        """Return what `_rows.row_key` does."""
-        prefix = self._domain.prefixes.get(index)
-        if prefix is None:
+    def _timer_name_key(self, name: str) -> bytes:
+        return _rows.timer_name_key(self._home.prefix, name, self._home.veil)
+
+    def _hidden(self, index: str, sort_key: bytes) -> bytes:
+        """Return a sort key as the store has it."""
+        if index not in self._domain.prefixes:
             raise UnknownKindError(f"no index {index!r} was given to open_runtime")
         if len(sort_key) > MAX_KEY_BYTES:
             raise _rows.too_long("a row's sort key", sort_key)
-        return prefix + sort_key.replace(b"\0", b"\0\xff") + self._home.row_tail
+        return self._domain.hidden(index, sort_key)
+
+    def _row_key(self, index: str, hidden: bytes) -> bytes:
+        """Return what `_rows.row_key` does."""
+        return self._domain.prefixes[index] + hidden.replace(b"\0", b"\0\xff") + self._home.row_tail
 
 
 def _merged(

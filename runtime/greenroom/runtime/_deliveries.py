@@ -104,7 +104,7 @@ class Deliveries:
         assert envelope.cell is not None
         cell, timer = envelope.cell, envelope.timer or ""
         parcel = _parcel(cell.address, envelope.message, reason, timer)
-        pending = cell.overlay.get(_rows.timer_name_key(cell.address, timer))
+        pending = cell.overlay.get(_rows.timer_name_key(cell.prefix, timer, cell.veil))
         work = self._bury(
             envelope.row, parcel, is_set_anew=pending is not None and pending[1] != envelope.row
         )
@@ -237,7 +237,8 @@ class Deliveries:
         staged = Staged(reserve=True)
         staged.rows.update({row: None, key: _rows.encode(parcel)})
         if row.startswith(_rows.TIMERS) and not is_set_anew:
-            name_key = _rows.timer_name_key(Address(parcel.kind, parcel.key), parcel.name)
+            prefix = _rows.prefix_of(Address(parcel.kind, parcel.key), self._store.veil)
+            name_key = _rows.timer_name_key(prefix, parcel.name, self._store.veil)
             if self._store.get(ACTORS, name_key) == row:
                 staged.own[name_key] = None
         work = Effects(number, None, staged)

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 from greenroom.runtime._codec import PlainCodec, RecordCodec
 from greenroom.runtime._environment import SEAL_KEY, SEALED_FORMAT, write_format
 from greenroom.runtime._errors import StoreKeyError
+from greenroom.runtime._veil import Veil
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 KEY_BYTES: Final = 32
 KEYRING_SERVICE: Final = "greenroom"
+NAMES: Final = b"greenroom names"
 KEY_SOURCES: Final = "file:PATH, env:NAME or keyring:NAME"
 
 _OTHERS: Final = 0o077
@@ -143,12 +145,12 @@ class Opened:
     Attributes:
         codec: Turns payloads into records and back.
         unlock: The key-encryption key of a store that is encrypted.
-        data_key: What it wraps.
+        veil: Hides names in its keys.
     """
 
     codec: RecordCodec
     unlock: bytes | None = None
-    data_key: bytes | None = None
+    veil: Veil | None = None
 
 
 def open_seal(
@@ -188,4 +190,4 @@ def open_seal(
             f"{name} is not encrypted and --encrypt is given; `greenroom encrypt` rewrites it, "
             "or start without --encrypt"
         )
-    return Opened(_sealing.SealedCodec(data_key), unlock, data_key)
+    return Opened(_sealing.SealedCodec(data_key), unlock, Veil(_sealing.derive(data_key, NAMES)))

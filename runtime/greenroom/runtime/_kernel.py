@@ -89,7 +89,7 @@ class Kernel:
         self._closed = False
         self._newest: Envelope | None = None
         self.posts = Posts(self.deliver, self.abandon)
-        self.residents = Residents(options)
+        self.residents = Residents(options, kinds, domain.veil)
         self.dispatcher = Dispatcher(clock, options.slice_seconds, self._turn, self._after_pass)
         self.failures = Failures(groups, domain.random)
         self.counts: Counter[str] = Counter()

@@ -10,6 +10,7 @@ import outcome
 import trio
 
 from greenroom.runtime._context import Home
+from greenroom.runtime._veil import Names, Veil, no_names
 
 if TYPE_CHECKING:
     from greenroom.runtime._actor import Actor, Message
@@ -159,8 +160,14 @@ class Cell(Home):
         "running",
     )
 
-    def __init__(self, address: Address, handlers: Mapping[type[Message[Any]], str]) -> None:
-        super().__init__(address)
+    def __init__(
+        self,
+        address: Address,
+        handlers: Mapping[type[Message[Any]], str],
+        names: Names = no_names,
+        veil: Veil | None = None,
+    ) -> None:
+        super().__init__(address, names, veil)
         self.handlers = handlers
         self.actor: Actor | None = None
         self.mailbox: deque[Envelope] | None = None

@@ -50,7 +50,9 @@ class IndexReader:
     def get(self, index: str, sort_key: bytes, address: Address, of: type[T]) -> T | None:
         """Return the row that the actor at ``address`` wrote at ``sort_key``, or None."""
         self._check(index)
-        payload = self._reading.get(INDEXES, _rows.row_key(index, sort_key, _rows.address_tag(address)))
+        hidden = self._domain.hidden(index, sort_key)
+        key = _rows.row_key(index, hidden, _rows.tag_of(address, self._domain.veil))
+        payload = self._reading.get(INDEXES, key)
         return None if payload is None else _rows.decode(_rows.decode(payload, _rows.RowRecord).value, of)
 
     def rows(
@@ -62,7 +64,7 @@ class IndexReader:
         start: bytes | None = None,
         reverse: bool = False,
     ) -> Iterator[_rows.Row[T]]:
-        """Yield the rows whose sort key begins with ``prefix``, in the order of sort keys.
+        """Yield the rows whose sort key begins with ``prefix``, in the order of sort keys (`Row.place`).
 
         Args:
             index: The name of the index.
@@ -73,14 +75,16 @@ class IndexReader:
         """
         self._check(index)
         name = _rows.index_prefix(index)
-        bound = None if start is None else name + _rows.sortable(start)
+        bound = None if start is None else name + _rows.sortable(self._domain.hidden(index, start))
         if bound is not None and reverse:
             bound += _rows.END_OF_SORT_KEY + b"\xff" * _rows.TAG_BYTES
-        stored = self._reading.scan(INDEXES, name + _rows.sortable(prefix), start=bound, reverse=reverse)
+        begin = name + _rows.sortable(self._domain.hidden(index, prefix))
+        stored = self._reading.scan(INDEXES, begin, start=bound, reverse=reverse)
         for key, payload in stored:
             record = _rows.decode(payload, _rows.RowRecord)
             value = _rows.decode(record.value, of)
-            yield _rows.Row(_rows.sort_key_of(index, key), Address(record.kind, record.key), value)
+            place = _rows.sort_key_of(index, key)
+            yield _rows.Row(record.sort_key or place, Address(record.kind, record.key), value, place)
 
     def entries(
         self, journal: str, of: type[T], *, start: int | None = None, reverse: bool = False

@@ -12,9 +12,10 @@ import trio
 from greenroom.runtime._mailbox import Cell
 
 if TYPE_CHECKING:
-    from greenroom.runtime._actor import Message
+    from greenroom.runtime._actor import Actor, Message
     from greenroom.runtime._address import Address
     from greenroom.runtime._options import RuntimeOptions
+    from greenroom.runtime._veil import Veil
 
 logger = logging.getLogger(__name__)
 
@@ -31,8 +32,12 @@ class Residents:
         get: Returns the resident cell of an address, or None.
     """
 
-    def __init__(self, options: RuntimeOptions) -> None:
+    def __init__(
+        self, options: RuntimeOptions, kinds: Mapping[str, type[Actor]], veil: Veil | None = None
+    ) -> None:
         self._options = options
+        self._names = {kind: actor.names for kind, actor in kinds.items()}
+        self._veil = veil
         self._cells: OrderedDict[Address, Cell] = OrderedDict()
         self.get = self._cells.get
         self.bytes = 0
@@ -49,7 +54,7 @@ class Residents:
     def admit(self, address: Address, handlers: Mapping[type[Message[Any]], str]) -> Cell:
         """Return a new cell for ``address``, making room for it first."""
         self.make_room()
-        cell = self._cells[address] = Cell(address, handlers)
+        cell = self._cells[address] = Cell(address, handlers, self._names[address.kind], self._veil)
         return cell
 
     def touch(self, cell: Cell, now: float) -> None:

@@ -22,9 +22,9 @@ import msgspec
 
 from greenroom.runtime._address import Address
 from greenroom.runtime._errors import StoreDamagedError, UnknownKindError
+from greenroom.runtime._veil import Names, Veil, no_names
 
 T = TypeVar("T")
-
 OWN = b"u"
 TIMER_BY_NAME = b"t"
 TIMERS = b"!timer\0"
@@ -46,28 +46,40 @@ class Index(NamedTuple):
 
     Attributes:
         name: 1-32 characters, not beginning with ``!``.
+        names: Which parts of the sort keys are names, which an encrypted store hides; see `Names`. It may not
+            change for rows that are stored.
         ttl: When given, sort keys begin with 8 bytes, a big-endian time in microseconds since 1970, and
             a row is removed when it is older than ``ttl`` microseconds.
     """
 
     name: str
     ttl: int | None = None
+    names: Names = no_names
 
 
 class Row(NamedTuple, Generic[T]):
-    """A row of a shared index: where it sorts, which actor wrote it, and what it says."""
+    """A row of a shared index.
+
+    Attributes:
+        sort_key: As it was given.
+        address: Which actor wrote it.
+        value: What it says.
+        place: By what the rows sort: the sort key, in an encrypted store with what stands for its names.
+    """
 
     sort_key: bytes
     address: Address
     value: T
+    place: bytes
 
 
 class RowRecord(msgspec.Struct, frozen=True, array_like=True):
-    """A shared index's row as stored; ``value`` is msgpack."""
+    """A shared index's row as stored; ``value`` is msgpack. ``sort_key`` is there when it is hidden."""
 
     kind: str
     key: str
     value: msgspec.Raw
+    sort_key: bytes = b""
 
 
 class Parcel(msgspec.Struct, frozen=True, array_like=True):
@@ -103,6 +115,11 @@ def row_head(address: Address) -> bytes:
     return b"\x93" + encode(address.kind) + encode(address.key)  # an array of three
 
 
+def with_sort_key(record: bytes, sort_key: bytes) -> bytes:
+    """Return a `RowRecord` that says what its sort key was, which is hidden."""
+    return b"\x94" + record[1:] + encode(sort_key)  # an array of four
+
+
 def index_prefix(name: str) -> bytes:
     """Return the bytes before each row of the index ``name``."""
     return name.encode() + b"\0"
@@ -111,6 +128,16 @@ def index_prefix(name: str) -> bytes:
 def sortable(sort_key: bytes) -> bytes:
     r"""Return ``sort_key`` so that what follows it does not disturb the order: NUL becomes ``NUL 0xff``."""
     return sort_key.replace(b"\0", b"\0\xff")
+
+
+def prefix_of(address: Address, veil: Veil | None) -> bytes:
+    """Return what the keys of an actor's records begin with in a store."""
+    return address.prefix() if veil is None else veil.prefix(address.prefix())
+
+
+def tag_of(address: Address, veil: Veil | None) -> bytes:
+    """Return what the keys of an actor's rows end with in a store."""
+    return address_tag(address) if veil is None else veil.tag(address_tag(address))
 
 
 def row_key(index: str, sort_key: bytes, tag: bytes) -> bytes:
@@ -129,11 +156,15 @@ def address_tag(address: Address) -> bytes:
     return hashlib.blake2b(address.prefix(), digest_size=TAG_BYTES).digest()
 
 
-def timer_key(due: int, address: Address, name: str, number: int) -> bytes:
-    """Return the key of a timer's row: by due time, then actor, name and a ``number`` of its own."""
-    tag = hashlib.blake2b(
+def timer_tag(address: Address, name: str, number: int) -> bytes:
+    """Return 16 bytes that stand for a setting of an actor's timer."""
+    return hashlib.blake2b(
         address.prefix() + name.encode() + number.to_bytes(8), digest_size=TAG_BYTES
     ).digest()
+
+
+def timer_key(due: int, tag: bytes) -> bytes:
+    """Return the key of a timer's row: by due time, then by its `timer_tag`."""
     return TIMERS + due.to_bytes(8) + tag
 
 
@@ -142,8 +173,13 @@ def timer_due(row: bytes) -> int:
     return int.from_bytes(row[len(TIMERS) : len(TIMERS) + 8])
 
 
-def timer_name_key(address: Address, name: str) -> bytes:
+def timer_name_key(prefix: bytes, name: str, veil: Veil | None) -> bytes:
     """Return the key under which an actor finds the row of its timer ``name``.
+
+    Args:
+        prefix: What the actor's keys begin with.
+        name: The timer's.
+        veil: Hides it in an encrypted store.
 
     Raises:
         ValueError: the name is longer than 200 bytes.
@@ -151,7 +187,7 @@ def timer_name_key(address: Address, name: str) -> bytes:
     key = name.encode()
     if len(key) > MAX_KEY_BYTES:
         raise too_long("a timer's name", key)
-    return address.prefix() + TIMER_BY_NAME + key
+    return prefix + TIMER_BY_NAME + (key if veil is None else veil.tag(prefix + key))
 
 
 def too_long(what: str, key: bytes) -> ValueError:

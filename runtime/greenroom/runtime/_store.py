@@ -95,6 +95,7 @@ class Store:
     Attributes:
         writer: What commits; its figures are for any thread.
         unlock: The key-encryption key of a store that is encrypted; it is shown nowhere.
+        veil: Hides names in the keys of such a store. The store does not use it: keys are its users' affair.
         id: Told from every other store by it; a backup's is the same.
         secret_mark: By what the secret that it is used with is recognised; empty before the first.
 
@@ -136,6 +137,7 @@ class Store:
             opened = open_seal(self._environment, self._tables, encryption, os.fspath(self._path))
             self._codec = opened.codec if codec is None else codec
             self.unlock = opened.unlock
+            self.veil = opened.veil
             self.writer = Writer(self._environment, self._tables, self._codec, self.folder, min_free=min_free)
             with self._environment.begin() as transaction:
                 self.id = (transaction.get(STORE_KEY) or b"").decode()

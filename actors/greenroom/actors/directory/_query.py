@@ -16,9 +16,10 @@ from greenroom.runtime import Address, IndexReader, Query, Slices
 class Place(NamedTuple):
     """A session's place in one of the reader's orders; places sort as the listing does."""
 
-    position: bytes
+    place: bytes
     order: int
     address: Address
+    position: bytes
 
 
 class ListSessions(Query[replies.SessionList], frozen=True, kw_only=True):
@@ -103,4 +104,4 @@ def _places(reader: IndexReader, order: int, audience: str, after: bytes) -> Ite
     for row in reader.rows(_rows.INDEX, type(None), prefix=prefix, start=start):
         position = row.sort_key[len(prefix) :]
         if position != after:
-            yield Place(position, order, row.address)
+            yield Place(_rows.order_of(position, row.place), order, row.address, position)

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 INDEX = "sessions"
 BASE = b"b"
 
+_TIME_BYTES = 8
+_TIE_BYTES = 8
 _INVERTED = (1 << 64) - 1
 
 
@@ -75,6 +77,19 @@ def move(context: "Context", audience: str, old: ActivityRow | None, new: Activi
     context.put_row(INDEX, point_key(audience), new)
 
 
+def names_in(key: bytes) -> tuple[tuple[int, int], ...]:
+    """Say where in a sort key the audience is, and the digest of the session's id."""
+    if len(key) == 1 or key[:1] not in {b"s", b"p"}:
+        return ()
+    if key[:1] == b"p":
+        return ((1, len(key)),)
+    end = key.find(0, 1)
+    if end < 0:
+        return ((1, len(key) + 1),)
+    tie = end + 1 + _TIME_BYTES
+    return ((1, end), (tie, tie + _TIE_BYTES)) if len(key) > tie else ((1, end),)
+
+
 @functools.lru_cache(maxsize=1_024)
 def sort_prefix(audience: str) -> bytes:
     """Return the bytes before the positions of one audience's order."""
@@ -94,7 +109,19 @@ def position(session_id: str, at: int) -> bytes:
 
 @functools.lru_cache(maxsize=1_024)
 def _tie(session_id: str) -> bytes:
-    return blake2b(session_id.encode(), digest_size=8).digest()
+    return blake2b(session_id.encode(), digest_size=_TIE_BYTES).digest()
+
+
+def order_of(position: bytes, place: bytes) -> bytes:
+    """Return by what positions of several audiences are in one order, in which each of them is stored.
+
+    An encrypted store has something else for what breaks ties, so those are in another order.
+
+    Args:
+        position: As written.
+        place: The `Row.place` of its row.
+    """
+    return position[:_TIME_BYTES] + place[-_TIME_BYTES - _TIE_BYTES :]
 
 
 def time_of(place: bytes) -> int:

@@ -18,6 +18,7 @@ from greenroom.actors.memory import _upgrading as upgrading
 from greenroom.actors.memory import _verifying as verifying
 from greenroom.actors.memory._exchange import MemoryExchange
 from greenroom.actors.memory._keeper import Keeper
+from greenroom.actors.memory._records import names_in
 from greenroom.actors.memory._resource import memory_resource
 from greenroom.actors.requests import _memories as memories
 from greenroom.actors.requests import _memory as requests
@@ -32,6 +33,7 @@ class MemoryActor(MemoryExchange):
     """The memories below one root, addressed by it; those of an agent by the agent's id alone."""
 
     kind = "memory"
+    names = staticmethod(names_in)
 
     def activate(self, context: Context) -> None:
         """Find the highest number in use; everything else stays on disk."""

@@ -25,6 +25,11 @@ MOST_SHELVES = 64
 """Shelves in one row at most; with more of them everyone may ask."""
 
 
+def names_in(key: bytes) -> tuple[tuple[int, int], ...]:
+    """Say that a whole sort key stands for a name."""
+    return ((0, len(key)),) if key else ()
+
+
 class NamespaceRow(msgspec.Struct, frozen=True, array_like=True):
     """A root, and the shelves of its memories; None: too many to list."""
 

@@ -47,6 +47,8 @@ COMPRESSED = 2
 """Added to either: what is stored is compressed with zlib."""
 
 _HASH_BYTES = 32
+_SUB_BYTES = 16
+_DIGEST_BYTES = 16
 _SHELF_BYTES = 4
 _FORGOTTEN = b"~"
 
@@ -190,10 +192,20 @@ class Rating(msgspec.Struct, frozen=True, array_like=True):
     note: str | None
 
 
+def names_in(key: bytes) -> tuple[tuple[int, int], ...]:
+    """Say where in a key scopes, and digests of keys, raters and imports are."""
+    letter = key[:1]
+    if letter in {b"e", b"o"} and len(key) > 1:
+        end = {GLOBAL: 2, b"n": 2 + _SUB_BYTES}.get(key[1:2]) or key.find(0, 2) + 1 or len(key) + 1
+        return ((1, end + _HASH_BYTES if letter == b"e" else end),)
+    start = {b"r": 9, b"j": 1}.get(letter, len(key))
+    return ((start, start + _DIGEST_BYTES),) if len(key) > start else ()
+
+
 def scope_bytes(session_id: str | None, sub: str = "") -> bytes:
     """Return what tells scopes apart in keys."""
     if sub:
-        return b"n" + blake2b(sub.encode(), digest_size=16).digest()
+        return b"n" + blake2b(sub.encode(), digest_size=_SUB_BYTES).digest()
     return GLOBAL if session_id is None else b"s" + session_id.encode() + b"\0"
 
 
@@ -271,7 +283,7 @@ def ratings_prefix(number: int) -> bytes:
 
 def rating_key(number: int, rater: str) -> bytes:
     """Return where one rater's rating of an entry lies."""
-    return ratings_prefix(number) + blake2b(rater.encode(), digest_size=16).digest()
+    return ratings_prefix(number) + blake2b(rater.encode(), digest_size=_DIGEST_BYTES).digest()
 
 
 def is_live(expires_at: int | None, now: int) -> bool:

@@ -44,10 +44,15 @@ class StoredRedemption(msgspec.Struct, frozen=True, array_like=True):
     done: bool
 
 
+def _names_in(key: bytes) -> tuple[tuple[int, int], ...]:
+    return ((1, len(key)),) if key[:1] == _REDEMPTION and len(key) > 1 else ()
+
+
 class PassportActor(Actor):
     """One passport, addressed by its id."""
 
     kind = requests.KIND
+    names = staticmethod(_names_in)
 
     @handles(requests.KeepPassport)
     def keep(self, request: requests.KeepPassport, context: Context) -> None:

@@ -28,6 +28,7 @@ from greenroom.actors.session._records import (
     Header,
     StoredMessage,
     message_key,
+    names_in,
 )
 from greenroom.actors.session._tallies import Tallies
 from greenroom.runtime import Actor, Context, Slices, handles
@@ -51,6 +52,7 @@ class SessionActor(Actor):
     """
 
     kind = "session"
+    names = staticmethod(names_in)
     content_limit: ClassVar[int] = 10_000
 
     def activate(self, context: Context) -> None:

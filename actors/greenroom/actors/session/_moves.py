@@ -126,6 +126,11 @@ def unlist(context: Context, owner: str, project_id: str | None) -> None:
         context.delete(LISTED + _tag(owner))
 
 
+def names_in(key: bytes) -> tuple[tuple[int, int], ...]:
+    """Say where in a sort key of the index of work the tags are."""
+    return ((0, 2 * _TAG_BYTES),) if key else ()
+
+
 def prefix_of(owner: str, project_id: str | None) -> bytes:
     """Return what the sort keys of a user's sessions of a project begin with."""
     return _tag(owner) + _tag(project_id or "")

@@ -33,6 +33,11 @@ METADATA = b"d"
 STATE = b"s"
 TALLIES = b"t"
 
+_OF_MESSAGE = 2
+_OF_OWNERS = frozenset({b"c", b"l"})  # of `_book` and `_moves`
+_OWNER_BYTES = 8
+_WITH_DIGESTS = frozenset({b"f", b"m"})
+_DIGEST_BYTES = 16
 _LETTERS: dict[str, bytes] = {"public": b"p", "private": b"v", "agent_only": b"o"}
 
 
@@ -118,6 +123,23 @@ class Entry(NamedTuple):
     message: StoredMessage
 
 
+def names_in(key: bytes) -> tuple[tuple[int, int], ...]:
+    """Say where in a key the audience of a shelf is, and digests of senders, event ids, owners and paths."""
+    letter, length = key[:1], len(key)
+    if letter in _OF_OWNERS and length > 1:
+        owner = (1, 1 + _OWNER_BYTES)
+        digest = 2 + _OWNER_BYTES
+        has_digest = length > digest and key[digest - 1 : digest] in _WITH_DIGESTS
+        return (owner, (digest, digest + _DIGEST_BYTES)) if has_digest else (owner,)
+    start = {b"m": 2, b"e": 3, b"t": 3}.get(letter, length)
+    if length <= start:
+        return ()
+    end = key.find(0, start)
+    if end < 0:
+        return ((start, length + 1),)
+    return ((start, end),) if start == _OF_MESSAGE else ((start, end + 1 + _DIGEST_BYTES),)
+
+
 @functools.lru_cache(maxsize=1_024)
 def shelf_prefix(shelf: Shelf) -> bytes:
     """Return the bytes before the ids of a shelf's messages."""
@@ -132,7 +154,7 @@ def message_key(shelf: Shelf, message_id: int) -> bytes:
 @functools.lru_cache(maxsize=1_024)
 def tally_key(shelf: Shelf, sender: str) -> bytes:
     """Return where the tally of a sender on a shelf lies."""
-    return TALLIES + shelf_prefix(shelf) + blake2b(sender.encode(), digest_size=16).digest()
+    return TALLIES + shelf_prefix(shelf) + blake2b(sender.encode(), digest_size=_DIGEST_BYTES).digest()
 
 
 def view(entry: Entry, reader: Principal) -> replies.MessageView:

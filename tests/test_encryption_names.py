@@ -1,0 +1,184 @@
+"""What is in the file of an encrypted store: no word, no name, and no digest of a guessed name."""
+
+from __future__ import annotations
+
+import re
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.planted import SESSION, WORDS, guesses, live, look
+
+from greenroom.actors import open_greenroom
+from greenroom.actors._policy import Shelf
+from greenroom.actors.directory import _rows as directory
+from greenroom.actors.memory import _directory as namespaces
+from greenroom.actors.memory import _records as memories
+from greenroom.actors.session import _events
+from greenroom.actors.session import _records as sessions
+from greenroom.runtime import Encryption, Names
+from greenroom.runtime._store import ACTORS, INDEXES, Store
+from greenroom.runtime._veil import Veil
+
+KEY = b"\x07" * 32
+ENCRYPTED = Encryption(lambda: KEY, required=True)
+VEIL = Veil(KEY)
+
+names = st.text(st.characters(categories=["L", "N", "P"]), min_size=1, max_size=20)
+numbers = st.integers(0, (1 << 40)).map(lambda number: number.to_bytes(8))
+shelves = st.builds(
+    Shelf,
+    st.sampled_from(["public"]) | names.map("agent:{}".format) | names.map("type:{}".format),
+    st.sampled_from(["public", "private", "agent_only"]),
+)
+scopes = st.tuples(st.none() | names, st.just("") | names).filter(lambda scope: not all(scope))
+
+
+@st.composite
+def session_keys(draw: st.DrawFn) -> tuple[bytes, list[bytes]]:
+    """A key of a session's record, and what it is found by in scans."""
+    shelf = draw(shelves)
+    prefix = sessions.shelf_prefix(shelf)
+    return draw(
+        st.sampled_from(
+            [
+                (prefix + draw(numbers), [b"m", prefix]),
+                (sessions.tally_key(shelf, draw(names)), [b"t"]),
+                (_events.event_key(shelf, draw(names)), [b"e"]),
+                (b"c" + draw(numbers) + b"f" + draw(numbers) * 2, []),
+                (b"c" + draw(numbers) + b"s" + draw(numbers) + b"\0\1", []),
+                (b"l" + draw(numbers), []),
+                (b"h", []),
+                (b"d" + draw(numbers)[:4], [b"d"]),
+            ]
+        )
+    )
+
+
+@st.composite
+def memory_keys(draw: st.DrawFn) -> tuple[bytes, list[bytes]]:
+    session_id, sub = draw(scopes)
+    entry = memories.entry_key(session_id, draw(names), sub)
+    order = memories.updates_prefix(session_id, sub)
+    rater = memories.ratings_prefix(7)
+    return draw(
+        st.sampled_from(
+            [
+                (entry, [b"e", entry]),
+                (entry + draw(numbers)[4:], [b"e", entry]),
+                (order + draw(numbers), [b"o", order]),
+                (memories.rating_key(7, draw(names)), [b"r", rater]),
+                (memories.id_key(draw(numbers)), [b"u"]),
+                (b"k", []),
+            ]
+        )
+    )
+
+
+@st.composite
+def directory_keys(draw: st.DrawFn) -> tuple[bytes, list[bytes]]:
+    audience = draw(names)
+    prefix = directory.sort_prefix(audience)
+    place = prefix + directory.position(draw(names), draw(st.integers(0, 1 << 50)))
+    return draw(
+        st.sampled_from(
+            [(directory.BASE, []), (directory.point_key(audience), [b"p"]), (place, [b"s", prefix])]
+        )
+    )
+
+
+@pytest.mark.promise("encryption.names")
+@pytest.mark.parametrize(
+    ("keys", "names_in"),
+    [
+        (session_keys(), sessions.names_in),
+        (memory_keys(), memories.names_in),
+        (directory_keys(), directory.names_in),
+    ],
+)
+def test_what_a_scan_begins_with_begins_the_hidden_keys_that_it_finds(
+    keys: st.SearchStrategy[tuple[bytes, list[bytes]]], names_in: Names
+) -> None:
+    @given(keys, keys)
+    def check(first: tuple[bytes, list[bytes]], second: tuple[bytes, list[bytes]]) -> None:
+        key, prefixes = first
+        hidden = VEIL.hidden(b"within", key, names_in)
+        for prefix in prefixes:
+            assert key.startswith(prefix)
+            assert hidden.startswith(VEIL.hidden(b"within", prefix, names_in))
+        other = VEIL.hidden(b"within", second[0], names_in)
+        assert (hidden == other) == (key == second[0])
+        for prefix in second[1]:
+            found = hidden.startswith(VEIL.hidden(b"within", prefix, names_in))
+            assert found == key.startswith(prefix)
+        changed = VEIL.hidden(b"elsewhere", key, names_in)
+        assert (changed != hidden) == (Veil(b"x" * 32).hidden(b"within", key, names_in) != hidden)
+
+    check()
+
+
+@pytest.mark.promise("encryption.names")
+@given(shelves, numbers, numbers)
+def test_ids_and_times_sort_as_ever(shelf: Shelf, first: bytes, second: bytes) -> None:
+    prefix = sessions.shelf_prefix(shelf)
+    one, other = (VEIL.hidden(b"", prefix + each, sessions.names_in) for each in (first, second))
+    assert (one < other) == (first < second)
+
+
+@pytest.mark.parametrize(
+    ("key", "names_in"),
+    [
+        (b"mpagent:al", sessions.names_in),
+        (b"tmpagent:al", sessions.names_in),
+        (b"tmpagent:al\0digest", sessions.names_in),
+        (b"ossession", memories.names_in),
+        (b"essession\0digest", memories.names_in),
+        (b"ondigest", memories.names_in),
+        (b"sagent:al", directory.names_in),
+        (b"spublic\0" + bytes(9), directory.names_in),
+    ],
+)
+def test_a_scan_that_ends_within_a_name_is_refused(key: bytes, names_in: Names) -> None:
+    with pytest.raises(ValueError, match="ends within a name"):
+        VEIL.hidden(b"", key, names_in)
+
+
+def test_a_namespace_is_a_name_as_a_whole() -> None:
+    assert namespaces.names_in(b"") == ()
+    assert VEIL.hidden(b"", b"x", namespaces.names_in) != VEIL.hidden(b"", b"y", namespaces.names_in)
+
+
+@pytest.mark.promise("encryption.names", "encryption.sealed")
+async def test_no_planted_word_and_no_guessed_name_is_in_the_file(tmp_path: Path) -> None:
+    plain, hidden = tmp_path / "plain", tmp_path / "hidden"
+    seen = []
+    for folder, encryption in ((plain, None), (hidden, ENCRYPTED)):
+        async with open_greenroom(
+            folder, embedder="none", encryption=encryption, secrets=tmp_path / "secrets"
+        ) as runtime:
+            await live(runtime)
+        async with open_greenroom(
+            folder, embedder="none", encryption=encryption, secrets=tmp_path / "secrets"
+        ) as runtime:
+            seen.append(await look(runtime))
+    assert seen[0] == seen[1]
+    in_plain, in_hidden = ((folder / "greenroom.mdb").read_bytes() for folder in (plain, hidden))
+    words = {f"planted{between}{word}".encode() for word in WORDS for between in " -:"}
+    there = {word for word in words if word in in_plain}
+    assert len(there) > len(WORDS) * 2 // 3, "they are planted where they can be found"
+    assert {word for word in words if word in in_hidden} == set()
+    assert len(re.findall(rb"(?i)plant|seldom", in_hidden)) < 5  # chance makes some of these, too
+    assert sum(guess in in_plain for guess in guesses()) > 8, "the guesses are good"
+    assert sum(guess in in_hidden for guess in guesses()) == 0
+
+
+@pytest.mark.promise("encryption.names")
+async def test_nothing_but_kinds_numbers_and_times_is_left_of_the_keys(tmp_path: Path) -> None:
+    async with open_greenroom(tmp_path / "data", embedder="none", encryption=ENCRYPTED) as runtime:
+        await live(runtime)
+    with closing(Store(tmp_path / "data", encryption=ENCRYPTED)) as store:
+        for table in (ACTORS, INDEXES):
+            for key in store.keys(table, b""):
+                assert not re.search(rb"planted|agent|public|" + SESSION.encode(), key), key
