@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from contextlib import asynccontextmanager, contextmanager
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import msgspec
 import pytest
@@ -132,5 +132,11 @@ def moment(microseconds: int) -> dt.datetime:
 class AuditTrail(Query[list[AuditRow]], frozen=True, kw_only=True):
     """The audit records, oldest first."""
 
+    sees_notes: ClassVar[bool] = True
+
     def run(self, reader: IndexReader) -> list[AuditRow]:
-        return [row.value for row in reader.rows("audit", AuditRow)]
+        return [
+            msgspec.structs.replace(entry.value, at=entry.time)
+            for entry in reader.entries("audit", AuditRow)
+            for _ in range(entry.times)
+        ]

@@ -1,32 +1,139 @@
-"""Audit records: who did what when, in the same commit as the deed, never any content."""
+"""The audit log: who did what when, and what was denied; never any content, and no secrets.
+
+What changes something is recorded in the commit of the change (`record`). Searches, denials and everything
+else that changes nothing is noted and follows within a second (`note`), so that nobody waits for it.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import msgspec
 
-if TYPE_CHECKING:
-    from greenroom.runtime import Context
+from greenroom.runtime import Address, Journal
 
-INDEX = "audit"
+if TYPE_CHECKING:
+    from greenroom.actors._principal import Principal
+    from greenroom.runtime import Context, Message, Refusal
+
+INDEX: Final = "audit"
+"""Where records were before there was a journal; they stay there until they are too old."""
+
+JOURNAL: Final = "audit"
+LONGEST: Final = 200
+"""Characters of a text in a record; more is cut off."""
 
 
 class AuditRow(msgspec.Struct, frozen=True, array_like=True):
-    """One record. ``agent`` is None for what the server does by itself, such as expiry."""
+    """One record. ``agent`` is None for what the server does by itself, such as expiry.
+
+    Attributes:
+        at: When, in microseconds since 1970 UTC; 0 where the journal says it.
+        agent: The agent's id.
+        session: The session that it is about.
+        action: What was done: a tool's name, mostly.
+        details: What else is known: targets, sizes, counts.
+        outcome: ``done``, ``denied`` or ``failed``.
+        agent_type: The agent's type.
+        user: Whom the agent works for.
+        key_id: By which API key it came.
+        address: Where its connection comes from.
+    """
 
     at: int
     agent: str | None
     session: str | None
     action: str
     details: dict[str, Any]
+    outcome: str = "done"
+    agent_type: str | None = None
+    user: str | None = None
+    key_id: str | None = None
+    address: str | None = None
+
+
+class Notes(Protocol):
+    """What takes notes: the context of a handler, the desk of a procedure, a reader, a runtime."""
+
+    def note(self, journal: str, value: Any) -> None:
+        """Have a row of a journal follow soon."""
+
+
+def row(
+    principal: Principal | None,
+    action: str,
+    session: str | None,
+    details: dict[str, Any],
+    outcome: str = "done",
+) -> AuditRow:
+    """Return the record of a deed."""
+    if principal is None:
+        return AuditRow(0, None, session, action, details, outcome)
+    return AuditRow(
+        0,
+        principal.agent_id,
+        session,
+        action,
+        details,
+        outcome,
+        principal.agent_type,
+        principal.user,
+        principal.key_id,
+        principal.address,
+    )
 
 
 def record(context: Context, action: str, session: str | None, **details: Any) -> None:
-    """Stage an audit record of what the sender of the present message does.
+    """Stage an audit record of what the sender of the present message does."""
+    context.append(JOURNAL, row(context.principal, action, session, details))
 
-    Rows sort by time; random bytes tell those of one actor and one microsecond apart.
+
+def note(
+    notes: Notes,
+    principal: Principal | None,
+    action: str,
+    session: str | None,
+    *,
+    outcome: str = "done",
+    **details: Any,
+) -> None:
+    """Have an audit record follow soon of what changes nothing, such as a search."""
+    notes.note(JOURNAL, row(principal, action, session, details, outcome))
+
+
+def journal(*, ttl: int, max_bytes: int | None) -> Journal:
+    """Return the journal of the audit log.
+
+    Args:
+        ttl: After how many microseconds records may go.
+        max_bytes: How many bytes of records are kept.
     """
-    agent = None if context.principal is None else context.principal.agent_id
-    row = AuditRow(context.now, agent, session, action, details)
-    context.put_row(INDEX, context.now.to_bytes(8) + context.random.randbytes(8), row)
+    return Journal(JOURNAL, ttl=ttl, max_bytes=max_bytes, lost=_lost, broken=_broken, denied=_denied)
+
+
+def _lost(count: int) -> AuditRow:
+    return row(None, "lose_records", None, {"records": count}, "failed")
+
+
+def _broken(first: int, last: int) -> AuditRow:
+    return row(None, "miss_records", None, {"first": first, "last": last}, "failed")
+
+
+def _denied(
+    principal: Principal | None, address: Address | None, message: Message[Any], refusal: Refusal
+) -> AuditRow:
+    """Return the record of a refusal for want of rights."""
+    session = address.key if address is not None and address.kind == "session" else None
+    details: dict[str, Any] = {"code": refusal.code}
+    if address is not None and session is None:
+        details["target"] = f"{address.kind}/{address.key}"[:LONGEST]
+    for name in ("field", "scope", "namespace"):
+        if isinstance(value := refusal.details.get(name), str):
+            details[name] = value[:LONGEST]
+    return row(principal, action_of(type(message)), session, details, "denied")
+
+
+def action_of(message: type) -> str:
+    """Return what asking a message of this type is called: ``AddMessage`` is ``add_message``."""
+    name = message.__name__
+    return "".join(f"_{each.lower()}" if each.isupper() else each for each in name).lstrip("_")

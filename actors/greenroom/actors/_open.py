@@ -12,6 +12,8 @@ from greenroom.actors._policy import Heard
 from greenroom.actors._principal import Principal
 from greenroom.actors._refusals import MAX_VALUE_BYTES
 from greenroom.actors._times import DAY
+from greenroom.actors.audit._actor import AuditActor
+from greenroom.actors.audit._reading import CheckAudit, CheckpointAudit, GetAuditLog, ReadAuditLog
 from greenroom.actors.directory import _rows as directory
 from greenroom.actors.directory._query import ListSessions
 from greenroom.actors.embedding import _rows as embedding
@@ -64,6 +66,7 @@ async def open_greenroom(
     *,
     content_limit: int = CONTENT_LIMIT,
     audit_days: int = AUDIT_DAYS,
+    audit_bytes: int | None = None,
     embedder: str | EmbedderChoice = "static",
     languages: Sequence[str] = ("english",),
     actors: Iterable[type[Actor]] = (),
@@ -86,6 +89,7 @@ async def open_greenroom(
         path: The folder of the data.
         content_limit: The most characters that a message may have, up to 1,048,576.
         audit_days: How long audit records are kept, in days.
+        audit_bytes: How many bytes of them are kept, the newest ones; None for all.
         embedder: Who makes vectors of memories: ``static`` for word vectors that ship with this program,
             ``onnx:DIR`` for a sentence-transformers export, an `EmbedderChoice` for an endpoint, or ``none``.
             That of the process that owns the folder counts.
@@ -113,6 +117,8 @@ async def open_greenroom(
         raise ValueError(f"content_limit is {content_limit} and must be between 1 and {MAX_VALUE_BYTES}")
     if audit_days < 1:
         raise ValueError(f"audit_days is {audit_days} and must be at least 1")
+    if audit_bytes is not None and audit_bytes < 1:
+        raise ValueError(f"audit_bytes is {audit_bytes} and must be at least 1")
     choice = read_choice(embedder) if isinstance(embedder, str) else embedder
     check_choice(choice)
     use_languages(languages)
@@ -127,6 +133,7 @@ async def open_greenroom(
             EmbedderActor,
             ImportActor,
             ExportActor,
+            AuditActor,
             KeysActor,
             PassportActor,
             *actors,
@@ -137,7 +144,7 @@ async def open_greenroom(
             Index(namespaces.INDEX, names=namespaces.names_in),
             Index(embedding.INDEX),
             Index(embedding.SPACES),
-            Index(_audit.INDEX, ttl=audit_days * DAY),
+            Index(_audit.INDEX, ttl=audit_days * DAY),  # what was there before the journal
             *indexes,
         ],
         queries=[
@@ -155,6 +162,10 @@ async def open_greenroom(
             UnembeddedRoots,
             AllNamespaces,
             VerifyMemories,
+            GetAuditLog,
+            ReadAuditLog,
+            CheckAudit,
+            CheckpointAudit,
             *queries,
         ],
         groups=groups,
@@ -164,6 +175,7 @@ async def open_greenroom(
         codec=codec,
         companion=partial(open_embedding, choice=choice),
         secrets=Path(path if secrets is None else secrets),
+        journals=[_audit.journal(ttl=audit_days * DAY, max_bytes=audit_bytes)],
         encryption=encryption,
     ) as runtime:
         yield runtime

@@ -114,17 +114,25 @@ def session_exists(session_id: str) -> Refusal:
     )
 
 
+def denial(refusal: Refusal) -> Refusal:
+    """Mark a refusal as one for want of rights; who is refused gets the same answer as ever."""
+    refusal.is_denial = True
+    return refusal
+
+
 def permission_denied(field: str, sentence: str) -> Refusal:
     """The argument claims more than the caller's identity allows."""
-    return Refusal("PERMISSION_DENIED", sentence, field=field)
+    return denial(Refusal("PERMISSION_DENIED", sentence, field=field))
 
 
 def scope_missing(what: str, scope: str) -> Refusal:
     """The caller's key or token does not reach so far; it names the scope that would."""
-    return Refusal(
-        "PERMISSION_DENIED",
-        f"{what} needs the scope {scope!r}, which you were not given; ask whoever gave you your key",
-        scope=scope,
+    return denial(
+        Refusal(
+            "PERMISSION_DENIED",
+            f"{what} needs the scope {scope!r}, which you were not given; ask whoever gave you your key",
+            scope=scope,
+        )
     )
 
 

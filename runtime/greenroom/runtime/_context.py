@@ -24,6 +24,7 @@ from greenroom.runtime._veil import Names, Veil, key_of, no_names, unwrapped, wr
 if TYPE_CHECKING:
     from greenroom.runtime._actor import Message
     from greenroom.runtime._address import Address
+    from greenroom.runtime._errors import Refusal
     from greenroom.runtime._journal import Keys
     from greenroom.runtime._notes import Notes
     from greenroom.runtime._reading import Glance
@@ -82,6 +83,12 @@ class Domain:
         if journal not in self.journals:
             raise UnknownKindError(f"no journal {journal!r} was given to open_runtime")
         self.notes.add(journal, value)
+
+    def deny(self, principal: Any, address: Address | None, message: Any, refusal: Refusal) -> None:
+        """Note a denial in the journals that want to know."""
+        for name, journal in self.journals.items():
+            if journal.denied is not None:
+                self.notes.add(name, journal.denied(principal, address, message, refusal))
 
     def derive(self, purpose: str) -> bytes:
         """Return the key for a purpose, as `Doors.derive` does."""

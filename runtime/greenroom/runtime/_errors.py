@@ -27,7 +27,12 @@ class Refusal(GreenroomError):  # noqa: N818  an answer, not a fault
         code: A constant such as ``SESSION_NOT_FOUND``, stable across releases.
         sentence: What was wrong, with which value, and what to do.
         details: JSON-ready particulars for programs.
+
+    Attributes:
+        is_denial: Whether it was said for want of rights, also where the answer does not show that.
     """
+
+    is_denial = False
 
     def __init__(self, code: str, sentence: str, **details: Any) -> None:
         super().__init__(sentence)

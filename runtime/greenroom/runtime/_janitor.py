@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ import trio
 
 from greenroom.runtime import _rows
 from greenroom.runtime._answers import expired_answer
+from greenroom.runtime._errors import StoreDamagedError
 from greenroom.runtime._journal_check import outlived
 from greenroom.runtime._pipeline import Effects
 from greenroom.runtime._staged import Staged
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     from greenroom.runtime._residency import Residents
     from greenroom.runtime._rows import Index
     from greenroom.runtime._store import Store
+
+logger = logging.getLogger(__name__)
 
 ROUND_SECONDS = 60.0
 BATCH = 500
@@ -110,14 +114,18 @@ class Janitor:
     def _sweep_journal(self, journal: Journal) -> int:
         """Remove a batch of the rows that a journal need not keep; return how many."""
         oldest = None if journal.ttl is None else self._clock.now() - journal.ttl
-        with self._store.reading() as reading:
-            found = outlived(
-                self._domain.keys[journal.name],
-                reading,
-                oldest=oldest,
-                max_bytes=journal.max_bytes,
-                most=BATCH,
-            )
+        try:
+            with self._store.reading() as reading:
+                found = outlived(
+                    self._domain.keys[journal.name],
+                    reading,
+                    oldest=oldest,
+                    max_bytes=journal.max_bytes,
+                    most=BATCH,
+                )
+        except StoreDamagedError as error:
+            logger.error("nothing is removed from the journal %r: %s", journal.name, error)  # noqa: TRY400
+            return 0
         if found is None:
             return 0
         for number in found.doubtful:

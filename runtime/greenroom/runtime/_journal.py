@@ -27,6 +27,8 @@ from greenroom.runtime._errors import UnknownKindError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from greenroom.runtime._address import Address
+    from greenroom.runtime._errors import Refusal
     from greenroom.runtime._reading import Reading
     from greenroom.runtime._secrets import Secret
     from greenroom.runtime._work import JournalEntry
@@ -49,6 +51,8 @@ class Journal(NamedTuple):
         max_bytes: How many bytes of rows are kept; the oldest go first. None for all.
         lost: Makes the row that tells how many notes were dropped for want of room.
         broken: Makes the row that tells from which number to which rows are gone that were seen before.
+        denied: Makes the row that tells of a `Refusal` that is a denial, from who asked, the actor (None
+            for a query), what was asked, and the refusal. None for a journal that tells nothing of that.
     """
 
     name: str
@@ -56,6 +60,7 @@ class Journal(NamedTuple):
     max_bytes: int | None = None
     lost: Callable[[int], Any] = int
     broken: Callable[[int, int], Any] = range
+    denied: Callable[[Any, Address | None, Any, Refusal], Any] | None = None
 
 
 class Entry(NamedTuple, Generic[T]):
@@ -239,19 +244,18 @@ def scan(
 def end_of(keys: Keys, reading: Reading) -> State:
     """Return from where a journal goes on.
 
-    Where the head is missing, or is not of this secret, or names another last row than the one that is
-    there, the journal goes on behind its last row without a link to it, which the next check tells.
+    Where the head is missing, not of this secret, or an older one, the journal goes on behind its last row
+    without a link to it, which the next check tells.
     """
     head = keys.read(keys.head, reading.get(META, keys.head))
-    last = next(scan(reading, keys.name, reverse=True), None)
-    start = start_of(keys, reading)
-    found = (start.count, start.link) if last is None else (last[0], last[1][:LINK_BYTES])
-    if head is not None and (head.count, head.link) == found:
+    last = reading.last_key(INDEXES, keys.prefix)
+    number = 0 if last is None else int.from_bytes(last[len(keys.prefix) :])
+    if head is not None and head.count >= number:
         return head
-    if head is None and last is None and start.count == 0:
-        return State()
-    count = max(found[0], 0 if head is None else head.count)
-    return State(count, NO_LINK, start.size if head is None else head.size, start.time)
+    start = start_of(keys, reading)
+    if last is None:
+        return start
+    return State(max(number, start.count), NO_LINK, start.size if head is None else head.size, start.time)
 
 
 def start_of(keys: Keys, reading: Reading) -> State:

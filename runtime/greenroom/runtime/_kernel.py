@@ -316,6 +316,8 @@ class Kernel:
 
     def _refused(self, cell: Cell, envelope: Envelope, context: Context | None, refusal: Refusal) -> None:
         self.counts["refused"] += 1
+        if refusal.is_denial:
+            self._domain.deny(envelope.principal, cell.address, envelope.message, refusal)
         staged = None if context is None else context.effects
         brought_rows = 0 if envelope.row is None else 1
         if context is None or (staged and (staged.own or len(staged.rows) > brought_rows)):

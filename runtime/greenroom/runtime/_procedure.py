@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 import msgspec
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from greenroom.runtime._actor import Message
     from greenroom.runtime._address import Address
     from greenroom.runtime._doors import Doors
@@ -25,11 +27,18 @@ class Desk:
         companion: What runs beside the actors, as `open_runtime` was told; None until it does.
     """
 
-    def __init__(self, doors: Doors, principal: Any, now: int, companion: Any) -> None:
+    def __init__(
+        self, doors: Doors, principal: Any, now: int, companion: Any, note: Callable[[str, Any], None]
+    ) -> None:
         self._doors = doors
+        self._note = note
         self.principal = principal
         self.now = now
         self.companion = companion
+
+    def note(self, journal: str, value: Any) -> None:
+        """Have a row of a journal follow soon; as `Context.note`."""
+        self._note(journal, value)
 
     def derive(self, purpose: str) -> bytes:
         """Return the store's key for a purpose; as `Context.derive`."""

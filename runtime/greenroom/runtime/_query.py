@@ -86,6 +86,10 @@ class IndexReader:
             place = _rows.sort_key_of(index, key)
             yield _rows.Row(record.sort_key or place, Address(record.kind, record.key), value, place)
 
+    def note(self, journal: str, value: Any) -> None:
+        """Have a row of a journal follow soon; as `Context.note`."""
+        self._domain.note(journal, value)
+
     def entries(
         self, journal: str, of: type[T], *, start: int | None = None, reverse: bool = False
     ) -> Iterator[Entry[T]]:

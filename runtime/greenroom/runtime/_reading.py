@@ -48,6 +48,12 @@ class Reading:
                     return
                 yield key, unseal(key, record)
 
+    def last_key(self, table: int, prefix: bytes) -> bytes | None:
+        """Return the highest key that begins with ``prefix``, or None; its record may be damaged."""
+        with self._transaction.cursor(self._tables[table]) as cursor:
+            key = cursor.key() if _seek_back(cursor, prefix, None) else b""
+            return key if key.startswith(prefix) else None
+
     def keys(self, table: int, prefix: bytes) -> Iterator[bytes]:
         """Yield the keys that begin with ``prefix``, in order; their records may be damaged."""
         with self._transaction.cursor(self._tables[table]) as cursor:

@@ -22,7 +22,7 @@ from greenroom.runtime._context import Domain
 from greenroom.runtime._deliveries import Deliveries
 from greenroom.runtime._doors import Doors
 from greenroom.runtime._encryption import Encryption
-from greenroom.runtime._errors import GreenroomError, RuntimeClosedError, StoreFailedError
+from greenroom.runtime._errors import GreenroomError, Refusal, RuntimeClosedError, StoreFailedError
 from greenroom.runtime._folder import DATA_FILE, sync_file
 from greenroom.runtime._janitor import Janitor
 from greenroom.runtime._journal import Journal, Keys, journal_table
@@ -165,7 +165,24 @@ class Runtime(Doors):
             await self._pipeline.landed()  # if a group was on its way, the notes are in the next one
             await self._pipeline.landed()
         if isinstance(query, Procedure):
-            return await query.run(Desk(self, principal, self._clock.now(), self._domain.companion))
+            domain = self._domain
+            desk = Desk(self, principal, self._clock.now(), domain.companion, domain.note)
+            try:
+                return await query.run(desk)
+            except Refusal as refusal:
+                self._note_denial(principal, query, refusal)
+                raise
+        try:
+            return await self._read(query, principal)
+        except Refusal as refusal:
+            self._note_denial(principal, query, refusal)
+            raise
+
+    def _note_denial(self, principal: Any, query: object, refusal: Refusal) -> None:
+        if refusal.is_denial:
+            self._domain.deny(principal, None, query, refusal)
+
+    async def _read(self, query: Query[R], principal: Any) -> R:
         with self._store.reading() as reading:
             reader = IndexReader(self._domain, reading, principal, self._clock.now())
             started = self._kernel.dispatcher.start_slice()

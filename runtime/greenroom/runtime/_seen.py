@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from greenroom.runtime._environment import INDEXES, META
+from greenroom.runtime._errors import StoreDamagedError
 from greenroom.runtime._folder import create_file
 from greenroom.runtime._journal import LINK_BYTES, NUMBER_BYTES, Checkpoint, Keys, journal_prefix, start_of
 
@@ -134,5 +135,8 @@ def _is_there(checkpoint: Checkpoint, keys: Keys, reading: Reading) -> bool:
         return True  # retention removed it, and signed for what came after
     if checkpoint.count == start.count:
         return start.link.hex() == checkpoint.link
-    row = reading.get(INDEXES, journal_prefix(keys.name) + checkpoint.count.to_bytes(NUMBER_BYTES))
+    try:
+        row = reading.get(INDEXES, journal_prefix(keys.name) + checkpoint.count.to_bytes(NUMBER_BYTES))
+    except StoreDamagedError:
+        return True  # of damage a check tells; no server is kept from starting by a damaged record
     return row is not None and row[:LINK_BYTES].hex() == checkpoint.link

@@ -59,8 +59,10 @@ class ExportActor(Actor):
     def read(self, request: resources.ReadResource, context: Context) -> Slices[resources.ExportResource]:
         """Answer the whole of it, to its caller."""
         head = context.get(_HEAD, Export)
-        if head is None or not _is_same(head.principal, context.principal):
+        if head is None:
             raise _refusals.resource_not_found(request.uri)
+        if not _is_same(head.principal, context.principal):
+            raise _refusals.denial(_refusals.resource_not_found(request.uri))
         pieces: list[str] = []
         for _, piece in context.scan(str, prefix=_PIECE):
             pieces.append(piece)

@@ -73,7 +73,7 @@ class MemoryActor(MemoryExchange):
     def resource(self, request: resources.ReadResource, context: Context) -> Slices[resources.MemoryResource]:
         """Answer the memory as a resource, to its owner."""
         if _policy.memory_owner(context.principal) != context.address.key:
-            raise _refusals.resource_not_found(request.uri)
+            raise _refusals.denial(_refusals.resource_not_found(request.uri))
         everything = keyvalue.newest_first(context, keyvalue.BOTH_SCOPES, None)
         binding = keyvalue.cursor_binding(keyvalue.BOTH_SCOPES, None)
         return memory_resource(context, request.uri, everything, binding)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import trio
 from msgspec import UNSET
 
-from greenroom.actors import _budget
+from greenroom.actors import _audit, _budget
 from greenroom.actors._namespaces import memory_address
 from greenroom.actors.recall import _replies as replies
 from greenroom.actors.recall._roots import roots_below
@@ -107,6 +107,16 @@ async def find(desk: Desk, search: Asked) -> Outcome:
         raise answers.error
     hits = merged(answers.found)[: search.limit]
     clock.lap("merge")
+    _audit.note(
+        desk,
+        desk.principal,
+        "search_memories",
+        None,
+        namespace=search.below,
+        mode=search.mode,
+        query_characters=len(search.query or ""),
+        found=len(hits),
+    )
     return Outcome(
         hits=hits,
         total=sum(each.total for each in answers.found),

@@ -118,8 +118,10 @@ class SessionActor(Actor):
     ) -> Slices[resources.SessionResource]:
         """Answer the session as a resource."""
         header = self._header
-        if header is None or not _policy.may_see_session(context.principal, header.project_id):
+        if header is None:
             raise _refusals.resource_not_found(request.uri)
+        if not _policy.may_see_session(context.principal, header.project_id):
+            raise _refusals.denial(_refusals.resource_not_found(request.uri))
         read = yield from self._read(context, header)
         return resources.SessionResource(
             session=read.session,
@@ -318,8 +320,10 @@ class SessionActor(Actor):
             Refusal: ``SESSION_NOT_FOUND``, whether it does not exist or is not for the caller.
         """
         header = self._header
-        if header is None or not _policy.may_see_session(context.principal, header.project_id):
+        if header is None:
             raise _refusals.session_not_found(context.address.key)
+        if not _policy.may_see_session(context.principal, header.project_id):
+            raise _refusals.denial(_refusals.session_not_found(context.address.key))
         return header
 
     def _parent(self, message_id: int | None, context: Context) -> tuple[int, str] | None:
@@ -411,6 +415,5 @@ class SessionActor(Actor):
 
 
 def _record_search(context: Context, action: str, found: int, **details: Any) -> None:
-    """Leave the audit record of a search; a full store does not forbid searching."""
-    context.use_reserve(dispensable=True)
-    _audit.record(context, action, context.address.key, found=found, **details)
+    """Have the audit record of a search follow."""
+    _audit.note(context, context.principal, action, context.address.key, found=found, **details)

@@ -86,6 +86,11 @@ COUNTERS: Final = (
         "Messages answered although their audit or the like found no room in the store.",
         lambda now: now.messages.dispensed_with,
     ),
+    Figure(
+        "greenroom_notes_dropped",
+        "Audit records of reads and denials for which there was no room.",
+        lambda now: now.commits.dropped_notes,
+    ),
     Figure("greenroom_timers_fired", "Timers delivered to actors.", lambda now: now.messages.timers_fired),
     Figure(
         "greenroom_dead_letters",
