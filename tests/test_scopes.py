@@ -26,6 +26,7 @@ from greenroom.actors import (
 from greenroom.actors._policy import NEEDED, allows
 from greenroom.actors._scopes import (
     ADMIN,
+    AUDIT,
     RESOURCES,
     SCOPES,
     TOOLS,
@@ -177,10 +178,10 @@ async def test_listings_and_completions_show_what_the_scopes_reach(enter: Enter)
 def test_tools_and_templates_are_listed_as_far_as_the_scopes_reach() -> None:
     listing: dict[str, dict[str, Any]] = {name: {} for name in LISTED}
     assert visible(listing, LISTED, frozenset()) == ()
-    everything = visible(listing, LISTED, frozenset({"*", "admin"}))
+    everything = visible(listing, LISTED, frozenset({"*", "admin", "audit:read"}))
     assert everything == tuple(LISTED)
     assert visible(listing, LISTED, frozenset({"*"})) == tuple(
-        name for name in everything if LISTED[name].scope != ADMIN
+        name for name in everything if LISTED[name].scope not in {ADMIN, AUDIT}
     )
     reading = visible(listing, LISTED, frozenset({"memory:read"}))
     assert {"get_memory", "omn_retrieve_memory", "debug_retrieve"} <= set(reading)
@@ -226,6 +227,7 @@ def _any_of(name: str) -> Any:
         "migrate_session": b'{"session_id":"s","to_tool":"zed"}',
         "export_session": b'{"session_id":"s"}',
         "record_context": b'{"session_id":"s","searches":["hello"]}',
+        "get_audit_log": b"{}",
         "create_api_key": b'{"name":"n","scopes":["*"]}',
         "list_api_keys": b"{}",
         "rotate_api_key": b'{"key_id":"aaaaaaaaaaaa"}',

@@ -13,7 +13,7 @@ import pytest
 from harness import MODERN_META, Client, greenroom
 
 from greenroom.actors import REQUESTS
-from greenroom.actors._scopes import ADMIN
+from greenroom.actors._scopes import ADMIN, AUDIT
 from greenroom.actors._scopes import TOOLS as SCOPES
 from greenroom.transports.protocol._schema import input_schema, output_schema, reply_type
 from greenroom.transports.protocol._tools import TOOLS
@@ -85,7 +85,7 @@ async def test_every_tool_has_what_a_model_chooses_by(tmp_path: Path) -> None:
     async with greenroom(tmp_path) as client:
         tools = await listed(client)
     assert {tool["name"] for tool in tools} == LISTED
-    assert {name for name, needed in SCOPES.items() if needed != ADMIN} == LISTED
+    assert {name for name, needed in SCOPES.items() if needed not in {ADMIN, AUDIT}} == LISTED
     assert set(SCOPES) == set(REQUESTS)
     assert len({tool["description"] for tool in tools}) == len(tools)
     for tool in tools:

@@ -11,6 +11,9 @@ from greenroom.actors._agent import Agent as Agent
 from greenroom.actors._agent import is_looked_up as is_looked_up
 from greenroom.actors._agent import is_write as is_write
 from greenroom.actors._audit import AuditRow as AuditRow
+from greenroom.actors.audit._reading import AuditLog as AuditLog
+from greenroom.actors.audit._reading import AuditRecord as AuditRecord
+from greenroom.actors.audit._reading import GetAuditLog as GetAuditLog
 from greenroom.actors._errand import REPORT as REPORT
 from greenroom.actors._errand import Errand as Errand
 from greenroom.actors._errand import Report as Report

@@ -22,6 +22,8 @@ from greenroom.actors._namespaces import (
     user_namespace,
 )
 from greenroom.actors._parse import check_request
+from greenroom.actors.audit._actor import tell
+from greenroom.actors.audit._reading import GetAuditLog
 from greenroom.actors.directory._query import ListSessions
 from greenroom.actors.exchange._errands import ExportMemories, ImportMemories
 from greenroom.actors.keys._administering import CreateApiKey, ListApiKeys, RevokeApiKey, RotateApiKey
@@ -105,6 +107,7 @@ _ERRANDS: dict[str, type[Errand[Any]]] = {
 REQUESTS: Mapping[str, type[Message[Any] | Query[Any] | Procedure[Any] | Errand[Any]]] = {
     **_TO_SESSION,
     "list_sessions": ListSessions,
+    "get_audit_log": GetAuditLog,
     **_TO_OWN_SESSION,
     **_TO_MEMORY,
     **_TO_NAMESPACE,
@@ -333,7 +336,9 @@ class Agent:
     def _check_open_to_me(self, request: type[Any]) -> None:
         closed = self._closed.get(request)
         if closed is not None:
-            raise _refusals.scope_missing(*closed)
+            name, scope = closed
+            tell(self._runtime, name, principal=self.principal, outcome="denied", scope=scope)
+            raise _refusals.scope_missing(name, scope)
 
     def _addressed(self, request: Any, route: _Route) -> tuple[Address, Any, Idempotency | None]:
         """Return the request's actor, the request with an id if it had none, and what marks a repeat."""

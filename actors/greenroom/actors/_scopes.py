@@ -67,6 +67,7 @@ TOOLS: Final[Mapping[str, str]] = {
     "restore_session": "sessions:write",
     "migrate_session": "sessions:write",
     "export_session": "sessions:read",
+    "get_audit_log": AUDIT,
     "create_api_key": ADMIN,
     "list_api_keys": ADMIN,
     "rotate_api_key": ADMIN,

@@ -63,10 +63,12 @@ from greenroom.runtime._procedure import Desk as Desk
 from greenroom.runtime._procedure import Procedure as Procedure
 from greenroom.runtime._query import IndexReader as IndexReader
 from greenroom.runtime._query import Query as Query
+from greenroom.runtime._renewing import renew_secret as renew_secret
 from greenroom.runtime._rows import Index as Index
 from greenroom.runtime._rows import Row as Row
 from greenroom.runtime._runtime import Runtime as Runtime
 from greenroom.runtime._runtime import open_runtime as open_runtime
+from greenroom.runtime._secrets import Secret as Secret
 from greenroom.runtime._seen import Break as Break
 from greenroom.runtime._statistics import ActorStatistics as ActorStatistics
 from greenroom.runtime._statistics import BusStatistics as BusStatistics

@@ -405,6 +405,15 @@ class Settings:
         int,
         Setting("how long audit records are kept, in days", "DAYS", whole(1, 36_500, "days")),
     ] = 90
+    audit_size: Annotated[
+        int,
+        Setting(
+            "how many bytes of audit records are kept, such as 1GiB; the oldest go first",
+            "SIZE",
+            size(_MIB, 16 * _TIB),
+            show_size,
+        ),
+    ] = _GIB
     log_level: Annotated[
         Literal["debug", "info", "warning", "error"],
         Setting(

@@ -89,6 +89,13 @@ def _count_from_0(text: str) -> int:
 
 
 _SCOPES: Final = "sessions:*,memory:*"
+def _lines(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= _MOST_LINES:
+        raise argparse.ArgumentTypeError(f"{text!r}, but it must be a number from 1 to {_MOST_LINES:,}")
+    return int(text)
+
+
+_MOST_LINES: Final = 1_000_000
 _URL: Final = "ws://127.0.0.1:8765"
 _MOST_FOUND: Final = 100
 _FORMATS: Final = (
@@ -214,6 +221,23 @@ _COMMANDS: Final[Mapping[str, _Command]] = {
         },
         settings=frozenset({"user", "durability", "max_size", "encrypt", "encryption_key"}),
     ),
+    "audit": _Command(
+        "show, export or check the audit log, also while servers run",
+        {"action": "tail, export, verify or checkpoint (a line to keep elsewhere, for `verify`)"},
+        options={
+            "--lines": _Option("how many records `tail` shows [default 20]", "N", _lines, default=20),
+            "--follow": _Option("show records as they come, too, until interrupted"),
+            "--file": _Option("file that `export` makes [default standard output]", "FILE"),
+            "--checkpoint": _Option("file with checkpoints, or an export, that `verify` goes by", "FILE"),
+        },
+        settings=frozenset({"user", "durability", "max_size"}),
+    ),
+    "secret": _Command(
+        "give a stopped store a new secret, when the old one is lost or known",
+        {"action": "renew"},
+        json=False,
+        settings=frozenset({"max_size"}),
+    ),
     "readmit": _Command(
         "let an actor in again that failed too often and was set aside",
         {"kind": "the actor's kind", "key": "the actor's key"},
@@ -227,6 +251,8 @@ _CARRIED_OUT_BY: Final[Mapping[str, tuple[str, str]]] = {
     "import": ("_exchange", "import_memories"),
     "export": ("_exchange", "export_memories"),
     "evaluate": ("_evaluate", "evaluate"),
+    "audit": ("_audit", "audit"),
+    "secret": ("_secret", "secret"),
     "keys": ("_keys", "keys"),
 }
 """Modules of `_commands`, imported when the command is known, with what carries it out there."""

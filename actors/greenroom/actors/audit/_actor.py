@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakKeyDictionary
 
 import msgspec
 
 from greenroom.actors import _audit
-from greenroom.runtime import Actor, Address, Context, GreenroomError, Message, handles
+from greenroom.runtime import Actor, Address, Context, Doors, GreenroomError, Message, handles
 
 if TYPE_CHECKING:
     from greenroom.actors._principal import Principal
-    from greenroom.runtime import Doors
 
 LOG: Final = Address("audit", "log")
+
+
+_LOST: Final[WeakKeyDictionary[Doors, int]] = WeakKeyDictionary()
+"""How many notes found nobody who took them, since one did."""
 
 
 class NoteDeed(Message[None], frozen=True, kw_only=True):
@@ -74,7 +78,11 @@ def tell(
     deed = NoteDeed(
         action=action, outcome=outcome, session=session, address=address, key_id=key_id, details=details
     )
+    lost = _LOST.pop(doors, 0)
     try:
+        if lost:
+            doors.tell(LOG, NoteDeed(action="lose_records", outcome="failed", details={"records": lost}))
+        lost = 0
         doors.tell(LOG, deed, principal=principal)
-    except GreenroomError:  # closed, or the owner is away: then nobody is there to keep it
-        return
+    except GreenroomError:  # too many, or the owner is away
+        _LOST[doors] = lost + 1

@@ -1,7 +1,5 @@
 """Reading the audit log: by people who may, newest first, in pages."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Annotated, Any, ClassVar, Final, Literal
@@ -150,7 +148,21 @@ class ReadAuditLog(Query[AuditLog], frozen=True, kw_only=True):
         return AuditLog(records=records, count=len(records), scanned=len(records), next_cursor=None)
 
 
-class CheckAudit(Query["AuditChecked"], frozen=True, kw_only=True):
+class AuditChecked(msgspec.Struct, frozen=True, kw_only=True):
+    """Answers `CheckAudit`.
+
+    Attributes:
+        report: What is there, and what is wrong with it.
+        breaks: Where the log was found not to go on from what had been seen, when the store was opened.
+        checkpoint: What the log is now.
+    """
+
+    report: JournalReport
+    breaks: list[Break]
+    checkpoint: Checkpoint
+
+
+class CheckAudit(Query[AuditChecked], frozen=True, kw_only=True):
     """Check the audit log against its links, against what was seen of it before, and against checkpoints."""
 
     sees_notes: ClassVar[bool] = True
@@ -165,20 +177,6 @@ class CheckAudit(Query["AuditChecked"], frozen=True, kw_only=True):
         outcome = "failed" if found else "done"
         _audit.note(reader, reader.principal, "verify_audit", None, outcome=outcome, findings=found)
         return AuditChecked(report=report, breaks=breaks, checkpoint=reader.checkpoint(_audit.JOURNAL))
-
-
-class AuditChecked(msgspec.Struct, frozen=True, kw_only=True):
-    """Answers `CheckAudit`.
-
-    Attributes:
-        report: What is there, and what is wrong with it.
-        breaks: Where the log was found not to go on from what had been seen, when the store was opened.
-        checkpoint: What the log is now.
-    """
-
-    report: JournalReport
-    breaks: list[Break]
-    checkpoint: Checkpoint
 
 
 class CheckpointAudit(Query[Checkpoint], frozen=True, kw_only=True):

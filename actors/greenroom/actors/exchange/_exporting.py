@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from greenroom.actors.audit._actor import tell
 from greenroom.actors import _namespaces as names
 from greenroom.actors.memory._directory import ListNamespaces
 from greenroom.actors.requests._exchange import ExportPage
@@ -38,15 +39,21 @@ async def exported(
     roots = sorted(await doors.query(ListNamespaces(prefix=namespace), principal=principal))
     if filters is not None:
         filters = msgspec.structs.replace(filters, superseded=True)
-    count = 0
-    for number, root in enumerate(roots):
-        below = root if namespace is None else namespace
-        start: int | None = 0
-        while start is not None:
-            asked = ExportPage(namespace=below, filters=filters, start=start)
-            page: Any = await doors.ask(names.memory_address(root), asked, principal=principal)
-            count += len(page.lines)
-            start = page.next
-            progress(count, number + (start is None), len(roots))
-            if page.lines:
-                yield page.lines
+    count = size = 0
+    try:
+        for number, root in enumerate(roots):
+            below = root if namespace is None else namespace
+            start: int | None = 0
+            while start is not None:
+                asked = ExportPage(namespace=below, filters=filters, start=start)
+                page: Any = await doors.ask(names.memory_address(root), asked, principal=principal)
+                count += len(page.lines)
+                size += sum(len(bytes(line)) for line in page.lines)
+                start = page.next
+                progress(count, number + (start is None), len(roots))
+                if page.lines:
+                    yield page.lines
+    finally:  # also what was broken off has been handed out
+        tell(
+            doors, "export_memories", principal=principal, namespace=namespace, memories=count, bytes=size
+        )

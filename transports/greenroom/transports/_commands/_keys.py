@@ -64,6 +64,8 @@ async def _carry_out(chosen: argparse.Namespace, settings: Settings) -> int:
             languages=settings.language,
             options=runtime_options(settings),
             secrets=settings.secrets,
+            audit_days=settings.audit_days,
+            audit_bytes=settings.audit_size,
             encryption=encryption(settings),
         ) as runtime:
             principal = Principal(agent_id=AGENT, user=settings.user)

@@ -98,6 +98,7 @@ async def _serve(resolved: Resolved, embedder: EmbedderChoice, passports: Passpo
                 settings.data,
                 content_limit=settings.content_limit,
                 audit_days=settings.audit_days,
+                audit_bytes=settings.audit_size,
                 embedder=embedder,
                 languages=settings.language,
                 options=runtime_options(settings),

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from greenroom.actors import REQUESTS, is_write, parse_request
-from greenroom.actors._scopes import ADMIN, allows, needed_for_tool
+from greenroom.actors._scopes import ADMIN, AUDIT, EVERYTHING, allows, needed_for_tool
 from greenroom.transports.protocol._aliases import ALIASES, Alias
 from greenroom.transports.protocol._schema import input_schema, output_schema, reply_type
 
@@ -92,14 +92,18 @@ def visible(
 ) -> tuple[str, ...]:
     """Return the names of the tools that are listed to a holder of ``scopes``: those that it may call.
 
-    Administering is shown to those alone who are administrators by name. Who may do everything, such as the
-    user of this machine, may administer, too, but their model need not read of it at every start.
+    Administering and the audit log are shown to those alone who may do so by name. Who may do everything,
+    such as the user of this machine, may do that, too, but their model need not read of it at every start.
     """
+    named = scopes - {EVERYTHING}
     return tuple(
         name
         for name in listing
-        if allows(scopes, needed := tools[name].scope) and (needed != ADMIN or ADMIN in scopes)
+        if allows(scopes, needed := tools[name].scope) and (needed not in _BY_NAME or allows(named, needed))
     )
+
+
+_BY_NAME = frozenset({ADMIN, AUDIT})
 
 
 _ALL = (
@@ -320,6 +324,12 @@ _ALL = (
         description="Terminate the session when the work is done; it stays readable.",
         overwrites=True,
         repeatable=True,
+    ),
+    Tool(
+        name="get_audit_log",
+        title="Read audit log",
+        description="See who did what and what was denied, newest first, never contents; page by page.",
+        weight=1,
     ),
     Tool(
         name="create_api_key",

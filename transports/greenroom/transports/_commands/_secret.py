@@ -1,0 +1,32 @@
+"""`greenroom secret`: where a store's secret is, and another one when it is lost."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from greenroom.runtime import renew_secret
+from greenroom.transports import _exits
+from greenroom.transports._commands._reporting import reported, start_logging
+from greenroom.transports._output import complain, remark, say
+
+if TYPE_CHECKING:
+    import argparse
+
+    from greenroom.transports._settings import Resolved, Settings
+
+ACTIONS: Final = ("renew",)
+
+
+def secret(chosen: argparse.Namespace, resolved: Resolved) -> int:
+    """Carries the action out; returns the exit code."""
+    start_logging(resolved.settings.log_level)
+    if chosen.action not in ACTIONS:
+        return complain("secret", f"{chosen.action!r} is none of {', '.join(ACTIONS)}", _exits.USAGE)
+    return reported("secret", lambda: _renew(resolved.settings))
+
+
+def _renew(settings: Settings) -> int:
+    made = renew_secret(settings.data, settings.secrets, max_size=settings.max_size)
+    say(f"the store in {settings.data} has a new secret with the mark {made.mark}: {made.place}")
+    remark("greenroom secret: API keys and passports made before end; keep a copy of the file")
+    return _exits.OK
