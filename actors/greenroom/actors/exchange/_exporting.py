@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from greenroom.actors.audit._actor import tell
 from greenroom.actors import _namespaces as names
+from greenroom.actors.audit._actor import tell
 from greenroom.actors.memory._directory import ListNamespaces
 from greenroom.actors.requests._exchange import ExportPage
 
@@ -54,6 +54,4 @@ async def exported(
                 if page.lines:
                     yield page.lines
     finally:  # also what was broken off has been handed out
-        tell(
-            doors, "export_memories", principal=principal, namespace=namespace, memories=count, bytes=size
-        )
+        tell(doors, "export_memories", principal=principal, namespace=namespace, memories=count, bytes=size)

@@ -76,8 +76,8 @@ async def opened(settings: Settings) -> AsyncIterator[SharedRuntime]:
         languages=settings.language,
         options=options,
         secrets=settings.secrets,
-            audit_days=settings.audit_days,
-            audit_bytes=settings.audit_size,
+        audit_days=settings.audit_days,
+        audit_bytes=settings.audit_size,
         encryption=encryption(settings),
     ) as runtime:
         yield runtime

@@ -64,8 +64,8 @@ async def _verify_memories(settings: Settings, rebuild: bool) -> MemoriesVerifie
         languages=settings.language,
         options=options,
         secrets=settings.secrets,
-            audit_days=settings.audit_days,
-            audit_bytes=settings.audit_size,
+        audit_days=settings.audit_days,
+        audit_bytes=settings.audit_size,
         encryption=encryption(settings),
     ) as runtime:
         return await runtime.query(VerifyMemories(rebuild=rebuild))
