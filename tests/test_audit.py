@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -344,3 +345,58 @@ def test_a_lost_secret_is_renewed_and_the_log_says_so(tmp_path: Path) -> None:
     verified = run_on_store(tmp_path, "audit", "verify")
     assert verified.returncode == 65
     assert "written under another secret" in verified.stdout
+
+
+@pytest.mark.promise("audit.tampering")
+def test_a_backup_that_was_restored_is_told_and_is_no_fault_but_one_put_there_is(tmp_path: Path) -> None:
+    copy = str(tmp_path / "copy")
+    with serving(tmp_path) as server:
+        for _ in range(3):
+            server.call("create_session", purpose="p")
+        assert server.end() == 0
+    assert run_on_store(tmp_path, "backup", copy).returncode == 0
+    with serving(tmp_path) as server:
+        for _ in range(3):
+            server.call("create_session", purpose="p")
+        assert server.end() == 0
+    assert run_on_store(tmp_path, "restore", copy).returncode == 0
+    done = run_on_store(tmp_path, "audit", "verify")
+    assert done.returncode == 0, done.stdout
+    assert "went when a backup was restored" in done.stdout
+    with serving(tmp_path) as server:
+        server.call("create_session", purpose="p")
+        assert server.end() == 0
+    shutil.copyfile(copy, tmp_path / "store" / "greenroom.mdb")
+    done = run_on_store(tmp_path, "audit", "verify")
+    assert done.returncode == 65
+    assert "had been seen and were not there" in done.stdout
+
+
+@pytest.mark.promise("audit.crash", "audit.with-the-deed")
+def test_kill_9_leaves_every_answered_deed_with_its_record_and_no_gap(tmp_path: Path) -> None:
+    answered = 0
+    for _ in range(3):
+        with serving(tmp_path, "--agent", "alice") as server:
+            if not answered:
+                server.call("create_session", purpose="p", session_id="s")
+            for _ in range(40):
+                server.send_call("add_message", session_id="s", content="x")
+            for _ in range(25):
+                assert server.receive()["result"]["structuredContent"]["success"]
+                answered += 1
+            server.process.kill()
+            server.process.wait()
+    with serving(tmp_path, "--agent", "alice") as server:
+        written = server.call("get_messages", session_id="s", limit=1000)["total"]
+        records: list[Any] = []
+        cursor = None
+        while True:
+            page = server.call("get_audit_log", action="add_message", limit=200, cursor=cursor)
+            records += page["records"]
+            cursor = page["next_cursor"]
+            if cursor is None:
+                break
+        assert server.end() == 0
+    assert answered <= written == len(records)
+    verified = run_on_store(tmp_path, "audit", "verify")
+    assert verified.returncode == 0, verified.stdout

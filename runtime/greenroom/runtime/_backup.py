@@ -19,6 +19,7 @@ from typing import Final
 from greenroom.runtime._check import TableReport as TableReport
 from greenroom.runtime._check import inspect_file
 from greenroom.runtime._encryption import Encryption
+from greenroom.runtime._environment import store_id_of
 from greenroom.runtime._errors import StorageFullError, StoreError
 from greenroom.runtime._folder import (
     DATA_FILE,
@@ -29,6 +30,7 @@ from greenroom.runtime._folder import (
     sync_folder,
 )
 from greenroom.runtime._owner import Owner
+from greenroom.runtime._seen import note_restored
 from greenroom.runtime._store import Store
 
 # Fixed names, so that the next attempt overwrites what a crash leaves behind.
@@ -160,13 +162,17 @@ def verify(
         return VerifyReport(folder=folder, file_bytes=path.stat().st_size, tables=tables)
 
 
-def restore(source: Path, folder: Path, *, encryption: Encryption | None = None) -> RestoreInfo:
+def restore(
+    source: Path, folder: Path, *, encryption: Encryption | None = None, secrets: Path | None = None
+) -> RestoreInfo:
     """Put a backup in the place of a folder's store, in one step; the store that was there is kept beside it.
 
     Args:
         source: A file that `backup` made.
         folder: The folder of the store; made when missing.
         encryption: Has the key of a backup that is encrypted.
+        secrets: The folder of the store's secret: what is kept there of its journals then says that they
+            end earlier on purpose.
 
     Raises:
         StoreOwnedError: a process owns the folder; stop it first.
@@ -191,6 +197,8 @@ def restore(source: Path, folder: Path, *, encryption: Encryption | None = None)
             (owner.folder / LMDB_LOCK_FILE).unlink(missing_ok=True)
             new.replace(data)
         sync_folder(owner.folder)
+        if secrets is not None:
+            note_restored([secrets, owner.folder], store_id_of(data))
         owner.mark_clean()
         return RestoreInfo(folder=owner.folder, kept=kept, tables=tables)
 

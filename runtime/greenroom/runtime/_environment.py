@@ -101,6 +101,22 @@ def open_environment(folder: Path, *, max_size: int, sync: bool) -> lmdb.Environ
     return environment
 
 
+def store_id_of(path: Path) -> str:
+    """Return the id of a store in a file that was found sound and that nobody has open; empty without one.
+
+    Raises:
+        StoreError: it cannot be read.
+    """
+    try:
+        with (
+            lmdb.open(os.fspath(path), subdir=False, readonly=True, lock=False, max_dbs=0) as environment,
+            environment.begin() as transaction,
+        ):
+            return (transaction.get(STORE_KEY) or b"").decode()
+    except lmdb.Error as error:
+        raise store_error(error, f"{path} cannot be read") from error
+
+
 def write_format(transaction: lmdb.Transaction[bytes], version: int = PLAIN_FORMAT) -> None:
     """Write the version of the store's format: the lowest that tells older programs what they cannot read."""
     transaction.put(FORMAT_KEY, b"%d" % version)

@@ -36,7 +36,7 @@ from greenroom.runtime._query import IndexReader, Query
 from greenroom.runtime._randomness import BlockRandom
 from greenroom.runtime._rows import Index, index_table
 from greenroom.runtime._secrets import Secret, find_secret
-from greenroom.runtime._seen import Seen
+from greenroom.runtime._seen import SUFFIX, Seen
 from greenroom.runtime._statistics import RuntimeStatistics
 from greenroom.runtime._store import INDEXES, Store
 from greenroom.runtime._summary import runtime_statistics
@@ -105,7 +105,7 @@ class Runtime(Doors):
         if secret is None or secret.place is None:
             raise ValueError("a runtime with journals needs a secret; name its folder")
         keys = self._domain.keys = {name: Keys(name, secret) for name in journals}
-        seen = self._domain.seen = Seen(secret.place.with_suffix(".seen"))
+        seen = self._domain.seen = Seen(secret.place.with_suffix(SUFFIX))
         self._store.keep_journals(keys.values())
         for name, journal in journals.items():
             with self._store.reading() as reading:

@@ -17,12 +17,14 @@ from greenroom.runtime._folder import create_file
 from greenroom.runtime._journal import LINK_BYTES, NUMBER_BYTES, Checkpoint, Keys, journal_prefix, start_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from greenroom.runtime._reading import Reading
 
 logger = logging.getLogger(__name__)
 
+SUFFIX: Final = ".seen"
 DAY: Final = 86_400 * 1_000_000
 MOST_CHECKPOINTS: Final = 400
 """Of each journal; one a day, and the newest."""
@@ -127,6 +129,14 @@ class Seen:
             part.replace(self._path)
         except OSError as error:
             logger.warning("what was seen of the store's journals cannot be written: %s", error)
+
+
+def note_restored(places: Iterable[Path], store_id: str) -> None:
+    """Take note, wherever something was seen of a store, that it is an older one on purpose."""
+    for folder in places:
+        path = folder / f"{store_id}{SUFFIX}"
+        if path.exists():
+            Seen(path).note_restored()
 
 
 def _is_there(checkpoint: Checkpoint, keys: Keys, reading: Reading) -> bool:

@@ -80,7 +80,9 @@ def _carry_out(chosen: argparse.Namespace, settings: Settings) -> dict[str, Any]
             checked = verify(settings.data, encryption=encryption(settings))
             result = verified(checked, trio.run(_verify_memories, settings, chosen.rebuild))
         case "restore":
-            result = restore(Path(chosen.source), settings.data, encryption=encryption(settings))
+            result = restore(
+                Path(chosen.source), settings.data, encryption=encryption(settings), secrets=settings.secrets
+            )
         case "stats":
             store = stopped_statistics(
                 settings.data, runtime_options(settings), encryption=encryption(settings)
