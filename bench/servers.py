@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -55,8 +56,9 @@ def greenroom_websocket(data: Path) -> tuple[str, ...]:
 
 
 def environment() -> dict[str, str]:
-    """Return the environment without settings for Greenroom."""
-    return {name: value for name, value in os.environ.items() if not name.startswith("GREENROOM_")}
+    """Return the environment without settings for Greenroom, but for where it keeps secrets."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("GREENROOM_")}
+    return kept | {"GREENROOM_SECRETS": str(Path(tempfile.gettempdir()) / "greenroom-bench-secrets")}
 
 
 @contextmanager

@@ -286,6 +286,7 @@ def test_the_command_shows_exports_and_checks_beside_a_server_and_without(tmp_pa
         verified = run_on_store(tmp_path, "audit", "verify")
         assert (verified.returncode, verified.stderr) == (0, "")
         assert "records are intact" in verified.stdout
+        assert run_on_store(tmp_path, "backup", str(tmp_path / "copy")).returncode == 0
         done = run_on_store(tmp_path, "audit", "export", "--file", str(tmp_path / "audit.jsonl"))
         assert done.returncode == 0, done.stderr
         assert server.end() == 0
@@ -303,7 +304,7 @@ def test_the_command_shows_exports_and_checks_beside_a_server_and_without(tmp_pa
         json.loads(line)["action"]
         for line in run_on_store(tmp_path, "audit", "tail", "--json").stdout.splitlines()
     ]
-    assert {"export_audit", "verify_audit"} <= set(actions)
+    assert {"export_audit", "verify_audit", "backup_store"} <= set(actions)
 
 
 @pytest.mark.promise("audit.command")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 import trio
 from support.actors import Add
-from support.commands import run, serving
+from support.commands import run, run_on_store, serving
 
 from greenroom.runtime import Address, StoreError
 from greenroom.runtime._secrets import Secret, find_secret, make_secret, read_secret
@@ -163,3 +163,24 @@ def test_a_server_keeps_the_secret_among_what_is_configured(tmp_path: Path) -> N
     assert done.returncode != 0
     assert "greenroom secret renew" in done.stderr
     assert created["session_id"] not in done.stderr
+
+
+@pytest.mark.promise("secrets.beside-the-store")
+def test_a_backup_is_restored_where_its_secret_is_not_and_says_what_that_costs(tmp_path: Path) -> None:
+    copy = str(tmp_path / "copy")
+    with serving(tmp_path) as server:
+        server.call("create_session", purpose="somewhere to talk")
+        assert server.end() == 0
+    assert run_on_store(tmp_path, "backup", copy).returncode == 0
+    here = run_on_store(tmp_path, "restore", copy)
+    assert here.returncode == 0
+    assert "secret is not here" not in here.stdout
+    other = tmp_path / "another machine"
+    other.mkdir()
+    there = run_on_store(other, "restore", copy)
+    assert there.returncode == 0, there.stderr
+    assert "the store's secret is not here" in there.stdout
+    with serving(other) as server:
+        assert server.call("list_sessions")["count"] == 1
+        assert server.end() == 0
+    assert len(list(other.rglob("*.key"))) == 1

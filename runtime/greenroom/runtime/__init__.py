@@ -57,6 +57,7 @@ from greenroom.runtime._journal_check import Finding as Finding
 from greenroom.runtime._journal_check import JournalReport as JournalReport
 from greenroom.runtime._mailbox import Idempotency as Idempotency
 from greenroom.runtime._mailbox import Result as Result
+from greenroom.runtime._opening import open_runtime as open_runtime
 from greenroom.runtime._options import RuntimeOptions as RuntimeOptions
 from greenroom.runtime._posted import Posted as Posted
 from greenroom.runtime._procedure import Desk as Desk
@@ -67,7 +68,6 @@ from greenroom.runtime._renewing import renew_secret as renew_secret
 from greenroom.runtime._rows import Index as Index
 from greenroom.runtime._rows import Row as Row
 from greenroom.runtime._runtime import Runtime as Runtime
-from greenroom.runtime._runtime import open_runtime as open_runtime
 from greenroom.runtime._secrets import Secret as Secret
 from greenroom.runtime._seen import Break as Break
 from greenroom.runtime._statistics import ActorStatistics as ActorStatistics

@@ -19,7 +19,7 @@ from typing import Final
 from greenroom.runtime._check import TableReport as TableReport
 from greenroom.runtime._check import inspect_file
 from greenroom.runtime._encryption import Encryption
-from greenroom.runtime._environment import store_id_of
+from greenroom.runtime._environment import identity_of
 from greenroom.runtime._errors import StorageFullError, StoreError
 from greenroom.runtime._folder import (
     DATA_FILE,
@@ -30,6 +30,7 @@ from greenroom.runtime._folder import (
     sync_folder,
 )
 from greenroom.runtime._owner import Owner
+from greenroom.runtime._secrets import is_secret_at
 from greenroom.runtime._seen import note_restored
 from greenroom.runtime._store import Store
 
@@ -78,11 +79,14 @@ class RestoreInfo:
         folder: The folder of the store.
         kept: Where the file that was there before is kept, None if there was none. `restore` takes it, too.
         tables: What is in the store now.
+        has_secret: Whether its secret is here. If not, the next start makes another one, unless the file is
+            brought here before; API keys and passports made with the old one end then.
     """
 
     folder: Path
     kept: Path | None
     tables: tuple[TableReport, ...]
+    has_secret: bool = True
 
 
 def backup(
@@ -171,8 +175,8 @@ def restore(
         source: A file that `backup` made.
         folder: The folder of the store; made when missing.
         encryption: Has the key of a backup that is encrypted.
-        secrets: The folder of the store's secret: what is kept there of its journals then says that they
-            end earlier on purpose.
+        secrets: The folder of the store's secret, where what is known of its journals is kept, too: it
+            then says that they end earlier on purpose.
 
     Raises:
         StoreOwnedError: a process owns the folder; stop it first.
@@ -191,16 +195,20 @@ def restore(
             inspect_file(source, name=f"the backup {source}", compact=new)
             unlock = None if encryption is None else encryption.key()
             tables = inspect_file(new, name=f"the backup {source}", records=True, unlock=unlock)
+            places = [owner.folder] if secrets is None else [secrets, owner.folder]
+            identity = identity_of(new)
+            has_secret = not identity.secret_mark or is_secret_at(places, *identity)
+            if not has_secret:
+                identity_of(new, forget_mark=True)
             sync_file(new)
             kept = _keep(data)
             # It describes readers of the old file; LMDB makes another.
             (owner.folder / LMDB_LOCK_FILE).unlink(missing_ok=True)
             new.replace(data)
         sync_folder(owner.folder)
-        if secrets is not None:
-            note_restored([secrets, owner.folder], store_id_of(data))
+        note_restored(places, identity.store_id)
         owner.mark_clean()
-        return RestoreInfo(folder=owner.folder, kept=kept, tables=tables)
+        return RestoreInfo(folder=owner.folder, kept=kept, tables=tables, has_secret=has_secret)
 
 
 def _unlock(source: Store | Path, encryption: Encryption | None) -> bytes | None:

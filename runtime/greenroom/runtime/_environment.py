@@ -6,7 +6,7 @@ import errno
 import os
 import secrets
 import tempfile
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import lmdb
 
@@ -34,6 +34,7 @@ FORMAT_VERSION: Final = 2
 PLAIN_FORMAT: Final = 1
 SEALED_FORMAT: Final = 2
 # In LMDB's unnamed table, unsealed: they are read before any codec is.
+# A file that takes a store's place, such as a rewritten one, takes over STORE_KEY and SECRET_KEY.
 FORMAT_KEY: Final = b"greenroom.format"
 SEAL_KEY: Final = b"greenroom.seal"
 STORE_KEY: Final = b"greenroom.store"
@@ -101,20 +102,36 @@ def open_environment(folder: Path, *, max_size: int, sync: bool) -> lmdb.Environ
     return environment
 
 
-def store_id_of(path: Path) -> str:
-    """Return the id of a store in a file that was found sound and that nobody has open; empty without one.
+class Identity(NamedTuple):
+    """What a store says of itself before any codec is: its id, and the mark of the secret it is used with."""
+
+    store_id: str
+    secret_mark: str
+
+
+def identity_of(path: Path, *, forget_mark: bool = False) -> Identity:
+    """Return who a store is, in a file that was found sound and that nobody has open.
+
+    Args:
+        path: The LMDB file.
+        forget_mark: Whether the mark is removed, so that the store takes the next secret that it is given.
 
     Raises:
-        StoreError: it cannot be read.
+        StoreError: the file cannot be read, or written.
     """
+    room = path.stat().st_size + MIN_SIZE
     try:
-        with (
-            lmdb.open(os.fspath(path), subdir=False, readonly=True, lock=False, max_dbs=0) as environment,
-            environment.begin() as transaction,
-        ):
-            return (transaction.get(STORE_KEY) or b"").decode()
+        with lmdb.open(
+            os.fspath(path), subdir=False, readonly=not forget_mark, lock=False, max_dbs=0, map_size=room
+        ) as environment:
+            with environment.begin() as transaction:
+                store_id, mark = (transaction.get(key) or b"" for key in (STORE_KEY, SECRET_KEY))
+            if forget_mark:
+                with environment.begin(write=True) as transaction:
+                    transaction.delete(SECRET_KEY)
     except lmdb.Error as error:
-        raise store_error(error, f"{path} cannot be read") from error
+        raise store_error(error, f"{path} cannot be read or written") from error
+    return Identity(store_id.decode(), mark.decode())
 
 
 def write_format(transaction: lmdb.Transaction[bytes], version: int = PLAIN_FORMAT) -> None:

@@ -128,8 +128,8 @@ class Janitor:
             return 0
         if found is None:
             return 0
-        for number in found.doubtful:
-            self._domain.note(journal.name, journal.broken(number, number))
+        for first, last in found.doubtful:
+            self._domain.note(journal.name, journal.broken(first, last))
         work = Effects(self._pipeline.next_number(), None, Staged(reserve=True))
         work.changes = ({}, dict.fromkeys(found.rows), dict([found.start]))
         self._pipeline.add(work)

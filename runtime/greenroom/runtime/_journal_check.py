@@ -124,12 +124,12 @@ def check(
 
 
 def _seen_before(keys: Keys, checkpoints: Iterable[Checkpoint], findings: _Findings) -> dict[int, bytes]:
-    seen = {}
+    seen: dict[int, bytes] = {}
     for each in checkpoints:
-        if keys.made(each):
-            seen[each.count] = bytes.fromhex(each.link)
-        else:
+        if not keys.made(each):
             findings.add("foreign checkpoint")
+        elif seen.setdefault(each.count, link := bytes.fromhex(each.link)) != link:
+            findings.add("replaced", each.count)
     return seen
 
 
@@ -162,12 +162,12 @@ class Outlived(NamedTuple):
     Attributes:
         rows: The keys of the rows.
         start: What the store says of the start when they are gone: its key and its record.
-        doubtful: The numbers of rows among them that are not what was written.
+        doubtful: Which of them are not what was written: the first and the last number of each run.
     """
 
     rows: list[bytes]
     start: tuple[bytes, bytes]
-    doubtful: list[int]
+    doubtful: list[tuple[int, int]]
 
 
 def outlived(
@@ -187,7 +187,7 @@ def outlived(
     if head is None:  # nobody signed for what is there: it stays, for whoever looks into that
         return None
     rows: list[bytes] = []
-    doubtful: list[int] = []
+    findings = _Findings()
     count, link, size, time = start.count, start.link, start.size, start.time
     for number, record in scan(reading, keys.name):
         found = decoded(number, record, msgspec.Raw)
@@ -195,11 +195,12 @@ def outlived(
         if len(rows) == most or not (too_many or (oldest is not None and found.time < oldest)):
             break
         if number != count + 1 or keys.linked(link, number, record[LINK_BYTES:]) != record[:LINK_BYTES]:
-            doubtful.append(number)
+            findings.add("changed", number)
         rows.append(keys.prefix + number.to_bytes(NUMBER_BYTES))
         count, link, time = number, record[:LINK_BYTES], found.time
         size += len(record) - LINK_BYTES
     if not rows:
         return None
     fresh = keys.signed(keys.start, State(count, link, size, time))
+    doubtful = [(each.first, each.last) for each in findings.all]
     return Outlived(rows, (keys.start, _rows.encode(fresh)), doubtful)

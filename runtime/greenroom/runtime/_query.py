@@ -120,7 +120,7 @@ class IndexReader:
         """
         keys = self._keys(journal)
         seen = self._domain.seen
-        known = [] if seen is None else seen.checkpoints(journal)
+        known = [] if seen is None else filter(keys.made, seen.checkpoints(journal))
         return check(keys, self._reading, [*known, *checkpoints], self.slice_over)
 
     def breaks(self, journal: str) -> list[Break]:

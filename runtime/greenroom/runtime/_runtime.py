@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Callable, Generator, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Generator, Mapping
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -12,20 +12,16 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import trio
 
 from greenroom.runtime import _backup, _rows
-from greenroom.runtime._actor import Actor, kinds_by_name
+from greenroom.runtime._actor import Actor
 from greenroom.runtime._bus import WINDOW_SECONDS, Bus, Subscriber
-from greenroom.runtime._check import check_structure
-from greenroom.runtime._clock import Clock, SystemClock
-from greenroom.runtime._codec import RecordCodec
-from greenroom.runtime._commit import Committer, ThreadCommitter
+from greenroom.runtime._clock import Clock
+from greenroom.runtime._commit import Committer
 from greenroom.runtime._context import Domain
 from greenroom.runtime._deliveries import Deliveries
 from greenroom.runtime._doors import Doors
-from greenroom.runtime._encryption import Encryption
 from greenroom.runtime._errors import GreenroomError, Refusal, RuntimeClosedError, StoreFailedError
-from greenroom.runtime._folder import DATA_FILE, sync_file
 from greenroom.runtime._janitor import Janitor
-from greenroom.runtime._journal import Journal, Keys, journal_table
+from greenroom.runtime._journal import Journal, Keys
 from greenroom.runtime._kernel import Kernel
 from greenroom.runtime._notes import Notes
 from greenroom.runtime._options import RuntimeOptions
@@ -34,13 +30,13 @@ from greenroom.runtime._pipeline import Pipeline
 from greenroom.runtime._procedure import Desk, Procedure
 from greenroom.runtime._query import IndexReader, Query
 from greenroom.runtime._randomness import BlockRandom
-from greenroom.runtime._rows import Index, index_table
-from greenroom.runtime._secrets import Secret, find_secret
+from greenroom.runtime._rows import Index
+from greenroom.runtime._secrets import Secret
 from greenroom.runtime._seen import SUFFIX, Seen
 from greenroom.runtime._statistics import RuntimeStatistics
 from greenroom.runtime._store import INDEXES, Store
 from greenroom.runtime._summary import runtime_statistics
-from greenroom.runtime._supervision import Group, groups_by_kind
+from greenroom.runtime._supervision import Group
 
 if TYPE_CHECKING:
     from greenroom.runtime._address import Address
@@ -364,16 +360,6 @@ def _last_outbox_number(store: Store) -> int:
     return 0 if last is None else int.from_bytes(last[0][len(_rows.OUTBOX) :])
 
 
-def _make_sure(owner: Owner) -> None:
-    """Check what an owner before did not leave in order, and that it is on disk before anybody reads it.
-
-    That one may have died between a commit and its fsync.
-    """
-    check_structure(owner)
-    if owner.unclean:
-        sync_file(owner.folder / DATA_FILE)
-
-
 class RelayHost(Protocol):
     """What takes the connections of attached processes, from a runtime's opening until it is drained."""
 
@@ -388,158 +374,3 @@ class RelayHost(Protocol):
 
     async def wound_up(self) -> None:
         """Return when what the drained runtime answered is on its way."""
-
-
-class Recipe:
-    """All that a runtime is made of except the folder. As `open_runtime` says."""
-
-    def __init__(
-        self,
-        actors: Iterable[type[Actor]],
-        indexes: Iterable[Index],
-        groups: Iterable[Group],
-        options: RuntimeOptions | None,
-        clock: Clock | None,
-        committer: Committer | None,
-        codec: RecordCodec | None,
-        companion: Callable[[Runtime], AbstractAsyncContextManager[Any]] | None = None,
-        secrets: Path | None = None,
-        encryption: Encryption | None = None,
-        journals: Iterable[Journal] = (),
-    ) -> None:
-        self.companion = companion
-        self.secrets = secrets
-        self.journals = journal_table(journals)
-        self.encryption = encryption
-        self.kinds = kinds_by_name(tuple(actors))
-        self.groups = groups_by_kind(self.kinds, groups)
-        self.indexes = index_table(indexes)
-        self.options = options if options is not None else RuntimeOptions()
-        self.clock = clock if clock is not None else SystemClock()
-        self.committer = committer if committer is not None else ThreadCommitter()
-        self.codec = codec
-
-    def secret_of(self, folder: Path, store_id: str, mark: str) -> Secret | None:
-        """Return the secret of the store in a folder, None for a runtime without one.
-
-        Raises:
-            StoreError: as `find_secret`.
-        """
-        if self.secrets is None:
-            return None
-        return find_secret(list(dict.fromkeys([self.secrets, folder])), store_id, mark)
-
-    @asynccontextmanager
-    async def run(
-        self,
-        owner: Owner,
-        relay: RelayHost | None = None,
-        bus: Bus | None = None,
-        posts: Posts | None = None,
-    ) -> AsyncIterator[Runtime]:
-        """Run the actors on a folder that is locked, until the block ends.
-
-        Args:
-            owner: Holds the lock.
-            relay: Takes the connections of attached processes.
-            bus: Whose subscribers are to hear of changes, instead of one of its own.
-            posts: What was posted before, with those who wait for it.
-        """
-        options = self.options
-        if owner.unclean or owner.lost:
-            await trio.to_thread.run_sync(_make_sure, owner)
-        store = Store(
-            owner.folder,
-            codec=self.codec,
-            encryption=self.encryption,
-            max_size=options.max_size,
-            min_free=options.min_free,
-            sync=options.durability == "power",
-        )
-        owner.mark_open()
-        try:
-            secret = self.secret_of(owner.folder, store.id, store.secret_mark)
-            if secret is not None:
-                store.mark_secret(secret.mark)
-            runtime = Runtime(
-                self.kinds,
-                self.groups,
-                self.indexes,
-                store,
-                self.committer,
-                self.clock,
-                options,
-                bus,
-                posts,
-                secret,
-                self.journals,
-            )
-        except BaseException:
-            store.close()
-            raise
-        try:
-            async with (
-                runtime._running(owner, options.drain_seconds, relay),  # noqa: SLF001  the two halves of one door
-                runtime._accompanied(self.companion),  # noqa: SLF001
-            ):
-                yield runtime
-        finally:
-            self.committer.close()
-            if runtime.is_sound:
-                runtime.note_seen()
-            store.close()
-            if runtime.is_sound:
-                owner.mark_clean()
-
-
-@asynccontextmanager
-async def open_runtime(
-    path: str | Path,
-    *,
-    actors: Iterable[type[Actor]],
-    indexes: Iterable[Index] = (),
-    groups: Iterable[Group] = (),
-    options: RuntimeOptions | None = None,
-    clock: Clock | None = None,
-    committer: Committer | None = None,
-    codec: RecordCodec | None = None,
-    companion: Callable[[Runtime], AbstractAsyncContextManager[Any]] | None = None,
-    secrets: Path | None = None,
-    encryption: Encryption | None = None,
-    journals: Iterable[Journal] = (),
-) -> AsyncIterator[Runtime]:
-    """Own a folder and run actors on it, inside an ``async with`` block.
-
-    Leaving the block takes no more messages, handles those accepted (for at most
-    ``options.drain_seconds``), and closes the store. A cancelled block only waits for the
-    commit in flight.
-
-    Args:
-        path: The folder of the data; made when missing, with mode 0700.
-        actors: The actor classes.
-        indexes: The shared indexes that they declare.
-        groups: Which kinds are supervised together; a kind in none is on its own.
-        options: Limits and intervals.
-        clock: Another clock than the system's.
-        committer: Another way to commit than the writer thread's.
-        codec: Another record codec than the plain one with checksums.
-        companion: Returns what runs beside the actors: entered once they run, left before they drain, and
-            what it enters as is `Context.companion` and `Desk.companion` from then on.
-        secrets: The folder of the store's secret, which is made there at first need and is best not the
-            store's own: who has both has all. None for a runtime that derives no keys.
-        encryption: How the store is to be encrypted, and with which key.
-        journals: What is only appended to, linked by keys of the secret.
-
-    Raises:
-        StoreOwnedError: another process owns the folder.
-        StoreDamagedError: after an unclean end the structure is wrong.
-        StoreTooNewError: a newer program wrote the store.
-        StoreFailedError: a commit failed for good while the block ran.
-        StoreError: the folder cannot hold a store.
-    """
-    recipe = Recipe(
-        actors, indexes, groups, options, clock, committer, codec, companion, secrets, encryption, journals
-    )
-    with Owner(Path(path)) as owner:
-        async with recipe.run(owner) as runtime:
-            yield runtime

@@ -110,6 +110,15 @@ def find_secret(places: Sequence[Path], store_id: str, mark: str) -> Secret:
         ) from error
 
 
+def is_secret_at(places: Sequence[Path], store_id: str, mark: str) -> bool:
+    """Return whether the secret with this mark can be found and read."""
+    for folder in places:
+        with suppress(OSError, StoreError):
+            if read_secret(folder / f"{store_id}.key").mark == mark:
+                return True
+    return False
+
+
 def read_secret(path: Path) -> Secret:
     """Return the secret in a file.
 

@@ -21,6 +21,8 @@ import msgspec
 import trio
 
 from greenroom.actors import GetEmbedding, VerifyMemories
+from greenroom.actors._audit import LONGEST
+from greenroom.actors.audit._actor import tell
 from greenroom.runtime import Address, GreenroomError
 from greenroom.runtime._socket_place import listening
 from greenroom.transports import _exits
@@ -88,7 +90,9 @@ async def perform(watched: Watched, request: Request) -> bytes:
             if not destination.is_absolute():
                 raise GreenroomError(f"the destination {request.destination!r} is not an absolute path")
             result = await runtime.backup(destination)
+            tell(runtime, "backup_store", to=request.destination[:LONGEST], bytes=result.file_bytes)
         case Verify():
+            tell(runtime, "verify_store", rebuild=request.rebuild)
             result = verified(
                 await runtime.verify(), await runtime.query(VerifyMemories(rebuild=request.rebuild))
             )
@@ -103,6 +107,7 @@ async def perform(watched: Watched, request: Request) -> bytes:
             }
         case Readmit():
             result = {"readmitted": runtime.readmit(Address(request.kind, request.key))}
+            tell(runtime, "readmit_actor", target=f"{request.kind}/{request.key}"[:LONGEST])
     return as_json(result)
 
 

@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from greenroom.runtime._doors import Acceptor
+    from greenroom.runtime._opening import Recipe
     from greenroom.runtime._owner import Owner
-    from greenroom.runtime._runtime import Recipe, Runtime
+    from greenroom.runtime._runtime import Runtime
     from greenroom.runtime._secrets import Secret
     from greenroom.runtime.relay._vocabulary import Vocabulary
 

@@ -13,7 +13,8 @@ import msgspec
 from greenroom.runtime._bus import WINDOW_SECONDS, Subscriber
 from greenroom.runtime._doors import Acceptor, Doors
 from greenroom.runtime._errors import StoreError
-from greenroom.runtime._runtime import Recipe, Runtime
+from greenroom.runtime._opening import Recipe
+from greenroom.runtime._runtime import Runtime
 from greenroom.runtime._statistics import RelayStatistics, RuntimeStatistics
 from greenroom.runtime.relay._keeper import joined
 from greenroom.runtime.relay._membership import Membership

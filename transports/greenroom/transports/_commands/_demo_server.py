@@ -67,7 +67,11 @@ class Servers:
         environment = {key: value for key, value in os.environ.items() if not key.startswith(PREFIX)}
         program = [sys.executable, "-m", "greenroom.transports.cli", "serve"]
         process = await trio.lowlevel.open_process(
-            [*program, "--data", str(self._home / "store"), "--ws", address],
+            [
+                *program,
+                *("--data", str(self._home / "store"), "--secrets", str(self._home / "secrets")),
+                *("--ws", address),
+            ],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,

@@ -34,7 +34,14 @@ def differs(result: Result) -> bool:
 
 def _restore(result: Result) -> str:
     kept = f"\nthe store that was there is kept as {result['kept']}" if result["kept"] else ""
-    return f"{result['folder']} holds the backup's store\n{_tables(result)}{kept}"
+    lost = "" if result["has_secret"] else f"\n{_LOST}"
+    return f"{result['folder']} holds the backup's store\n{_tables(result)}{kept}{lost}"
+
+
+_LOST: Final = (
+    "the store's secret is not here: bring its file to the folder of secrets before the next start, "
+    "or a new one is made, and API keys and passports of before end"
+)
 
 
 def _stats(result: Result) -> str:
