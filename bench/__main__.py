@@ -40,6 +40,7 @@ NAMES = (
     "embedding",
     "retrieval",
     "index",
+    "encryption",
 )
 RESULTS = Path(__file__).parent / "results"
 

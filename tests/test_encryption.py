@@ -5,11 +5,15 @@ from __future__ import annotations
 import base64
 import os
 import shutil
+import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import keyring
+import keyring.backend
+import keyring.errors
 import lmdb
 import pytest
 from hypothesis import given
@@ -299,3 +303,37 @@ def test_a_record_that_is_moved_or_replaced_by_one_in_the_clear_is_damage(tmp_pa
             store.get(ACTORS, key)
         with pytest.raises(StoreDamagedError):
             verify(copy, encryption=encrypted())
+
+
+class MemoryKeyring(keyring.backend.KeyringBackend):
+    """A keyring that forgets."""
+
+    priority = 1
+
+    def __init__(self, passwords: dict[tuple[str, str], str]) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]  # has no types
+        self.passwords = passwords
+
+    def get_password(self, service: str, username: str) -> str | None:
+        if username == "locked":
+            raise keyring.errors.KeyringLocked("nobody unlocks it")
+        return self.passwords.get((service, username))
+
+    def set_password(self, service: str, username: str, password: str) -> None:
+        self.passwords[service, username] = password
+
+
+@pytest.mark.promise("encryption.sources")
+def test_a_key_comes_from_the_keyring(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = keyring.get_keyring()
+    keyring.set_keyring(MemoryKeyring({("greenroom", "work"): KEY.hex(), ("greenroom", "bad"): "password"}))
+    try:
+        assert key_source("keyring:work")() == KEY
+        for name, sentence in [("home", "keyring set"), ("bad", "holds no key"), ("locked", "unlocks it")]:
+            with pytest.raises(StoreKeyError, match=sentence):
+                key_source(f"keyring:{name}")()
+    finally:
+        keyring.set_keyring(before)
+    monkeypatch.setitem(sys.modules, "keyring", None)
+    with pytest.raises(StoreKeyError, match=r"greenroom\[keyring\]"):
+        key_source("keyring:work")()

@@ -60,6 +60,7 @@ def test_what_would_leave_data_in_the_clear_is_refused(tmp_path: Path) -> None:
     done = run_on_store(tmp_path, "serve", "--encryption-key", "hunter2")
     assert done.returncode == 2
     assert "never the key itself" in sentence(done)
+    assert "hunter2" not in sentence(done)
 
 
 @pytest.mark.promise("encryption.shared")
@@ -76,3 +77,28 @@ async def test_a_process_takes_an_encrypted_folder_over_with_its_key(tmp_path: P
         await attached.call("add_message", session_id=session, content="planted after")
         assert await third.contents(session) == ["planted before", "planted after"]
     assert b"planted" not in (tmp_path / "store" / "greenroom.mdb").read_bytes()
+
+
+@pytest.mark.promise("encryption.switched_on", "encryption.rotation")
+def test_encryption_is_switched_on_and_its_key_changed_from_the_command_line(tmp_path: Path) -> None:
+    first, second = key(tmp_path), key(tmp_path, "second")
+    with serving(tmp_path) as server:
+        session = server.call("create_session", purpose="a planted purpose")["session_id"]
+        done = run_on_store(tmp_path, "encrypt", "--encryption-key", first)
+        assert done.returncode == 75
+        assert server.end() == 0
+    assert "--encryption-key" in sentence(run_on_store(tmp_path, "encrypt"))
+    assert b"planted" in (tmp_path / "store" / "greenroom.mdb").read_bytes()
+    done = run_on_store(tmp_path, "encrypt", "--encryption-key", first)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "is encrypted\n" in done.stdout
+    assert b"planted" not in (tmp_path / "store" / "greenroom.mdb").read_bytes()
+    assert "already" in run_on_store(tmp_path, "encrypt", "--encryption-key", first).stdout
+    done = run_on_store(tmp_path, "rekey", "hunter2", "--encryption-key", first)
+    assert (done.returncode, "never the key itself" in sentence(done)) == (1, True)
+    assert "hunter2" not in sentence(done)
+    assert run_on_store(tmp_path, "rekey", second, "--encryption-key", first).returncode == 0
+    assert run_on_store(tmp_path, "stats", "--encryption-key", first).returncode == 73
+    with serving(tmp_path, "--encrypt", "--encryption-key", second) as server:
+        assert "a planted purpose" in str(server.call("get_session", session_id=session))
+        assert server.end() == 0

@@ -87,8 +87,12 @@ async def live(runtime: Doors) -> None:
         ),
         principal=ALICE,
     )
-    await alice.ask(UpdateSession(session_id=SESSION, state=json('{"planted-state": "planted value"}')))
-    await bob.ask(CreateSession(session_id="planted-other-session", purpose="planted purpose"))
+    state = json('{"planted-state": "planted value"}')
+    await alice.ask(UpdateSession(session_id=SESSION, state=state, idempotency_key="planted-once"))
+    other = CreateSession(
+        session_id="planted-other-session", purpose="planted purpose", idempotency_key="planted-once"
+    )
+    await bob.ask(other)
     for session in (None, SESSION):
         await alice.ask(
             SetMemory(
@@ -97,6 +101,7 @@ async def live(runtime: Doors) -> None:
                 session_id=session,
                 expires_in=86_400,
                 metadata=json('{"planted": 1}'),
+                idempotency_key=f"planted-once-{session}",
             )
         )
     for number in range(40):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from greenroom.actors import _audit
 from greenroom.actors._policy import Heard
@@ -39,7 +39,7 @@ from greenroom.actors.resources._listing import CompleteResource, ListResources
 from greenroom.actors.search._text import use_languages
 from greenroom.actors.session import _moves as moves
 from greenroom.actors.session._travelling import TravellingSession
-from greenroom.runtime import Index, RuntimeOptions, open_shared_runtime
+from greenroom.runtime import EncryptInfo, Index, RuntimeOptions, encrypt, open_shared_runtime
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Sequence
@@ -58,6 +58,21 @@ if TYPE_CHECKING:
 
 CONTENT_LIMIT = 10_000
 AUDIT_DAYS = 90
+
+KINDS: Final = (MemoryActor, EmbedderActor, ImportActor, ExportActor, AuditActor, KeysActor, PassportActor)
+"""All actors but those of sessions, which are configured."""
+
+
+def shared_indexes(audit_days: int) -> list[Index]:
+    """Return the shared indexes; audit rows from before there was a journal are kept so many days."""
+    return [
+        Index(directory.INDEX, names=directory.names_in),
+        Index(moves.INDEX, names=moves.names_in),
+        Index(namespaces.INDEX, names=namespaces.names_in),
+        Index(embedding.INDEX),
+        Index(embedding.SPACES),
+        Index(_audit.INDEX, ttl=audit_days * DAY),
+    ]
 
 
 @asynccontextmanager
@@ -127,26 +142,8 @@ async def open_greenroom(
         path,
         principal_type=Principal,
         label_type=Heard,
-        actors=[
-            configured,
-            MemoryActor,
-            EmbedderActor,
-            ImportActor,
-            ExportActor,
-            AuditActor,
-            KeysActor,
-            PassportActor,
-            *actors,
-        ],
-        indexes=[
-            Index(directory.INDEX, names=directory.names_in),
-            Index(moves.INDEX, names=moves.names_in),
-            Index(namespaces.INDEX, names=namespaces.names_in),
-            Index(embedding.INDEX),
-            Index(embedding.SPACES),
-            Index(_audit.INDEX, ttl=audit_days * DAY),  # what was there before the journal
-            *indexes,
-        ],
+        actors=[configured, *KINDS, *actors],
+        indexes=[*shared_indexes(audit_days), *indexes],
         queries=[
             ListSessions,
             ListResources,
@@ -179,3 +176,32 @@ async def open_greenroom(
         encryption=encryption,
     ) as runtime:
         yield runtime
+
+
+def encrypt_greenroom(
+    path: str | Path,
+    encryption: Encryption,
+    *,
+    actors: Iterable[type[Actor]] = (),
+    indexes: Iterable[Index] = (),
+    options: RuntimeOptions | None = None,
+) -> EncryptInfo:
+    """Encrypt a store that is in the clear, by rewriting it, while no process uses it. It blocks.
+
+    Args:
+        path: The folder of the data.
+        encryption: Has the key.
+        actors: Actor classes of one's own that have records in it.
+        indexes: Shared indexes of one's own that have rows in it.
+        options: Limits of the new file.
+
+    Raises:
+        StoreError, UnknownKindError: as `greenroom.runtime.encrypt`.
+    """
+    return encrypt(
+        Path(path),
+        encryption,
+        actors=[TravellingSession, *KINDS, *actors],
+        indexes=[*shared_indexes(AUDIT_DAYS), *indexes],
+        options=options,
+    )

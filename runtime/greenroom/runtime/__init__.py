@@ -65,6 +65,9 @@ from greenroom.runtime._procedure import Procedure as Procedure
 from greenroom.runtime._query import IndexReader as IndexReader
 from greenroom.runtime._query import Query as Query
 from greenroom.runtime._renewing import renew_secret as renew_secret
+from greenroom.runtime._rewriting import EncryptInfo as EncryptInfo
+from greenroom.runtime._rewriting import encrypt as encrypt
+from greenroom.runtime._rewriting import rekey as rekey
 from greenroom.runtime._rows import Index as Index
 from greenroom.runtime._rows import Row as Row
 from greenroom.runtime._runtime import Runtime as Runtime

@@ -13,7 +13,7 @@ import os
 import re
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -114,8 +114,8 @@ def _from_environment(name: str) -> bytes:
 
 def _from_keyring(name: str) -> bytes:
     try:
-        import keyring  # type: ignore[import-not-found]  # noqa: PLC0415 - an extra
-        import keyring.errors  # type: ignore[import-not-found]  # noqa: PLC0415
+        import keyring  # noqa: PLC0415 - an extra
+        import keyring.errors  # noqa: PLC0415
     except ImportError as error:
         raise StoreKeyError(
             f"keyring:{name} needs the library keyring; install greenroom[keyring]"
@@ -149,7 +149,7 @@ class Opened:
     """
 
     codec: RecordCodec
-    unlock: bytes | None = None
+    unlock: bytes | None = field(default=None, repr=False)
     veil: Veil | None = None
 
 
@@ -191,3 +191,23 @@ def open_seal(
             "or start without --encrypt"
         )
     return Opened(_sealing.SealedCodec(data_key), unlock, Veil(_sealing.derive(data_key, NAMES)))
+
+
+def rewrap(environment: lmdb.Environment, unlock: bytes, new: bytes, name: str) -> None:
+    """Wrap the data key of a store with another key; what is on disk is wrapped with one or the other.
+
+    Args:
+        environment: The store's.
+        unlock: The present key-encryption key.
+        new: The one that is to take its place.
+        name: What sentences call the store.
+
+    Raises:
+        StoreDamagedError: the seal is damaged.
+        lmdb.Error: see `store_error`.
+    """
+    from greenroom.runtime import _sealing  # noqa: PLC0415 - see there
+
+    with environment.begin(write=True) as transaction:
+        data_key = _sealing.unwrap(transaction.get(SEAL_KEY) or b"", unlock, name)
+        transaction.put(SEAL_KEY, _sealing.wrap(data_key, new))

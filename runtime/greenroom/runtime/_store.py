@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import lmdb
 
 from greenroom.runtime._codec import RecordCodec
-from greenroom.runtime._encryption import Encryption, open_seal
+from greenroom.runtime._encryption import Encryption, open_seal, rewrap
 from greenroom.runtime._environment import (
     ACTORS as ACTORS,
 )
@@ -34,7 +34,7 @@ from greenroom.runtime._environment import (
     open_environment,
     store_error,
 )
-from greenroom.runtime._errors import StoreError
+from greenroom.runtime._errors import StoreError, StoreKeyError
 from greenroom.runtime._folder import DATA_FILE, prepare_folder
 from greenroom.runtime._journal import Chains, Keys
 from greenroom.runtime._reading import Glance, Reading
@@ -163,6 +163,42 @@ class Store:
         except lmdb.Error as error:
             raise store_error(error, f"{self._path} cannot be written") from error
         self.secret_mark = mark
+
+    def take_identity(self, other: Store) -> None:
+        """Be known by the id and with the secret of another store, whose rows this one gets.
+
+        Raises:
+            StoreError: it could not be written.
+        """
+        try:
+            with self._environment.begin(write=True) as transaction:
+                transaction.put(STORE_KEY, other.id.encode())
+        except lmdb.Error as error:
+            raise store_error(error, f"{self._path} cannot be written") from error
+        self.id = other.id
+        self.mark_secret(other.secret_mark)
+
+    def rewrap(self, unlock: bytes) -> None:
+        """Have the data key of an encrypted store wrapped with another key from now on.
+
+        Raises:
+            StoreKeyError: the store is not encrypted.
+            StoreError: it could not be written.
+        """
+        if self.unlock is None:
+            raise StoreKeyError(f"{self._path} is not encrypted; `greenroom encrypt` rewrites it")
+        try:
+            rewrap(self._environment, self.unlock, unlock, os.fspath(self._path))
+        except lmdb.Error as error:
+            raise store_error(error, f"{self._path} cannot be written") from error
+        self.unlock = unlock
+
+    @property
+    def state(self) -> int:
+        """A number that grows with every commit."""
+        self._check_usable()
+        number: int = self._environment.info()["last_txnid"]
+        return number
 
     def keep_journals(self, keys: Iterable[Keys]) -> None:
         """Find where journals end, so that works may append to them. Before anything is committed."""

@@ -3,7 +3,8 @@
 A key cannot be sealed: it must be found again, and what is in it must sort. So each kind of actor and each
 shared index says which parts of its keys are names, and in an encrypted store 16 bytes stand for such a
 part, a MAC of it. The numbers and times between them stay, and sort as ever. A name looks different in every
-actor and every index, so nobody can tell by the keys who is in which sessions.
+actor and every index, so what several actors keep of one name cannot be brought together by it. Within
+an index it looks the same, since there it is looked for over all actors.
 
 What a key was is sealed with its record, so that a scan can tell.
 """

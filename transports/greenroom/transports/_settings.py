@@ -25,6 +25,7 @@ from greenroom.transports._values import (
     KeyPlace,
     Model,
     NotAllowedError,
+    NotShownError,
     embedder,
     file,
     folder,
@@ -501,6 +502,8 @@ def resolve(
             continue
         try:
             value = setting.read(raw)
+        except NotShownError as error:
+            raise SettingsError(f"{_where(key, source)} cannot be read: {error}") from None
         except NotAllowedError as error:
             raise SettingsError(f"{_where(key, source)} is {_clip(raw)}, but {error}") from None
         # A path in the file must mean the same wherever the program is started.

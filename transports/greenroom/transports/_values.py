@@ -38,6 +38,10 @@ class NotAllowedError(Exception):
     """The value is none that the setting may have; the message says which it may."""
 
 
+class NotShownError(NotAllowedError):
+    """As `NotAllowedError`, of a value that may be a secret by mistake: nothing shows it."""
+
+
 def show_size(size: int) -> str:
     """The shortest exact spelling of a number of bytes, as `size` reads it."""
     spellings = [str(size)]
@@ -211,7 +215,7 @@ def key_place(value: object) -> KeyPlace:
     allowed = "file:PATH, env:NAME or keyring:NAME is allowed, and never the key itself"
     kind, _, found = _text(value, allowed).strip().partition(":")
     if kind not in {"file", "env", "keyring"} or not found or not found.isprintable():
-        raise NotAllowedError(allowed)
+        raise NotShownError(allowed)
     return KeyPlace(kind, str(file(found)) if kind == "file" else found)
 
 

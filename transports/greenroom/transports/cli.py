@@ -89,6 +89,8 @@ def _count_from_0(text: str) -> int:
 
 
 _SCOPES: Final = "sessions:*,memory:*"
+
+
 def _lines(text: str) -> int:
     if not text.isdecimal() or not 1 <= int(text) <= _MOST_LINES:
         raise argparse.ArgumentTypeError(f"{text!r}, but it must be a number from 1 to {_MOST_LINES:,}")
@@ -122,6 +124,13 @@ _COMMANDS: Final[Mapping[str, _Command]] = {
     ),
     "restore": _Command(
         "replace the store with a backup; no server may be using it", {"source": "file that `backup` made"}
+    ),
+    "encrypt": _Command(
+        "encrypt the store with the key of --encryption-key, by rewriting it; no server may be using it", {}
+    ),
+    "rekey": _Command(
+        "change the key of an encrypted store, without rewriting it; no server may be using it",
+        {"new_key": "where the new key is kept: file:PATH, env:NAME or keyring:NAME"},
     ),
     "import": _Command(
         "import memories from a file or a folder, all of them or none",

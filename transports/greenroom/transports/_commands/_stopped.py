@@ -10,10 +10,22 @@ from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
-from greenroom.actors import MemoriesVerified, VerifyMemories, open_greenroom
-from greenroom.runtime import GreenroomError, StoreOwnedError, backup, restore, stopped_statistics, verify
+from greenroom.actors import MemoriesVerified, VerifyMemories, encrypt_greenroom, open_greenroom
+from greenroom.runtime import (
+    Encryption,
+    GreenroomError,
+    StoreKeyError,
+    StoreOwnedError,
+    backup,
+    key_source,
+    rekey,
+    restore,
+    stopped_statistics,
+    verify,
+)
 from greenroom.transports._commands._options import encryption, runtime_options
 from greenroom.transports._door import NobodyHomeError, as_json, verified
+from greenroom.transports._values import KeyPlace, NotAllowedError, key_place
 
 if TYPE_CHECKING:
     import argparse
@@ -71,6 +83,21 @@ async def _verify_memories(settings: Settings, rebuild: bool) -> MemoriesVerifie
         return await runtime.query(VerifyMemories(rebuild=rebuild))
 
 
+def _key(settings: Settings) -> Encryption:
+    """The key of a command that is of no use without one."""
+    found = encryption(settings)
+    if found is None:
+        raise StoreKeyError("this command needs the store's key; name it with --encryption-key")
+    return found
+
+
+def _new_key(text: str) -> KeyPlace:
+    try:
+        return key_place(text)
+    except NotAllowedError as error:
+        raise GreenroomError(f"the new key cannot be read: {error}") from None
+
+
 def _carry_out(chosen: argparse.Namespace, settings: Settings) -> dict[str, Any]:
     result: object
     match chosen.command:
@@ -83,6 +110,11 @@ def _carry_out(chosen: argparse.Namespace, settings: Settings) -> dict[str, Any]
             result = restore(
                 Path(chosen.source), settings.data, encryption=encryption(settings), secrets=settings.secrets
             )
+        case "encrypt":
+            result = encrypt_greenroom(settings.data, _key(settings), options=runtime_options(settings))
+        case "rekey":
+            new = Encryption(key_source(str(_new_key(chosen.new_key))))
+            result = {"folder": str(rekey(settings.data, _key(settings), new))}
         case "stats":
             store = stopped_statistics(
                 settings.data, runtime_options(settings), encryption=encryption(settings)

@@ -44,6 +44,14 @@ _LOST: Final = (
 )
 
 
+def _encrypt(result: Result) -> str:
+    lines = [f"{result['folder']} is encrypted", _tables(result)]
+    if not result["tables"]:
+        lines = [f"{result['folder']} is encrypted already"]
+    lines += [f"{path} is still in the clear" for path in result["in_the_clear"]]
+    return "\n".join(lines)
+
+
 def _stats(result: Result) -> str:
     lines = ["a server is running" if result["running"] else "no server is running"]
     for part, figures in result.items():
@@ -91,6 +99,8 @@ def size(count: float) -> str:
 TEXTS: Final[Mapping[str, Callable[[Result], str]]] = {
     "backup": _backup,
     "restore": _restore,
+    "encrypt": _encrypt,
+    "rekey": lambda result: f"{result['folder']} opens with the new key from now on",
     "verify": _verify,
     "stats": _stats,
     "readmit": lambda _result: "the actor is let in again",
