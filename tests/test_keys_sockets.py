@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import trio
-from support.agents import begin
+from support.agents import AuditTrail, begin
 from support.https import UPDATED, Guest
 from support.https import told as http_told
 from support.keyed import Premises, bearer, create_key, premises, revoke_key
@@ -50,7 +50,7 @@ async def test_a_key_says_who_somebody_is_on_every_way_in(enter: Enter) -> None:
             await here.session(key),
             await here.guest(),
         )
-        said = {"session_id": "s", "content": "hello"}
+        said: dict[str, Any] = {"session_id": "s", "content": "hello"}
         await call(websocket, "add_message", **said)
         await http_call(session, "add_message", **said)
         await http_call(modern, "add_message", modern=True, headers=bearer(key), **said)
@@ -101,7 +101,7 @@ async def test_a_key_shows_and_opens_what_its_scopes_reach(enter: Enter) -> None
         {"authorization": "gr_aaaaaaaaaaaa_" + "a" * 43},
     ],
 )
-async def test_without_a_right_key_nobody_comes_in(enter: Enter, headers: dict[str, str | None]) -> None:
+async def test_without_a_right_key_nobody_comes_in(enter: Enter, headers: dict[str, Any]) -> None:
     async with enter() as at, premises(at) as here:
         await create_key(at)
         await here.settled()
@@ -244,6 +244,28 @@ async def test_without_keys_everybody_comes_in_but_not_with_a_wrong_one(enter: E
 async def test_where_keys_are_required_nobody_comes_in_before_there_is_one(enter: Enter) -> None:
     async with enter() as at, premises(at, required=True) as here:
         assert (await refused_by_websocket(here)).startswith(b"HTTP/1.1 401")
+
+
+@pytest.mark.promise("keys.nowhere-else")
+async def test_the_audit_log_tells_who_was_let_in_and_who_was_not(enter: Enter) -> None:
+    async with enter() as at, premises(at) as here:
+        key = await create_key(at)
+        await here.settled()
+        wrong = new_key()
+        await refused_by_websocket(here)
+        await refused_by_websocket(here, authorization=f"Bearer {wrong.whole}")
+        guest = await here.guest()
+        for _ in range(3):
+            await guest.modern("tools/list", **bearer(key))
+            assert (await guest.answer()).status == 200
+        await here.settled()
+        trail = [row for row in await at.runtime.query(AuditTrail()) if row.action == "authenticate"]
+        assert [(row.outcome, row.key_id) for row in trail] == [
+            ("denied", None),
+            ("denied", wrong.key_id),
+            ("done", key.key.key_id),
+        ]
+        assert wrong.secret not in str(trail)
 
 
 # -- the end of a key --------------------------------------------------------------------------------

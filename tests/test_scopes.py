@@ -101,10 +101,10 @@ async def test_every_tool_is_closed_to_whoever_lacks_its_scope_and_nothing_happe
         for name, request in REQUESTS.items():
             others = holder(at, *(scope for scope in SCOPES if scope != TOOLS[name]))
             with refused("PERMISSION_DENIED", scope=TOOLS[name]):
-                await others.ask(_any_of(name))
+                await others.ask(any_of(name))
             if issubclass(request, Message):
                 with refused("PERMISSION_DENIED", scope=TOOLS[name]):
-                    posting(others.post, _any_of(name))
+                    posting(others.post, any_of(name))
         assert (await contents(whole), await keys(whole), await value_of(whole, "k")) == ([], ["k"], "1")
         assert len((await whole.ask(ListSessions())).sessions) == 1
 
@@ -203,7 +203,7 @@ def test_a_principal_may_do_everything_unless_it_is_told_otherwise() -> None:
     assert Principal(agent_id="a").scopes == {"*"}
 
 
-def _any_of(name: str) -> Any:
+def any_of(name: str) -> Any:
     """Return some request of a tool."""
     arguments = {
         "create_session": b'{"purpose":"p"}',

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,15 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "tls_key": names.map(lambda name: Path(os.path.normpath("/somewhere/x" + name))),
     "allow_origin": st.lists(
         st.from_regex(r"https?://[a-z]{1,10}(:[0-9]{1,4})?", fullmatch=True), min_size=1, unique=True
+    ).map(tuple),
+    "require_key": st.booleans(),
+    "behind_proxy": st.booleans(),
+    "oauth_issuer": st.from_regex(r"https://[a-z]{1,10}\.example(/[a-z]{1,10})?", fullmatch=True),
+    "oauth_resource": st.from_regex(r"https://[a-z]{1,10}\.example(/[a-z]{1,10})?", fullmatch=True),
+    "rate_limit": st.integers(1, 10_000_000),
+    "rate_burst": st.integers(1, 1_000_000),
+    "trusted_proxy": st.lists(
+        st.ip_addresses().map(lambda each: str(ip_network(each))), min_size=1, unique=True
     ).map(tuple),
     "max_connections": st.integers(1, 1_000_000),
     "max_in_flight": st.integers(1, 1_000_000),

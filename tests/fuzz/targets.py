@@ -179,6 +179,9 @@ class Echo:
 
     scopes = frozenset({"*"})
 
+    def must_ask(self, request: Any) -> bool:  # noqa: ARG002  (nothing is)
+        return False
+
     def __init__(self, released: trio.Event) -> None:
         self._released = released
 

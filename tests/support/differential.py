@@ -55,6 +55,9 @@ class Holding:
     def scopes(self) -> frozenset[str]:
         return self._agent.scopes
 
+    def must_ask(self, request: Any) -> bool:
+        return self._agent.must_ask(request)
+
     def subscriber(self, window: float) -> Notices:
         return self._agent.subscriber(window)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import trio
@@ -13,6 +14,7 @@ from support.websockets import Listener, Peer
 from trio.testing import memory_stream_pair, wait_all_tasks_blocked
 
 from greenroom.actors import Agent, ApiKeyMade, CreateApiKey, KeyRing, RevokeApiKey, open_key_ring
+from greenroom.actors.audit._actor import tell
 from greenroom.transports._admission import Caller
 from greenroom.transports._commands._admitting import Admitting
 from greenroom.transports._settings import Settings
@@ -75,7 +77,7 @@ class Premises:
         shown = bearer(key) | headers
         return await (await (await self.peer()).open("/", **shown)).initialize()
 
-    async def session(self, key: ApiKeyMade | None = None, **headers: str | None) -> Guest:
+    async def session(self, key: ApiKeyMade | None = None, **headers: Any) -> Guest:
         """Return an HTTP client in a session of its own that has come in with a key."""
         return await (await self.guest()).initialize(**bearer(key), **headers)
 
@@ -84,20 +86,23 @@ class Premises:
         await wait_all_tasks_blocked(0.001)
 
 
-def bearer(key: ApiKeyMade | None) -> dict[str, str | None]:
+def bearer(key: ApiKeyMade | None) -> dict[str, Any]:
     """Return the header that shows a key."""
     return {} if key is None else {"authorization": f"Bearer {key.api_key}"}
 
 
 @asynccontextmanager
-async def premises(at: House, *, required: bool = False, **settings: Any) -> AsyncIterator[Premises]:
+async def premises(
+    at: House, *, required: bool = False, tokens: Any = None, **settings: Any
+) -> AsyncIterator[Premises]:
     """Serve the tools over WebSocket and HTTP on streams in memory."""
     chosen = Settings(user="owner", **settings)
     async with open_key_ring(at.runtime, required=required, clock=at.clock) as ring:
-        here = Premises(at, ring, Admitting(chosen, ring, None))
+        here = Premises(at, ring, Admitting(chosen, ring, tokens, heard=partial(tell, at.runtime)))
 
         def door_for(caller: Caller, name: str) -> Agent:
-            return Agent(at.runtime, here.admitting.principal(name, caller))
+            principal = here.admitting.principal(name, caller)
+            return Agent(at.runtime, principal, quota=here.admitting.quota(caller))
 
         server = McpServer(TOOLS, lambda name: door_for(Caller(), name))
         gate = here.admitting.gate

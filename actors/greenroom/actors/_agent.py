@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from greenroom.actors._principal import Principal
+    from greenroom.actors.keys._quota import Quota
     from greenroom.runtime import Posted, Result
 
 R = TypeVar("R")
@@ -200,6 +201,7 @@ class Agent:
             machine's for None.
         client: The client's own name for itself, which tells its tool.
         passports: How sessions are signed that travel.
+        quota: What it may have, where that is limited.
     """
 
     def __init__(
@@ -210,8 +212,10 @@ class Agent:
         timezone: str | None = None,
         client: str | None = None,
         passports: PassportOptions | None = None,
+        quota: Quota | None = None,
     ) -> None:
         self._runtime = runtime
+        self._quota = quota
         self.principal = principal
         self._timezone = timezone
         self._memory = memory_address(agent_namespace(principal))
@@ -225,6 +229,12 @@ class Agent:
     def scopes(self) -> frozenset[str]:
         """What the agent may do."""
         return self.principal.scopes
+
+    def must_ask(self, request: object) -> bool:
+        """Return whether a request cannot be posted, because something else is to be asked first."""
+        return is_looked_up(request) or (
+            self._quota is not None and is_write(type(request)) and self._quota.counts(request)  # type: ignore[arg-type]
+        )
 
     async def ask(
         self,
@@ -251,6 +261,8 @@ class Agent:
             self._check_open_to_me(type(request))
         if not checked:
             request = check_request(request)
+        if self._quota is not None and is_write(type(request)) and self._quota.counts(request):
+            await self._quota.pay(self._runtime, request, self._scope)
         if isinstance(request, Query | Procedure | Errand):
             if on_accepted is not None:
                 on_accepted()
@@ -289,11 +301,11 @@ class Agent:
 
         Raises:
             Refusal: the request names a resource that no actor can have.
-            TypeError: the request is none of these, or its actor `is_looked_up`.
+            TypeError: the request is none of these, or one that an agent `must_ask`.
             GreenroomError: it was not accepted, as `Runtime.post` says.
         """
         route = _ROUTES.get(type(request))
-        if route is None or is_looked_up(request):
+        if route is None or self.must_ask(request):
             raise TypeError(f"{type(request).__name__} is not a request that agents post")
         if self._closed:
             self._check_open_to_me(type(request))
@@ -320,7 +332,8 @@ class Agent:
         Raises:
             RuntimeClosedError: the runtime is closed.
         """
-        return ResourceSubscriber(self._runtime.subscriber(window), self.principal)
+        tally = None if self._quota is None else self._quota.subscriptions
+        return ResourceSubscriber(self._runtime.subscriber(window), self.principal, tally)
 
     async def _carried_out(self, request: Query[R] | Procedure[R] | Errand[R]) -> R:
         if isinstance(request, TravelErrand):

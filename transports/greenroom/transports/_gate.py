@@ -11,26 +11,50 @@ Invariants:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import msgspec
+import trio
 
 from greenroom.actors import KeyRefusedError
+from greenroom.actors.keys._limits import Buckets
 from greenroom.actors.keys._record import check_claims, credential_of
-from greenroom.actors.keys._text import PREFIX
+from greenroom.actors.keys._text import PREFIX, read_key
 from greenroom.runtime import Refusal
 from greenroom.transports._admission import Caller, Headers, RefusedError, values_of
+from greenroom.transports._origins import FORWARDED, Network, client_address
 
 if TYPE_CHECKING:
+    from mcp.server.auth.provider import TokenVerifier
+
     from greenroom.actors import KeyRing
     from greenroom.actors.keys._record import Credential
+    from greenroom.transports.protocol._client import Toll
 
+RATE: Final = 100
+BURST: Final = 20
 AUTHORIZATION: Final = b"authorization"
 _SCHEME: Final = "bearer"
 _CHALLENGE: Final = 'Bearer realm="greenroom"'
+
+
+class Heard(Protocol):
+    """Takes note of a deed that is no actor's."""
+
+    def __call__(
+        self,
+        action: str,
+        *,
+        outcome: str = "done",
+        address: str | None = None,
+        key_id: str | None = None,
+        **details: Any,
+    ) -> None:
+        """Note it; it never fails and waits for nothing."""
 
 
 class Gate(Protocol):
@@ -50,6 +74,9 @@ class Gate(Protocol):
     def place(self, caller: Caller, end: Callable[[str], None]) -> AbstractContextManager[None]:
         """Hold a place for somebody while a block runs; `end` is called once, with why, when it is lost."""
 
+    def toll(self, caller: Caller) -> Toll | None:
+        """Return what somebody's requests are counted by; None where they are not."""
+
 
 class OpenGate:
     """Lets everybody in, as whom they say they are: for programs that know who can reach them."""
@@ -62,6 +89,9 @@ class OpenGate:
         """Hold a place."""
         return nullcontext()
 
+    def toll(self, caller: Caller) -> Toll | None:
+        """Count nobody's requests."""
+
 
 OPEN_GATE: Final = OpenGate()
 
@@ -71,17 +101,72 @@ class KeyGate:
 
     Args:
         ring: The keys.
+        rate: Requests a minute that a key has which has no rate of its own; also of an address that shows
+            nothing right.
+        burst: Requests at once, likewise.
+        trusted: The networks of the proxies whose word counts on where somebody comes from.
+        tokens: Checks tokens that are no keys of ours; None where there are none such.
+        challenge: What a refusal says besides to clients that look for a token.
+        heard: Notes in the audit log who was let in and who was not.
     """
 
-    def __init__(self, ring: KeyRing) -> None:
+    def __init__(
+        self,
+        ring: KeyRing,
+        *,
+        rate: float = RATE,
+        burst: int = BURST,
+        trusted: Sequence[Network] = (),
+        tokens: TokenVerifier | None = None,
+        challenge: str = "",
+        heard: Heard | None = None,
+    ) -> None:
+        self._heard = heard
+        self._noted = Buckets(1, 1)
         self._ring = ring
+        self._tolls = Buckets(rate, burst)
+        self._failures = Buckets(rate, burst)
+        self._trusted = trusted
+        self._tokens = tokens
+        self._challenge = challenge
 
     async def admit(self, caller: Caller, headers: Headers) -> Caller:
         """Return who comes, with the key that they showed, if one is needed or shown."""
+        if self._trusted:
+            address = client_address(caller.address, values_of(headers, FORWARDED), self._trusted)
+            caller = msgspec.structs.replace(caller, address=address)
+        try:
+            admitted = await self._admitted(caller, headers)
+        except RefusedError as refusal:
+            # Who comes by a right key is not counted here, so others at its address do it no harm.
+            wait = self._failures.of(caller.address or "").take(trio.current_time())
+            if wait > 0:
+                sentence = "too many requests from your address showed nothing that opens"
+                raise too_many(wait, sentence) from None
+            if self._heard is not None:
+                self._heard(
+                    "authenticate",
+                    outcome="denied",
+                    address=caller.address,
+                    key_id=_shown_id(headers),
+                    status=int(refusal.status),
+                )
+            raise
+        if self._heard is not None and admitted.credential is not None:
+            self._note_once_a_minute(admitted.credential, admitted.address)
+        return admitted
+
+    def _note_once_a_minute(self, credential: Credential, address: str | None) -> None:
+        name = f"{credential.id} {address}"
+        if self._heard is not None and not self._noted.of(name).take(trio.current_time()):
+            self._heard("authenticate", address=address, key_id=credential.id)
+
+    async def _admitted(self, caller: Caller, headers: Headers) -> Caller:
         shown = _bearer(headers)
         if shown is None:
             if self._ring.required:
-                raise unauthorized("a key is needed; send it in the header Authorization: Bearer")
+                sentence = "a key is needed; send it in the header Authorization: Bearer"
+                raise unauthorized(sentence, more=self._challenge)
             return caller
         credential = await self._credential(shown)
         try:
@@ -98,15 +183,49 @@ class KeyGate:
     def place(self, caller: Caller, end: Callable[[str], None]) -> AbstractContextManager[None]:
         """Hold a place until the key is revoked or expires, or one is needed that was not."""
         credential = caller.credential
-        return self._ring.place(None if credential is None else credential.id, end)
+        if credential is None:
+            return self._ring.place(None, end)
+        return self._ring.place(credential.id, end, until=None if credential.by_key else credential.expires)
+
+    def toll(self, caller: Caller) -> Toll | None:
+        """Return the bucket of the key that somebody came by; who needed none is not counted."""
+        credential = caller.credential
+        if credential is None:
+            return None
+        limits = credential.grant.limits
+        return self._tolls.of(credential.id, limits.rate, limits.burst).take
 
     async def _credential(self, shown: str) -> Credential:
         if not shown.startswith(f"{PREFIX}_"):
-            raise unauthorized("this is no key of this server", error="invalid_token")
+            access = None if self._tokens is None else await self._tokens.verify_token(shown)
+            if access is None:
+                what = "no key of" if self._tokens is None else "no key of, and no token for,"
+                sentence = f"this is {what} this server"
+                raise unauthorized(sentence, error="invalid_token", more=self._challenge)
+            from greenroom.transports._tokens import credential_of_token  # noqa: PLC0415 - few have an issuer
+
+            credential = credential_of_token(access, self._ring.now())
+            if credential.expires <= self._ring.now():
+                raise unauthorized("the token has expired", error="invalid_token", more=self._challenge)
+            return credential
         try:
             return credential_of(self._ring.authenticate(shown))
         except KeyRefusedError as error:
-            raise unauthorized(str(error), error="invalid_token") from None
+            raise unauthorized(str(error), error="invalid_token", more=self._challenge) from None
+
+
+def _shown_id(headers: Headers) -> str | None:
+    """Return the id of what looks like a key in a request's head, be it right or wrong."""
+    for value in values_of(headers, AUTHORIZATION):
+        if (key := read_key(value.rpartition(" ")[2])) is not None:
+            return key.key_id
+    return None
+
+
+def too_many(wait: float, sentence: str) -> RefusedError:
+    """Return the refusal of somebody who is to come back in so many seconds."""
+    after = {"Retry-After": str(math.ceil(wait))}
+    return RefusedError(HTTPStatus.TOO_MANY_REQUESTS, sentence, **after)
 
 
 def unauthorized(sentence: str, *, error: str | None = None, more: str = "") -> RefusedError:

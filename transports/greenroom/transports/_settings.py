@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_type_hints
 import platformdirs
 
 from greenroom.transports._addresses import HostPort, host_port, origin
+from greenroom.transports._origins import network
 from greenroom.transports._values import (
     KeyPlace,
     Model,
@@ -40,6 +41,7 @@ from greenroom.transports._values import (
     signer,
     size,
     truth,
+    url,
     whole,
     word,
     zone,
@@ -253,6 +255,48 @@ class Settings:
             switch=True,
         ),
     ] = False
+    oauth_issuer: Annotated[
+        str | None,
+        Setting(
+            "issuer whose OAuth 2.1 access tokens open this server besides its own keys, such as "
+            "https://id.example.org",
+            "URL",
+            url,
+        ),
+    ] = None
+    oauth_resource: Annotated[
+        str | None,
+        Setting(
+            "URL of this server as clients know it, such as https://greenroom.example.org/mcp; tokens must "
+            "be for it",
+            "URL",
+            url,
+        ),
+    ] = None
+    rate_limit: Annotated[
+        int,
+        Setting(
+            "how many requests a minute may come by one API key that has no rate of its own, and from one "
+            "address by no right key",
+            "COUNT",
+            whole(1, 10_000_000, "requests"),
+        ),
+    ] = 100
+    rate_burst: Annotated[
+        int,
+        Setting("how many of these requests may come at once", "COUNT", whole(1, 1_000_000, "requests")),
+    ] = 20
+    trusted_proxy: Annotated[
+        tuple[str, ...],
+        Setting(
+            "address or network of a proxy whose header Forwarded is believed, such as 10.0.0.7 or "
+            "10.0.0.0/8, once for each",
+            "NETWORK",
+            several(network),
+            ",".join,
+            repeatable=True,
+        ),
+    ] = ()
     allow_origin: Annotated[
         tuple[str, ...],
         Setting(

@@ -13,6 +13,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -263,6 +264,23 @@ def signer(value: object) -> str:
     )
     found = _text(value, allowed).strip()
     if _SIGNER.fullmatch(found) is None:
+        raise NotAllowedError(allowed)
+    return found
+
+
+def url(value: object) -> str:
+    """Reader of a URL that nobody between can change what it answers: https, or http on this machine."""
+    from greenroom.transports._addresses import is_loopback  # noqa: PLC0415 - that module imports this one
+
+    allowed = "a URL such as https://example.org is allowed, http only on this machine"
+    found = _text(value, allowed).strip()
+    try:
+        parts = urlsplit(found)
+        local = is_loopback(parts.hostname or "")
+    except ValueError:
+        raise NotAllowedError(allowed) from None
+    secure = parts.scheme == "https" or (parts.scheme == "http" and local)
+    if not (secure and parts.hostname) or parts.query or parts.fragment or parts.username is not None:
         raise NotAllowedError(allowed)
     return found
 

@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from greenroom.actors import _audit, _refusals, _scopes
-from greenroom.actors.keys._record import KeyRecord
+from greenroom.actors.keys._record import KeyRecord, KeyUsage
 from greenroom.actors.requests import _keys as requests
 from greenroom.runtime import Actor, Address, Context, Refusal, Slices, handles
 
@@ -18,12 +18,25 @@ CHANGED: Final = "greenroom:keys"
 
 MOST_KEYS: Final = 10_000
 _KEY: Final = b"k"
+_USAGE: Final = b"u"
 
 
 def key_not_found(key_id: str) -> Refusal:
     """There is no such key."""
     return Refusal(
         "KEY_NOT_FOUND", f"there is no API key {key_id!r}; list_api_keys shows them", key_id=key_id
+    )
+
+
+def quota_exceeded(what: str, limit: int, used: int) -> Refusal:
+    """The key's holder may not have so much."""
+    return Refusal(
+        "QUOTA_EXCEEDED",
+        f"your key may have {limit:,} {what} and has had {used:,}; nothing was done; "
+        "ask whoever gave you your key",
+        limit=limit,
+        used=used,
+        unit=what,
     )
 
 
@@ -75,6 +88,7 @@ class KeysActor(Actor):
             created_by=None if context.principal is None else context.principal.agent_id,
             expires=context.now + lifetime,
             replaces=old.key_id,
+            origin=old.origin or old.key_id,
         )
         ends = min(old.expires, context.now + request.overlap)
         _put(context, msgspec.structs.replace(old, expires=ends, replaced_by=fresh.key_id))
@@ -104,6 +118,19 @@ class KeysActor(Actor):
             if context.slice_over():
                 yield
         return requests.KeysRead(keys=sorted(records, key=lambda record: record.created), now=context.now)
+
+    @handles(requests.ChargeKey)
+    def charge(self, request: requests.ChargeKey, context: Context) -> None:
+        """Count what somebody is about to have."""
+        record = _find(context, request.key_id)
+        place = _USAGE + (record.origin or record.key_id).encode()
+        used = context.get(place, KeyUsage) or KeyUsage()
+        after = KeyUsage(used.stored_bytes + request.stored_bytes, used.sessions + request.sessions)
+        for what, asked in (("stored_bytes", request.stored_bytes), ("sessions", request.sessions)):
+            limit, total = getattr(record.grant.limits, what), getattr(after, what)
+            if asked and limit is not None and total > limit:
+                raise quota_exceeded(what.replace("_", " "), limit, total - asked)
+        context.put(place, after)
 
     @handles(requests.NoteKeyUses)
     def note(self, request: requests.NoteKeyUses, context: Context) -> None:

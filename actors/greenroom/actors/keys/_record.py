@@ -22,7 +22,7 @@ class KeyLimits(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     Attributes:
         rate: Requests a minute.
         burst: Requests at once.
-        stored_bytes: Bytes of content that it may have written.
+        stored_bytes: Bytes of requests that it may have sent to be kept.
         sessions: Sessions that it may have created.
         subscriptions: Resources that its connections may hear of.
     """
@@ -32,6 +32,13 @@ class KeyLimits(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     stored_bytes: int | None = None
     sessions: int | None = None
     subscriptions: int | None = None
+
+
+class KeyUsage(msgspec.Struct, frozen=True, array_like=True):
+    """What the holder of a key has had."""
+
+    stored_bytes: int = 0
+    sessions: int = 0
 
 
 class Grant(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -70,6 +77,7 @@ class KeyRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         revoked: When it was revoked.
         replaces: The key that it was made for in rotation.
         replaced_by: The key that was made for it.
+        origin: The first key of its rotations, under which is counted what its holder has; None: itself.
     """
 
     key_id: str
@@ -82,6 +90,7 @@ class KeyRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     revoked: int | None = None
     replaces: str | None = None
     replaced_by: str | None = None
+    origin: str | None = None
 
     def __repr__(self) -> str:
         return f"<key {self.key_id} of {self.grant.name!r}>"

@@ -62,11 +62,15 @@ class KeyRing:
         self._keys: dict[str, KeyRecord] = {}
         self._pepper = b""
         self._uses: dict[str, int] = {}
-        self._places: dict[str | None, set[Place]] = {}
+        self._places: set[Place] = set()
         self._nobody = new_key()
 
     def __repr__(self) -> str:
         return f"<KeyRing of {len(self._keys)} keys>"
+
+    def now(self) -> int:
+        """Return the time by the clock that keys expire by."""
+        return self._clock.now()
 
     @property
     def is_empty(self) -> bool:
@@ -107,39 +111,43 @@ class KeyRing:
         return known
 
     @contextmanager
-    def place(self, key_id: str | None, end: Callable[[str], None]) -> Iterator[None]:
+    def place(
+        self, key_id: str | None, end: Callable[[str], None], *, until: int | None = None
+    ) -> Iterator[None]:
         """Hold a place because of a key while the block runs, or because none is needed (None).
 
         Args:
             key_id: The key.
             end: Called once, with a sentence, when that holds no more; it must not wait.
+            until: Given, it is no key of ours that holds the place, and it ends within a minute of this
+                time (microseconds since 1970).
         """
-        held = Place(end)
-        places = self._places.setdefault(key_id, set())
-        places.add(held)
+        held = Place(end, key_id, until)
+        self._places.add(held)
         try:
-            if (sentence := self._ended(key_id)) is not None:
-                held.leave(sentence)
+            self._look_at(held)
             yield
         finally:
-            places.discard(held)
-            if not places and self._places.get(key_id) is places:
-                del self._places[key_id]
+            self._places.discard(held)
 
     def _check(self, key: KeyRecord) -> None:
         status = key.status(self._clock.now())
         if status != "active":
             raise KeyRefusedError(f"the key {key.key_id} is {status}")
 
-    def _ended(self, key_id: str | None) -> str | None:
-        """Return why a place is lost; None when it is not."""
-        if key_id is None:
-            return "a key is needed from now on" if self.required else None
-        try:
-            self.find(key_id)
-        except KeyRefusedError as error:
-            return str(error)
-        return None
+    def _look_at(self, place: Place) -> None:
+        """Take a place away that nothing holds any more."""
+        if place.until is not None:
+            if self._clock.now() >= place.until:
+                place.leave("the token has expired")
+        elif place.key_id is None:
+            if self.required:
+                place.leave("a key is needed from now on")
+        else:
+            try:
+                self.find(place.key_id)
+            except KeyRefusedError as error:
+                place.leave(str(error))
 
     # -- keeping up ------------------------------------------------------------------------------
 
@@ -151,11 +159,8 @@ class KeyRing:
         self._sweep()
 
     def _sweep(self) -> None:
-        for key_id, places in list(self._places.items()):
-            sentence = self._ended(key_id)
-            if sentence is not None:
-                for place in list(places):
-                    place.leave(sentence)
+        for place in list(self._places):
+            self._look_at(place)
 
     async def run(self) -> None:
         """Keep up with changes, the clock and uses, until the runtime is closed."""
@@ -202,10 +207,12 @@ class KeyRing:
 class Place:
     """What somebody has because of a key."""
 
-    __slots__ = ("_end",)
+    __slots__ = ("_end", "key_id", "until")
 
-    def __init__(self, end: Callable[[str], None]) -> None:
+    def __init__(self, end: Callable[[str], None], key_id: str | None, until: int | None) -> None:
         self._end: Callable[[str], None] | None = end
+        self.key_id = key_id
+        self.until = until
 
     def leave(self, sentence: str) -> None:
         """Take it away; a second time does nothing."""

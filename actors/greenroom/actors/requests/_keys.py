@@ -48,3 +48,11 @@ class NoteKeyUses(Message[None], frozen=True, kw_only=True):
     """Take note of when keys were used last."""
 
     uses: dict[str, int]
+
+
+class ChargeKey(Message[None], frozen=True, kw_only=True):
+    """Count what the holder of a key is about to have, unless that would be too much."""
+
+    key_id: str
+    stored_bytes: int = 0
+    sessions: int = 0

@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from greenroom.actors import _policy, _refusals, _scopes
+from greenroom.actors.keys._actor import quota_exceeded
 from greenroom.actors.resources._uris import parse_uri
 
 if TYPE_CHECKING:
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from greenroom.actors._principal import Principal
+    from greenroom.actors.keys._limits import Tally
     from greenroom.runtime import Subscriber
 
 
@@ -23,11 +25,12 @@ class ResourceSubscriber:
     here: they simply are never heard of. What is created later is heard of from then on.
     """
 
-    __slots__ = ("_accepts", "_kinds", "_subscriber")
+    __slots__ = ("_accepts", "_kinds", "_subscriber", "_tally")
 
-    def __init__(self, subscriber: Subscriber, principal: Principal) -> None:
+    def __init__(self, subscriber: Subscriber, principal: Principal, tally: Tally | None = None) -> None:
         self._subscriber = subscriber
         self._accepts = partial(_policy.hears, principal)
+        self._tally = tally
         self._kinds = _scopes.resources_of(principal.scopes)
 
     def __len__(self) -> int:
@@ -37,18 +40,22 @@ class ResourceSubscriber:
         """Hear of changes of a resource from now on.
 
         Raises:
-            Refusal: ``PERMISSION_DENIED``: the principal's scopes do not reach resources of this kind.
+            Refusal: ``PERMISSION_DENIED``: the principal's scopes do not reach resources of this kind;
+                ``QUOTA_EXCEEDED``: it hears of as many as it may.
             RuntimeClosedError: the subscriber or the runtime is closed.
         """
         address = parse_uri(uri)
         if address is not None:
             if address.kind not in self._kinds:
                 raise _refusals.scope_missing("this resource", _scopes.RESOURCES[address.kind])
+            if self._tally is not None and uri not in self._subscriber and not self._tally.add():
+                raise quota_exceeded("subscriptions", self._tally.limit or 0, self._tally.count)
             self._subscriber.add(uri, self._accepts)
 
     def remove(self, uri: str) -> None:
         """Hear of a resource no more."""
-        self._subscriber.remove(uri)
+        if self._subscriber.remove(uri) and self._tally is not None:
+            self._tally.remove()
 
     async def next(self) -> str:
         """Wait for a change and return the resource's URI; one task at a time may wait.
@@ -60,6 +67,8 @@ class ResourceSubscriber:
 
     def close(self) -> None:
         """Hear of nothing more; a second time does nothing."""
+        if self._tally is not None:
+            self._tally.remove(len(self._subscriber))
         self._subscriber.close()
 
     def __aiter__(self) -> Self:

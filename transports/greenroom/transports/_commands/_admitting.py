@@ -5,17 +5,26 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
+from functools import partial
+from importlib import import_module
+from ipaddress import ip_network
 from typing import TYPE_CHECKING, Final
 
+import trio
+
 from greenroom.actors import KeyRefusedError, Principal, open_key_ring
-from greenroom.actors.keys._record import check_claims, credential_of, principal_of
+from greenroom.actors.audit._actor import tell
+from greenroom.actors.keys._quota import Quota
+from greenroom.actors.keys._record import KeyLimits, check_claims, credential_of, principal_of
 from greenroom.runtime import GreenroomError, Refusal
 from greenroom.transports._admission import Caller
-from greenroom.transports._gate import OPEN_GATE, Gate, KeyGate
+from greenroom.transports._gate import OPEN_GATE, Gate, Heard, KeyGate
 from greenroom.transports._settings import API_KEY_VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
+
+    from mcp.server.auth.provider import TokenVerifier
 
     from greenroom.actors import KeyRing
     from greenroom.actors.keys._record import Credential
@@ -24,6 +33,8 @@ if TYPE_CHECKING:
     from greenroom.transports._settings import Settings
 
 NOBODY: Final = Caller()
+_NO_LIMITS: Final = KeyLimits()
+_SDK: Final = "mcp.server.auth.provider"
 logger = logging.getLogger(__name__)
 
 
@@ -37,17 +48,27 @@ class Admitting:
     Args:
         settings: The server's.
         ring: The keys; None where nobody can come by one.
+        tokens: Checks tokens of an issuer, if there is one.
         shown: What the client on standard input and output has shown, if anything.
+        heard: Notes in the audit log who was let in and who was not.
 
     Attributes:
         gate: Decides who comes in over sockets.
         on_stdio: The client on standard input and output.
     """
 
-    def __init__(self, settings: Settings, ring: KeyRing | None, shown: Credential | None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        ring: KeyRing | None = None,
+        tokens: TokenVerifier | None = None,
+        shown: Credential | None = None,
+        heard: Heard | None = None,
+    ) -> None:
         self._settings = settings
         self._ring = ring
-        self.gate: Gate = OPEN_GATE if ring is None else KeyGate(ring)
+        self._quotas: dict[str, Quota] = {}
+        self.gate: Gate = OPEN_GATE if ring is None else _gate(settings, ring, tokens, heard)
         self.on_stdio = NOBODY if shown is None else Caller(credential=shown)
 
     def principal(self, client_name: str, caller: Caller) -> Principal:
@@ -73,18 +94,30 @@ class Admitting:
             address=caller.address,
         )
 
+    def quota(self, caller: Caller) -> Quota | None:
+        """Return what a client may have; None where that is not limited."""
+        credential = caller.credential
+        if credential is None or credential.grant.limits == _NO_LIMITS:
+            return None
+        quota = self._quotas.get(credential.id)
+        if quota is None:
+            quota = self._quotas[credential.id] = Quota(credential)
+        return quota
+
     def stdio_place(self, end: Callable[[str], None]) -> AbstractContextManager[None]:
         """Hold the place of the client on standard input and output, which only a key can lose."""
         shown = self.on_stdio.credential
         return nullcontext() if self._ring is None or shown is None else self._ring.place(shown.id, end)
 
 
-def check_addresses(settings: Settings) -> None:
-    """Check that what other machines can read is not sent in the clear.
+def check_admission(settings: Settings) -> None:
+    """Check that the settings of who is let in go together, and that nothing is sent in the clear.
 
     Raises:
-        ValueError: it would be.
+        ValueError: they do not, or it would be.
     """
+    if (settings.oauth_issuer is None) != (settings.oauth_resource is None):
+        raise ValueError("oauth_issuer and oauth_resource go together; one of them is missing")
     for address in _beyond(settings):
         if settings.tls_cert is None and not settings.behind_proxy:
             raise ValueError(
@@ -111,18 +144,62 @@ async def open_admitting(
     text = (environment.get(API_KEY_VARIABLE) or "").strip() if on_stdio else ""
     listens = settings.ws is not None or settings.http is not None
     if not listens and not text:
-        yield Admitting(settings, None, None)
+        yield Admitting(settings)
         return
     beyond = others_reach(settings)
-    async with open_key_ring(doors, required=settings.require_key or beyond) as ring:
-        if listens and ring.is_empty:
+    has_issuer = settings.oauth_issuer is not None
+    required = settings.require_key or beyond or has_issuer
+    async with open_key_ring(doors, required=required) as ring, _verifying(settings) as tokens:
+        if listens and ring.is_empty and not has_issuer:
             _check_without_keys(settings, beyond=beyond)
-        yield Admitting(settings, ring, _shown(ring, text, settings) if text else None)
+        heard = partial(tell, doors)
+        shown = None
+        if text:
+            try:
+                shown = _shown(ring, text, settings)
+            except NotLetInError:
+                heard("authenticate", outcome="denied", on="stdio")
+                raise
+            heard("authenticate", key_id=shown.id, on="stdio")
+        yield Admitting(settings, ring, tokens, shown, heard)
 
 
 def others_reach(settings: Settings) -> bool:
     """Return whether others than this machine's programs reach the server."""
     return settings.behind_proxy or bool(_beyond(settings))
+
+
+def _gate(settings: Settings, ring: KeyRing, tokens: TokenVerifier | None, heard: Heard | None) -> KeyGate:
+    challenge = ""
+    if tokens is not None and settings.oauth_resource is not None:
+        from greenroom.transports._tokens import metadata_url  # noqa: PLC0415 - few have an issuer
+
+        challenge = f', resource_metadata="{metadata_url(settings.oauth_resource)}"'
+    return KeyGate(
+        ring,
+        rate=settings.rate_limit,
+        burst=settings.rate_burst,
+        trusted=[ip_network(each) for each in settings.trusted_proxy],
+        tokens=tokens,
+        challenge=challenge,
+        heard=heard,
+    )
+
+
+@asynccontextmanager
+async def _verifying(settings: Settings) -> AsyncIterator[TokenVerifier | None]:
+    if settings.oauth_issuer is None or settings.oauth_resource is None:
+        yield None
+        return
+    await trio.to_thread.run_sync(import_module, _SDK)  # a second, in which others are served
+    from greenroom.transports._tokens import JwtVerifier  # noqa: PLC0415 - as in `_gate`
+
+    verifier = JwtVerifier(settings.oauth_issuer, settings.oauth_resource)
+    try:
+        yield verifier
+    finally:
+        with trio.CancelScope(shield=True):
+            await verifier.aclose()
 
 
 def _beyond(settings: Settings) -> list[HostPort]:

@@ -22,7 +22,7 @@ import trio
 
 from greenroom.actors import Agent, open_greenroom
 from greenroom.transports import _exits
-from greenroom.transports._commands._admitting import check_addresses, open_admitting
+from greenroom.transports._commands._admitting import check_admission, open_admitting
 from greenroom.transports._commands._options import (
     embedder_choice,
     encryption,
@@ -60,7 +60,7 @@ def serve(resolved: Resolved) -> int:
     try:
         embedder = embedder_choice(settings, os.environ)
         passports = passport_options(settings, os.environ)
-        check_addresses(settings)
+        check_admission(settings)
     except ValueError as error:
         return complain("serve", str(error), _exits.USAGE)
     for name, stream in (("input", sys.stdin), ("output", sys.stdout)):
@@ -118,6 +118,7 @@ async def _serve(resolved: Resolved, embedder: EmbedderChoice, passports: Passpo
                 timezone=settings.timezone,
                 client=client_name,
                 passports=passports,
+                quota=admitting.quota(caller),
             )
 
         await nursery.start(_stop_on_signal, stop)

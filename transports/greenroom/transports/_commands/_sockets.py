@@ -5,6 +5,8 @@ from __future__ import annotations
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 from greenroom.transports._commands._admitting import others_reach
 from greenroom.transports._listen import allow_descriptors, listen, tls_context, url_of
 from greenroom.transports._output import remark
@@ -141,6 +143,18 @@ def _http_app(
         sound=lambda: watched.runtime.is_sound,
         routes={METRICS: metrics_app(watched)},
         gate=gate,
+        told=_told(settings),
         any_host=others_reach(settings),
     )
     return HttpApp(server, door_for, options)
+
+
+def _told(settings: Settings) -> dict[str, bytes]:
+    """Return the documents by which clients find the issuer of tokens for this server."""
+    if settings.oauth_issuer is None or settings.oauth_resource is None:
+        return {}
+    from greenroom.actors._scopes import SCOPES  # noqa: PLC0415 - few have an issuer
+    from greenroom.transports import _tokens  # noqa: PLC0415 - likewise
+
+    document = _tokens.protected_resource(settings.oauth_resource, settings.oauth_issuer, SCOPES)
+    return dict.fromkeys(_tokens.metadata_paths(settings.oauth_resource), msgspec.json.encode(document))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import signal
 import sys
 from contextlib import AsyncExitStack
@@ -28,6 +29,7 @@ from greenroom.transports._commands._paint import paints
 from greenroom.transports._commands._reporting import reported
 from greenroom.transports._commands._visible import visible
 from greenroom.transports._output import complain, remark, say
+from greenroom.transports._settings import API_KEY_VARIABLE
 from greenroom.transports._values import NotAllowedError, name
 
 if TYPE_CHECKING:
@@ -97,8 +99,13 @@ async def _follow(
     session: _Session, url: str, settings: Settings, line: Callable[[_watch_lines.Message], str]
 ) -> int:
     us = Implementation(name="greenroom-watch", version=version("greenroom"))
+    key = (os.environ.get(API_KEY_VARIABLE) or "").strip()
     transport = websocket_client(
-        url, agent=settings.agent, agent_type=settings.agent_type, projects=settings.project
+        url,
+        agent=settings.agent,
+        agent_type=settings.agent_type,
+        projects=settings.project,
+        headers={"Authorization": f"Bearer {key}"} if key else None,
     )
     async with AsyncExitStack() as stack:
         try:

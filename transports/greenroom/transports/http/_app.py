@@ -70,6 +70,7 @@ class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
         routes: Further paths, each with the ASGI application that answers there; for administrators alone
             where everybody needs a key.
         gate: Decides who comes in.
+        told: Documents that everybody may read, by path, as JSON.
         any_host: Whether the server has other names than this machine's.
     """
 
@@ -80,6 +81,7 @@ class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
     sound: Callable[[], bool] = lambda: True
     routes: Mapping[str, Route] = msgspec.field(default_factory=dict)
     gate: Gate = OPEN_GATE
+    told: Mapping[str, bytes] = msgspec.field(default_factory=dict)
     any_host: bool = False
 
 
@@ -186,6 +188,8 @@ class HttpApp:
             await era.serve(exchange, caller)
         elif head.path == HEALTH_PATH:
             await exchange.reply(self._health())
+        elif (told := self._options.told.get(head.path)) is not None:
+            await exchange.reply(Reply(HTTPStatus.OK, [JSON], told))
         elif (route := self._options.routes.get(head.path)) is not None:
             check_administrates(await self._let_in(exchange, scope, caller))
             await exchange.discard()  # what nobody reads would keep the connection from ending

@@ -83,6 +83,11 @@ class HandshakeEra:
             status = STATUS.get(error.code, HTTPStatus.BAD_REQUEST)
             await exchange.reply(Reply(status, [JSON], rpc_error(error.code, str(error), id=error.id)))
             return
+        if frame is not None and frame.is_request and frame.method != "ping":
+            assert frame.id is not None, "a request has an id"
+            if (limited := self._service.limited(caller, frame.id)) is not None:
+                await exchange.reply(limited)
+                return
         if session is not None:
             await self._take(exchange, session, frame)
         elif frame is not None and frame.is_request and frame.method == "initialize":

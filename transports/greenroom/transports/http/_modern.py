@@ -86,6 +86,9 @@ class ModernEra:
         if rejection is not None:
             await exchange.reply(_rejected(rejection, id))
             return
+        if (limited := self._service.limited(caller, id)) is not None:
+            await exchange.reply(limited)
+            return
         service, tasks = self._service, self._service.tasks()
         answer = ModernAnswer(exchange, service.limits)
         client = service.client(caller, answer, tasks)

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
+
+import trio
 
 from greenroom.runtime import StoreFailedError
 from greenroom.transports._admission import Caller
+from greenroom.transports.http._replies import JSON, Reply, rpc_error
 from greenroom.transports.http._tasks import Tasks
 from greenroom.transports.protocol._client import Client
+from greenroom.transports.protocol._frames import INTERNAL_ERROR
+from greenroom.transports.protocol._methods import rate_limited
 
 if TYPE_CHECKING:
     from greenroom.transports._gate import Gate
@@ -60,6 +67,19 @@ class Service:
             **options,
         )
         return client
+
+    def limited(self, caller: Caller, id: bytes) -> Reply | None:
+        """Count a request; return the answer to one that came too soon after others, else None."""
+        toll = self.gate.toll(caller)
+        seconds = 0.0 if toll is None else toll(trio.current_time())
+        if seconds <= 0:
+            return None
+        refusal = rate_limited(seconds)
+        body = rpc_error(
+            INTERNAL_ERROR, refusal.sentence, id=id, data={"code": refusal.code, **refusal.details}
+        )
+        after = b"%d" % math.ceil(seconds)
+        return Reply(HTTPStatus.TOO_MANY_REQUESTS, [JSON, (b"retry-after", after)], body)
 
     def _fail(self, error: StoreFailedError | None) -> None:
         """Answer nothing any more: what is on disk is not known."""

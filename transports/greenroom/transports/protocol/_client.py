@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import trio
 
-from greenroom.actors import REPORT, is_looked_up
+from greenroom.actors import REPORT
 from greenroom.runtime import StoreFailedError
 from greenroom.transports.protocol._calls import Call
 from greenroom.transports.protocol._door import fit_agent_id
@@ -73,6 +73,10 @@ IN_ORDER = frozenset(
 """The requests of the domain: they take effect in the order in which they arrived."""
 
 
+Toll = Callable[[float], float]
+"""Counts a request at a time of trio's clock; returns 0, or the seconds until there may be one."""
+
+
 class Spawn(Protocol):
     """Starts a task that ends with the client."""
 
@@ -94,6 +98,7 @@ class Client:
         spawn: Starts a task that ends with the client.
         has_room: Whether it reads its answers; while it does not, nothing large is begun for it.
         changed: Where those park who wait for a change of all this.
+        toll: Counts its requests; None where they are not counted, or were before they came here.
         on_failure: Called when the store has failed for good and nothing more may be answered.
 
     Attributes:
@@ -116,6 +121,7 @@ class Client:
         on_failure: Callable[[], None],
         has_room: Callable[[], bool] = lambda: True,
         changed: trio.lowlevel.ParkingLot | None = None,
+        toll: Toll | None = None,
     ) -> None:
         self.server = server
         self.limits = limits
@@ -135,6 +141,7 @@ class Client:
         self._door_for = door_for
         self._door: Door | None = None
         self._has_room = has_room
+        self._toll = toll
         self._calls: dict[RequestKey, Call] = {}
         self._open_bytes = 0
         self._large = 0
@@ -210,8 +217,19 @@ class Client:
         if self._of_this_era(call):
             if (tracer := self.server.tracer) is not None:
                 call.span = tracer.begin(frame.method, self.version, frame.params, frame.key)
+            if not self._let_pass(call):
+                return
             if not self._done_here(call):
                 self._by_sdk(call)
+
+    def _let_pass(self, call: Call) -> bool:
+        """Return whether the client may send this now; answer it when it may not."""
+        if self._toll is None or call.frame.method == "ping":
+            return True
+        seconds = self._toll(call.arrived)
+        if seconds > 0:
+            self.server.answer_limited(self, call, seconds)
+        return seconds <= 0
 
     def _of_this_era(self, call: Call) -> bool:
         """Return whether a request is of the connection's era; answer it when it is not."""
@@ -313,7 +331,7 @@ class Client:
                 self.turns.leave(call)
                 self._ask(call, request, done)
                 return
-            if is_looked_up(request):
+            if self.door.must_ask(request):
                 self._ask(call, request, done, partial(self.turns.leave, call))
                 return
             posted = self.door.post(

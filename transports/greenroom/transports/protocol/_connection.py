@@ -31,6 +31,7 @@ from greenroom.transports.protocol._limits import Limits as Limits
 from greenroom.transports.protocol._streams import FrameSink, FrameSource
 
 if TYPE_CHECKING:
+    from greenroom.transports.protocol._client import Toll
     from greenroom.transports.protocol._door import Door
     from greenroom.transports.protocol._server import McpServer
 
@@ -61,7 +62,11 @@ class Connection:
         self._draining = trio.CancelScope()
 
     async def serve(
-        self, server: McpServer, door_for: Callable[[str], Door], stop: trio.Event | None = None
+        self,
+        server: McpServer,
+        door_for: Callable[[str], Door],
+        stop: trio.Event | None = None,
+        toll: Toll | None = None,
     ) -> None:
         """Serve the client until its input ends and its requests are answered; see `McpServer.serve`."""
         try:
@@ -69,7 +74,7 @@ class Connection:
                 if stop is not None:
                     nursery.start_soon(self._stop_with, stop)
                 if await self._begun():
-                    self._client = self._new_client(server, door_for, nursery)
+                    self._client = self._new_client(server, door_for, nursery, toll)
                     nursery.start_soon(self._pump, nursery.cancel_scope)
                     await self._read(self._client)
                     await self._wind_up(self._client)
@@ -81,7 +86,11 @@ class Connection:
             raise self._client.failed
 
     def _new_client(
-        self, server: McpServer, door_for: Callable[[str], Door], nursery: trio.Nursery
+        self,
+        server: McpServer,
+        door_for: Callable[[str], Door],
+        nursery: trio.Nursery,
+        toll: Toll | None,
     ) -> Client:
         return Client(
             server,
@@ -92,6 +101,7 @@ class Connection:
             on_failure=partial(self._abort, nursery.cancel_scope),
             has_room=self._has_room,
             changed=self._changed,
+            toll=toll,
         )
 
     @property

@@ -52,6 +52,9 @@ class Door(Protocol):
     def scopes(self) -> frozenset[str]:
         """What its agent may do; the door itself refuses what it may not."""
 
+    def must_ask(self, request: Any) -> bool:
+        """Return whether a request is to be asked and cannot be posted."""
+
     async def ask(
         self, request: Any, *, checked: bool = False, on_accepted: Callable[[], None] | None = None
     ) -> Any:

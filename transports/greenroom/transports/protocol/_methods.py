@@ -8,6 +8,7 @@ a shape.
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Callable, Iterable, Mapping, Sized
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -318,6 +319,25 @@ def answer_overdue(client: Client, call: Call, answers: Answers) -> None:
     else:
         sentence = f"the request was not answered within {call.seconds:g} s; repeat it"
         client.fail(call, INTERNAL_ERROR, sentence)
+
+
+def answer_limited(client: Client, call: Call, answers: Answers, seconds: float) -> None:
+    """Answer a call that came too soon after others; the client may repeat it in so many seconds."""
+    refusal = rate_limited(seconds)
+    if call.frame.method == "tools/call":
+        meta = meta_of(call.frame, client.server.tools)
+        line = answers.tool_line(call.id, tool_error(refusal), is_error=True, meta=meta)
+        client.answer(call, line, "tool_error")
+    else:
+        data = {"code": refusal.code, **refusal.details}
+        client.fail(call, INTERNAL_ERROR, refusal.sentence, data)
+
+
+def rate_limited(seconds: float) -> Refusal:
+    """More requests came by one key than it may send in a time; repeat after `retry_after_ms`."""
+    milliseconds = math.ceil(seconds * 1_000)
+    sentence = f"too many requests by this key; nothing was done; repeat this in {milliseconds} ms"
+    return Refusal("RATE_LIMITED", sentence, retry_after_ms=milliseconds)
 
 
 def resource_failure(error: Exception, version: str) -> tuple[int, str, dict[str, Any] | None]:

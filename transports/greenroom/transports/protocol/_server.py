@@ -18,7 +18,7 @@ from greenroom.transports.protocol._answers import encode
 from greenroom.transports.protocol._calls import Call, Deadlines
 from greenroom.transports.protocol._client import Client
 from greenroom.transports.protocol._eras import Era
-from greenroom.transports.protocol._methods import Methods, answer_overdue
+from greenroom.transports.protocol._methods import Methods, answer_limited, answer_overdue
 from greenroom.transports.protocol._profile import GREENROOM, Profile
 from greenroom.transports.protocol._rare import SdkClient
 from greenroom.transports.protocol._subscriptions import Subscriptions
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
 
     from greenroom.transports.observability._meter import Outcome
+    from greenroom.transports.protocol._client import Toll
     from greenroom.transports.protocol._connection import Connection
     from greenroom.transports.protocol._door import Door
     from greenroom.transports.protocol._sdk import SdkServer
@@ -111,6 +112,7 @@ class McpServer:
         *,
         door_for: Callable[[str], Door] | None = None,
         stop: trio.Event | None = None,
+        toll: Toll | None = None,
     ) -> None:
         """Serve one client until its input ends and its requests are answered.
 
@@ -120,11 +122,13 @@ class McpServer:
             connection: The client's frames; nothing was read from it yet.
             door_for: Opens this client's door, where the transport knows who it is.
             stop: Once set, nothing more is read, and open requests get `Limits.stop` seconds.
+            toll: Counts the client's requests; given a time of trio's clock it returns 0, or the seconds
+                until there may be one.
 
         Raises:
             StoreFailedError: the store failed for good; nothing that was not durable was answered.
         """
-        await connection.serve(self, door_for or self._door_for, stop)
+        await connection.serve(self, door_for or self._door_for, stop, toll)
 
     # -- what clients use ------------------------------------------------------------------------
 
@@ -160,6 +164,11 @@ class McpServer:
         """Answer a call whose time is up."""
         assert client.era is not None, "who called has an era"
         answer_overdue(client, call, self._by_era[client.era].answers)
+
+    def answer_limited(self, client: Client, call: Call, seconds: float) -> None:
+        """Answer a call that came too soon after others."""
+        assert client.era is not None, "who called has an era"
+        answer_limited(client, call, self._by_era[client.era].answers, seconds)
 
     def sdk_client(self, client: Client) -> SdkClient:
         """Return what has a client's rarer requests answered by the SDK."""

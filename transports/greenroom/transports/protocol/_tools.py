@@ -14,6 +14,7 @@ import msgspec
 
 from greenroom.actors import REQUESTS, is_write, parse_request
 from greenroom.actors._scopes import ADMIN, AUDIT, EVERYTHING, allows, needed_for_tool
+from greenroom.actors._scopes import TOOLS as SCOPES_OF_TOOLS
 from greenroom.transports.protocol._aliases import ALIASES, Alias
 from greenroom.transports.protocol._schema import input_schema, output_schema, reply_type
 
@@ -52,6 +53,11 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     def scope(self) -> str:
         """The scope that a caller needs."""
         return needed_for_tool(self.name if self.alias is None else self.alias.successor)
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether it is none of ours: a program that serves tools of its own lists them as it likes."""
+        return self.alias is None and self.name not in SCOPES_OF_TOOLS
 
     def parse(self, arguments: bytes) -> Any:
         """Return the request in a call's arguments.
@@ -99,7 +105,8 @@ def visible(
     return tuple(
         name
         for name in listing
-        if allows(scopes, needed := tools[name].scope) and (needed not in _BY_NAME or allows(named, needed))
+        if allows(scopes, needed := tools[name].scope)
+        and (needed not in _BY_NAME or allows(named, needed) or tools[name].is_foreign)
     )
 
 

@@ -228,7 +228,8 @@ class WebSocketServer:
         try:
             lose = partial(websocket.fail, CloseReason.POLICY_VIOLATION)
             with websocket.serving, self._options.gate.place(caller, lose):
-                await self._server.serve(connection, door_for=door_for)
+                toll = self._options.gate.toll(caller)
+                await self._server.serve(connection, door_for=door_for, toll=toll)
         except StoreFailedError:
             raise
         except Exception:

@@ -1,0 +1,68 @@
+"""What somebody with a key may have: bytes that they send to be kept, sessions, subscriptions.
+
+Bytes and sessions are counted by the keeper of the keys, before what costs them is done, so a count may be
+too high after a failure and is never too low. A repeat with the same idempotency key is counted once.
+Subscriptions are counted by the process that has the connection.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from greenroom.actors.keys._actor import KEEPER
+from greenroom.actors.keys._limits import Tally
+from greenroom.actors.requests._keys import ChargeKey
+from greenroom.runtime import Idempotency
+
+if TYPE_CHECKING:
+    from greenroom.actors.keys._record import Credential
+    from greenroom.runtime import Doors
+
+FREE: Final = frozenset({"DeleteMemory", "ForgetMemory", "RateMemory", "EndSession"})
+"""Writes that make nothing more."""
+
+
+class Quota:
+    """What the holder of one key may have, in this process.
+
+    Args:
+        credential: What the key was made for.
+    """
+
+    def __init__(self, credential: Credential) -> None:
+        limits = credential.grant.limits
+        self._key_id = credential.id
+        self._limits = limits
+        self._is_counted = credential.by_key and (limits.stored_bytes or limits.sessions) is not None
+        self.subscriptions = Tally(limits.subscriptions)
+
+    def counts(self, request: Any) -> bool:
+        """Return whether a writing request has to be paid for before it is carried out."""
+        return self._is_counted and type(request).__name__ not in FREE
+
+    async def pay(self, doors: Doors, request: Any, scope: str) -> None:
+        """Have a writing request counted.
+
+        Args:
+            doors: Where the keeper is asked.
+            request: The request.
+            scope: That of the caller's idempotency keys.
+
+        Raises:
+            Refusal: ``QUOTA_EXCEEDED``: that would be too much; nothing was counted.
+            GreenroomError: as `Doors.ask`.
+        """
+        charge = ChargeKey(
+            key_id=self._key_id,
+            stored_bytes=len(msgspec.json.encode(request)),
+            sessions=int(type(request).__name__ in _MAKES_SESSIONS),
+        )
+        key = getattr(request, "idempotency_key", None)
+        # The same arguments or not: what becomes of the request itself says that.
+        once = None if key is None else Idempotency(f"{scope} quota", key, b"")
+        await doors.ask(KEEPER, charge, idempotency=once)
+
+
+_MAKES_SESSIONS: Final = frozenset({"CreateSession", "StartSession", "RestoreSession"})

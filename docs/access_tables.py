@@ -1,0 +1,90 @@
+"""The tables of docs/security.md: who may do what and see what, asked of the policy itself."""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from greenroom.actors import Principal
+from greenroom.actors import _policy as policy
+from greenroom.actors._scopes import NEEDED, SCOPES, TOOLS, WILDCARDS, allows
+
+YES: Final = "yes"
+NO: Final = "no"
+
+WRITER: Final = Principal(agent_id="scribe", agent_type="writer", user="ann", projects=frozenset({"p"}))
+READERS: Final[Mapping[str, Principal]] = {
+    "itself": WRITER,
+    "another agent of its user": Principal(agent_id="clerk", user="ann", projects=frozenset({"p"})),
+    "an agent of its type": Principal(
+        agent_id="poet", agent_type="writer", user="bob", projects=frozenset({"p"})
+    ),
+    "another user of its project": Principal(agent_id="cook", user="bob", projects=frozenset({"p"})),
+    "somebody of another project": Principal(agent_id="spy", user="bob", projects=frozenset({"q"})),
+}
+"""By how they stand to the agent `scribe` of user ann and project p, all with every scope."""
+
+
+def _message(visibility: policy.Visibility, project: str | None = None) -> Callable[[Principal], bool]:
+    audience = policy.audience_of(WRITER, visibility)
+    return lambda reader: policy.hears(reader, policy.Heard(audience, project))
+
+
+def _memory(namespace: str, scope: policy.MemoryScope | None = None) -> Callable[[Principal], bool]:
+    shelf = policy.memory_shelf(WRITER, namespace, scope)
+    return lambda reader: policy.may_see_memory(reader, shelf)
+
+
+SEES: Final[Mapping[str, Callable[[Principal], bool]]] = {
+    "a session without a project": lambda reader: policy.may_see_session(reader, None),
+    "a session of its project": lambda reader: policy.may_see_session(reader, "p"),
+    "a public message": _message("public"),
+    "a public message in a session of its project": _message("public", "p"),
+    "a private message": _message("private"),
+    "a message for agents of its type": _message("agent_only"),
+    "what it keeps with `set_memory`": lambda reader: policy.memory_owner(reader) == WRITER.agent_id,
+    "a private memory of its user": _memory("user:ann"),
+    "a memory of its user shared with projects": _memory("user:ann", "shared"),
+    "a public memory of its user": _memory("user:ann", "public"),
+    "a memory in the namespace of its project": _memory("project:p"),
+    "a memory in a namespace of everybody's": _memory("team:kitchen"),
+}
+"""What others see of what `scribe` wrote; seeing is reading, finding, counting and hearing of changes."""
+
+WRITES: Final[Mapping[str, str]] = {
+    "the namespace of its user": "user:ann",
+    "its own namespace": "agent:scribe",
+    "the namespace of its project": "project:p",
+    "a namespace of everybody's": "team:kitchen",
+}
+"""Who writes into namespaces."""
+
+
+def scope_rows() -> list[tuple[str, ...]]:
+    """Return what each scope opens."""
+    rows: list[tuple[str, ...]] = []
+    for scope in (*SCOPES, *WILDCARDS):
+        tools = [f"`{name}`" for name in TOOLS if allows({scope}, TOOLS[name])]
+        others = [what for what, needed in NEEDED.items() if what not in TOOLS and allows({scope}, needed)]
+        if len(tools) == len(TOOLS):
+            tools = ["every tool"]
+        rows.append((f"`{scope}`", ", ".join(tools) or "nothing yet", ", ".join(others) or "none"))
+    return rows
+
+
+def sight_rows() -> list[tuple[str, ...]]:
+    """Return who sees what."""
+    return [(what, *(YES if sees(each) else NO for each in READERS.values())) for what, sees in SEES.items()]
+
+
+def writing_rows() -> list[tuple[str, ...]]:
+    """Return who writes where."""
+    return [
+        (what, *(YES if policy.may_write_namespace(each, namespace) else NO for each in READERS.values()))
+        for what, namespace in WRITES.items()
+    ]
+
+
+TABLES: Final[Mapping[str, tuple[tuple[str, ...], Callable[[], list[tuple[str, ...]]]]]] = {
+    "scopes": (("scope", "tools", "resources and prompts"), scope_rows),
+    "sight": (("of what `scribe` wrote", *READERS), sight_rows),
+    "writing": (("writing into", *READERS), writing_rows),
+}

@@ -1,0 +1,261 @@
+"""Limits: how often a key may ask, whatever its connections; who fails is limited by address."""
+
+from __future__ import annotations
+
+from ipaddress import ip_network
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import trio
+from hypothesis import given
+from hypothesis import strategies as st
+from support.agents import begin
+from support.https import Guest
+from support.keyed import administrator, bearer, create_key, premises
+from support.websockets import Peer, told
+
+from greenroom.actors import ApiKeyMade, RotateApiKey
+from greenroom.actors.keys._limits import REMEMBERED, Bucket, Buckets, Tally
+from greenroom.transports._origins import client_address, network
+from greenroom.transports._values import NotAllowedError
+
+if TYPE_CHECKING:
+    from support.agents import Enter
+
+pytestmark = pytest.mark.promise("limits.rate")
+
+
+@given(
+    st.integers(1, 10_000),
+    st.integers(1, 100),
+    st.lists(st.floats(0, 100, allow_nan=False), min_size=1, max_size=200),
+)
+def test_in_no_time_are_there_more_requests_than_were_promised(
+    rate: int, burst: int, pauses: list[float]
+) -> None:
+    bucket, now, taken = Bucket(rate, burst), 1_000.0, []
+    for pause in pauses:
+        now += pause
+        wait = bucket.take(now)
+        if not wait:
+            taken.append(now)
+        else:
+            assert bucket.take(now + wait * 0.99) > 0
+    for first, began in enumerate(taken):
+        for last in range(first, len(taken)):
+            assert last - first + 1 <= burst + (taken[last] - began) * rate / 60 + 1e-6
+
+
+def test_a_full_bucket_gives_a_burst_and_then_one_at_a_time() -> None:
+    bucket = Bucket(60, 3)
+    assert [bucket.take(100.0) for _ in range(5)] == [0, 0, 0, 1, 1]
+    assert [bucket.take(101.0) for _ in range(2)] == [0, 1]
+    assert [bucket.take(9_000.0) for _ in range(4)] == [0, 0, 0, 1]
+
+
+def test_buckets_are_kept_as_far_as_there_is_room() -> None:
+    buckets = Buckets(60, 1)
+    assert buckets.of("a").take(0.0) == 0
+    assert buckets.of("a").take(0.0) > 0
+    assert buckets.of("a", rate=30).take(0.0) == 0  # what it may take has changed
+    for number in range(REMEMBERED + 5):
+        buckets.of(str(number))
+    assert len(buckets) == REMEMBERED
+
+
+def test_a_tally_has_an_end() -> None:
+    tally = Tally(2)
+    assert [tally.add(), tally.add(), tally.add()] == [True, True, False]
+    tally.remove()
+    assert (tally.add(2), tally.add()) == (False, True)
+    assert Tally(None).add(1_000_000)
+
+
+# -- at the door -------------------------------------------------------------------------------------
+
+
+async def ask(client: Peer, tool: str = "list_sessions", **arguments: Any) -> Any:
+    await client.request("tools/call", {"name": tool, "arguments": arguments})
+    return told(await client.receive())
+
+
+async def http_ask(guest: Guest, key: ApiKeyMade) -> Any:
+    params = {"name": "list_sessions", "arguments": {}}
+    await guest.modern("tools/call", params, **bearer(key))
+    return await guest.answer()
+
+
+async def test_a_key_is_limited_over_all_its_connections(enter: Enter) -> None:
+    async with enter() as at, premises(at, rate_limit=60, rate_burst=5) as here:
+        await begin(at)
+        key, other = await create_key(at), await create_key(at)
+        await here.settled()
+        peers = [await here.websocket(key), await here.websocket(key)]  # a handshake is a request, too
+        answers = [await ask(peer) for peer in (*peers, *peers)]
+        assert [answer["success"] for answer in answers] == [True, True, True, False]
+        limited = answers[-1]
+        assert (limited["code"], limited["details"]) == ("RATE_LIMITED", {"retry_after_ms": 1_000})
+        again = await (await here.peer()).open("/", **bearer(key))  # connecting again does not help
+        await again.request("initialize", {})
+        failed = await again.receive()
+        assert failed["error"]["data"] == {"code": "RATE_LIMITED", "retry_after_ms": 1_000}
+        assert (await ask(await here.websocket(other)))["success"]
+        await trio.sleep(1.01)
+        assert (await ask(peers[0]))["success"]
+        assert not (await ask(peers[1]))["success"]
+        await peers[1].request("ping")
+        assert "result" in await peers[1].receive()
+
+
+async def test_over_http_the_status_says_it_and_when_to_come_back(enter: Enter) -> None:
+    async with enter() as at, premises(at, rate_limit=6, rate_burst=2) as here:
+        key = await create_key(at)
+        await here.settled()
+        guest = await here.guest()
+        answers = [await http_ask(guest, key) for _ in range(3)]
+        assert [answer.status for answer in answers] == [200, 200, 429]
+        limited = answers[-1]
+        assert limited.headers["retry-after"] == "10"
+        error = limited.json()["error"]
+        assert (error["data"]["code"], error["data"]["retry_after_ms"]) == ("RATE_LIMITED", 10_000)
+        assert limited.json()["id"] == 3
+        assert (await guest.ask("GET", "/healthz")).status == 200
+        await trio.sleep(10.1)
+        session = await here.session(key)
+        await session.request("tools/list")
+        assert (await session.answer()).status == 429
+        await session.request("ping")
+        assert (await session.answer()).status == 200
+
+
+async def test_a_key_may_have_a_rate_of_its_own(enter: Enter) -> None:
+    async with enter() as at, premises(at, rate_limit=60, rate_burst=2) as here:
+        key = await create_key(at, rate_limit=60_000, burst=50)
+        await here.settled()
+        peer = await here.websocket(key)
+        assert all([(await ask(peer))["success"] for _ in range(40)])
+
+
+async def test_without_a_key_nobody_is_limited(enter: Enter) -> None:
+    async with enter() as at, premises(at, rate_limit=1, rate_burst=1) as here:
+        peer = await here.websocket()
+        assert all([(await ask(peer))["success"] for _ in range(30)])
+
+
+@pytest.mark.promise("limits.failures")
+async def test_guessing_is_slowed_down_and_who_has_a_key_is_not(enter: Enter) -> None:
+    async with enter() as at, premises(at, rate_limit=60, rate_burst=3) as here:
+        key = await create_key(at, rate_limit=6_000, burst=100)
+        await here.settled()
+        guest = await here.guest()
+        wrong = {"authorization": "Bearer gr_aaaaaaaaaaaa_" + "b" * 43}
+        statuses = [(await guest.ask("POST", **headers)).status for headers in ({}, wrong, {}, wrong, {})]
+        assert statuses == [401, 401, 401, 429, 429]
+        refused = await (await here.peer()).ask("/", wrong)
+        assert refused.startswith(b"HTTP/1.1 429")
+        assert b"retry-after: 1\r\n" in refused.lower()
+        assert (await http_ask(guest, key)).status == 200
+        await trio.sleep(1.01)
+        assert (await guest.ask("POST", **wrong)).status == 401
+
+
+# -- what a key may have -----------------------------------------------------------------------------
+
+
+@pytest.mark.promise("limits.quotas")
+async def test_a_key_has_no_more_sessions_and_bytes_than_it_may(enter: Enter) -> None:
+    async with enter() as at, premises(at) as here:
+        key = await create_key(at, rate_limit=60_000, burst=1_000, max_sessions=2, max_stored_bytes=2_000)
+        free = await create_key(at, rate_limit=60_000, burst=1_000)
+        await here.settled()
+        peer, other = await here.websocket(key), await here.websocket(free)
+        for session_id in ("s", "t"):
+            assert (await ask(peer, "create_session", purpose="p", session_id=session_id))["success"]
+        refused = await ask(peer, "create_session", purpose="p", session_id="u")
+        assert (refused["code"], refused["details"]["unit"]) == ("QUOTA_EXCEEDED", "sessions")
+        assert (await ask(peer, "get_session", session_id="u"))["code"] == "SESSION_NOT_FOUND"
+        assert (await ask(peer, "add_message", session_id="s", content="x" * 500))["success"]
+        refused = await ask(peer, "set_memory", key="k", value="x" * 1_500)
+        assert (refused["code"], refused["details"]["unit"]) == ("QUOTA_EXCEEDED", "stored bytes")
+        assert (await ask(peer, "get_memory", key="k"))["code"] == "MEMORY_NOT_FOUND"
+        assert (await ask(peer, "get_messages", session_id="s"))["total"] == 1
+        assert not (await ask(peer, "delete_memory", key="k"))["existed"]
+        assert (await ask(other, "add_message", session_id="s", content="x" * 5_000))["success"]
+
+
+@pytest.mark.promise("limits.quotas")
+async def test_a_quota_outlives_the_server_and_the_rotation_of_the_key(enter: Enter) -> None:
+    async with enter() as at, premises(at) as here:
+        key = await create_key(at, max_sessions=1)
+        await here.settled()
+        said = {"purpose": "p", "session_id": "s", "idempotency_key": "i"}
+        for _ in range(2):  # a repeat is counted once
+            assert (await ask(await here.websocket(key), "create_session", **said))["success"]
+    async with enter() as at, premises(at) as here:
+        fresh = await administrator(at).ask(RotateApiKey(key_id=key.key.key_id))
+        await here.settled()
+        for each in (key, fresh):
+            answer = await ask(await here.websocket(each), "create_session", purpose="p")
+            assert answer["code"] == "QUOTA_EXCEEDED"
+
+
+@pytest.mark.promise("limits.quotas")
+async def test_a_key_hears_of_no_more_resources_than_it_may(enter: Enter) -> None:
+    async with enter() as at, premises(at) as here:
+        key = await create_key(at, max_subscriptions=2)
+        await here.settled()
+        one, other = await here.websocket(key), await here.websocket(key)
+
+        async def subscribe(peer: Peer, uri: str, method: str = "resources/subscribe") -> Any:
+            await peer.request(method, {"uri": uri})
+            return (await peer.receive()).get("error", {}).get("data", {}).get("code", "ok")
+
+        assert await subscribe(one, "session://a") == "ok"
+        assert await subscribe(one, "session://a") == "ok"
+        assert await subscribe(other, "session://b") == "ok"
+        assert await subscribe(other, "session://c") == "QUOTA_EXCEEDED"
+        await subscribe(one, "session://a", "resources/unsubscribe")
+        assert await subscribe(other, "session://c") == "ok"
+        await other.stream.aclose()
+        await here.settled()
+        assert [await subscribe(one, f"session://{name}") for name in "xyz"] == ["ok", "ok", "QUOTA_EXCEEDED"]
+
+
+# -- where somebody comes from -----------------------------------------------------------------------
+
+
+@pytest.mark.promise("limits.failures")
+@pytest.mark.parametrize(
+    ("peer", "forwarded", "found"),
+    [
+        ("10.0.0.1", ["for=192.0.2.1"], "192.0.2.1"),
+        ("192.0.2.9", ["for=192.0.2.1"], "192.0.2.9"),  # no proxy of ours says so
+        ("10.0.0.1", [], "10.0.0.1"),
+        ("10.0.0.1", ["for=203.0.113.5, for=192.0.2.1"], "192.0.2.1"),  # what the client made up is before
+        ("10.0.0.1", ["for=203.0.113.5", "for=192.0.2.1"], "192.0.2.1"),
+        ("10.0.0.1", ["for=192.0.2.1, for=10.0.0.7"], "192.0.2.1"),
+        ("10.0.0.1", ['for="192.0.2.1:4711";proto=https;by=10.0.0.1'], "192.0.2.1"),
+        ("10.0.0.1", ['proto=https; For="[2001:db8::7]:443"'], "2001:db8::7"),
+        ("::ffff:10.0.0.1", ['for="[::ffff:192.0.2.1]"'], "192.0.2.1"),
+        ("10.0.0.1", ["for=unknown"], "10.0.0.1"),
+        ("10.0.0.1", ["for=192.0.2.1, for=_hidden"], "10.0.0.1"),
+        ("10.0.0.1", ["for=192.0.2.1, for=_hidden, for=10.0.0.7"], "10.0.0.7"),
+        ("10.0.0.1", ['for="192.0.2.1, for=10.0.0.9'], "10.0.0.9"),
+        ("10.0.0.1", ['for="192.0.2.1, for=198.51.100.7'], "198.51.100.7"),  # a quote that swallows nothing
+        ("10.0.0.1", ["nothing at all"], "10.0.0.1"),
+        ("10.0.0.1", ["for=192.0.2.1;" + "x" * 10_000], "10.0.0.1"),
+        ("10.0.0.1", ["," * 100_000], "10.0.0.1"),
+        (None, ["for=192.0.2.1"], None),
+    ],
+)
+def test_only_what_a_trusted_proxy_says_counts(peer: str | None, forwarded: list[str], found: str) -> None:
+    assert client_address(peer, forwarded, [ip_network("10.0.0.0/8")]) == found
+    assert client_address(peer, forwarded, []) == peer
+
+
+def test_networks_are_read() -> None:
+    assert network(" 10.0.0.0/8 ") == "10.0.0.0/8"
+    assert network("::1") == "::1/128"
+    for wrong in ("", "proxy", "10.0.0.1/8", 7):
+        with pytest.raises(NotAllowedError):
+            network(wrong)

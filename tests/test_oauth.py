@@ -1,0 +1,333 @@
+"""OAuth 2.1 access tokens: which open this server, as whom, and how clients find their issuer."""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import jwt
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from support.agents import House
+from support.https import Guest, told
+from support.issuers import RESOURCE, Issuer, issuing, rsa_key
+from support.keyed import Premises, bearer, create_key, premises
+from test_http_process import guests_at, server
+
+from greenroom.actors import CreateSession, open_greenroom
+from greenroom.runtime import RuntimeOptions, SystemClock
+from greenroom.transports._commands._admitting import check_admission
+from greenroom.transports._settings import Settings
+from greenroom.transports._tokens import (
+    ALGORITHMS,
+    JwtVerifier,
+    credential_of_token,
+    metadata_paths,
+    metadata_url,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+pytestmark = pytest.mark.promise("oauth.tokens")
+
+
+@asynccontextmanager
+async def verifying() -> AsyncIterator[tuple[Issuer, JwtVerifier]]:
+    async with issuing() as issuer:
+        verifier = JwtVerifier(issuer.url, RESOURCE)
+        try:
+            yield issuer, verifier
+        finally:
+            await verifier.aclose()
+
+
+@asynccontextmanager
+async def serving(folder: Path) -> AsyncIterator[tuple[Issuer, Premises]]:
+    """Serve tools to those with tokens, in real time."""
+    options = RuntimeOptions(durability="process")
+    async with (
+        verifying() as (issuer, verifier),
+        open_greenroom(folder, embedder="none", options=options) as runtime,
+        premises(House(runtime, SystemClock()), required=True, tokens=verifier,  # type: ignore[arg-type]
+                 oauth_issuer=issuer.url, oauth_resource=RESOURCE) as here,
+    ):  # fmt: skip
+        yield issuer, here
+
+
+def with_token(token: str) -> dict[str, Any]:
+    return {"authorization": f"Bearer {token}"}
+
+
+async def call(guest: Guest, token: str, tool: str, **arguments: Any) -> Any:
+    await guest.modern("tools/call", {"name": tool, "arguments": arguments}, **with_token(token))
+    answer = await guest.answer()
+    assert answer.status == 200, answer
+    return told(answer.json())
+
+
+async def test_a_token_says_who_somebody_is_and_what_they_may_do(folder: Path) -> None:
+    async with serving(folder) as (issuer, here):
+        guest = await here.guest()
+        made = await call(guest, issuer.token(), "create_session", purpose="p", session_id="s")
+        assert made["created_by"] == "app"
+        denied = await call(
+            guest, issuer.token(scope="sessions:read"), "add_message", session_id="s", content="x"
+        )
+        assert denied["details"] == {"scope": "sessions:write"}
+        named = issuer.token(greenroom_agent="a critic", greenroom_agent_type="critic", scope=None, scp=["*"])
+        said = await call(guest, named, "add_message", session_id="s", content="x")
+        assert said["success"]
+        page = await call(guest, issuer.token(), "get_messages", session_id="s")
+        assert page["messages"][0]["sender"] == "a-critic"
+
+
+async def test_a_token_is_of_the_projects_that_it_lists_and_of_no_other(folder: Path) -> None:
+    async with serving(folder) as (issuer, here):
+        owner = here.at.agent("owner")
+        for project in ("p", "q"):
+            await owner.ask(CreateSession(purpose="p", session_id=f"of-{project}", project_id=project))
+        guest = await here.guest()
+        for token, found in (
+            (issuer.token(), []),
+            (issuer.token(greenroom_projects="p"), []),
+            (issuer.token(greenroom_projects=["p"]), ["of-p"]),
+        ):
+            page = await call(guest, token, "list_sessions")
+            assert [session["session_id"] for session in page["sessions"]] == found
+
+
+WRONG_CLAIMS: list[dict[str, Any]] = [
+    {"aud": "https://other.example.org/mcp"},
+    {"aud": None},
+    {"iss": "https://id.example.org"},
+    {"iss": None},
+    {"exp": 1_000},
+    {"exp": None},
+    {"exp": "soon"},
+    {"nbf": 32_503_680_000},
+    {"sub": None},
+    {"kid": "unheard-of"},
+]
+
+
+@pytest.mark.parametrize("wrong", WRONG_CLAIMS, ids=str)
+async def test_a_token_with_anything_wrong_opens_nothing(wrong: dict[str, Any]) -> None:
+    async with verifying() as (issuer, verifier):
+        assert await verifier.verify_token(issuer.token()) is not None
+        kid = wrong.pop("kid", "one") if "kid" in wrong else "one"
+        token = issuer.token(kid=kid, key=issuer.keys["one"], **wrong)
+        wrong.setdefault("kid", kid)
+        assert await verifier.verify_token(token) is None
+
+
+def part(value: Any) -> str:
+    return base64.urlsafe_b64encode(json.dumps(value).encode()).rstrip(b"=").decode()
+
+
+async def test_forged_tokens_open_nothing() -> None:
+    async with verifying() as (issuer, verifier):
+        good = issuer.token()
+        head, body, signature = good.split(".")
+        claims = jwt.decode(good, options={"verify_signature": False})
+        public = issuer.keys["one"].public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+        richer = part({**claims, "scope": "*"})
+        forged = [
+            f"{part({'alg': 'none'})}.{body}.",
+            f"{part({'alg': 'None', 'kid': 'one'})}.{body}.",
+            f"{head}.{richer}.{signature}",
+            f"{head}.{body}.{signature[:-4]}AAAA",
+            issuer.token(key=rsa_key()),
+            # The public key taken for the secret of an HMAC.
+            _hmac_token({"alg": "HS256", "typ": "JWT", "kid": "one"}, claims, public),
+            # Keys that the token brings along, or says where to find.
+            jwt.encode(claims, (own := rsa_key()), "RS256", headers={"kid": "one", "jku": "http://127.0.0.1:1/"}),
+            jwt.encode(claims, own, "RS256", headers={"kid": "one", "jwk": {"kty": "RSA"}}),
+            jwt.encode(claims, issuer.keys["one"], "RS256", headers={"kid": "one", "typ": "dpop+jwt"}),
+            good + "." + signature,
+            "a.b.c", "", ".", "..", "é.é.é", "x" * 100_000, good.replace(".", ""),
+        ]  # fmt: skip
+        for token in forged:
+            assert await verifier.verify_token(token) is None, token[:100]
+        assert await verifier.verify_token(good) is not None
+
+
+def _hmac_token(head: dict[str, Any], claims: dict[str, Any], secret: bytes) -> str:
+    import hashlib  # noqa: PLC0415  (the library refuses to make such a token)
+    import hmac  # noqa: PLC0415
+
+    signed = f"{part(head)}.{part(claims)}"
+    digest = hmac.digest(secret, signed.encode(), hashlib.sha256)
+    return f"{signed}.{base64.urlsafe_b64encode(digest).rstrip(b'=').decode()}"
+
+
+@pytest.mark.parametrize(
+    ("key", "alg"),
+    [
+        (ec.generate_private_key(ec.SECP256R1()), "ES256"),
+        (ec.generate_private_key(ec.SECP384R1()), "ES384"),
+        (ed25519.Ed25519PrivateKey.generate(), "EdDSA"),
+    ],
+    ids=["ES256", "ES384", "EdDSA"],
+)
+async def test_other_kinds_of_keys_are_known(key: Any, alg: str) -> None:
+    assert alg in ALGORITHMS
+    async with verifying() as (issuer, verifier):
+        issuer.keys["two"] = key
+        assert await verifier.verify_token(issuer.token(kid="two", alg=alg)) is not None
+
+
+async def test_an_issuer_with_one_key_need_not_name_it() -> None:
+    async with verifying() as (issuer, verifier):
+        assert await verifier.verify_token(issuer.token(kid=None)) is not None
+    async with verifying() as (issuer, verifier):
+        issuer.keys["two"] = rsa_key()
+        assert await verifier.verify_token(issuer.token(kid=None)) is None
+
+
+@pytest.mark.promise("oauth.issuer")
+async def test_the_issuer_is_asked_once_and_not_for_every_token_that_comes() -> None:
+    async with verifying() as (issuer, verifier):
+        for _ in range(50):
+            assert await verifier.verify_token(issuer.token()) is not None
+            assert await verifier.verify_token(issuer.token(kid="unheard-of", key=issuer.keys["one"])) is None
+        assert issuer.asked == ["/.well-known/oauth-authorization-server", "/keys"]
+
+
+@pytest.mark.promise("oauth.issuer")
+async def test_a_new_key_of_the_issuer_is_found_and_one_that_is_gone_is_gone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with verifying() as (issuer, verifier):
+        old = issuer.token()
+        assert await verifier.verify_token(old) is not None
+        issuer.keys["two"] = rsa_key()
+        del issuer.keys["one"]
+        monkeypatch.setattr("greenroom.transports._tokens.REFETCH_SECONDS", 0.0)
+        assert await verifier.verify_token(issuer.token(kid="two")) is not None
+        assert await verifier.verify_token(old) is None
+
+
+@pytest.mark.promise("oauth.issuer")
+async def test_an_issuer_that_is_away_lets_nobody_in_by_old_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with verifying() as (issuer, verifier):
+        issuer.away = True
+        assert await verifier.verify_token(issuer.token()) is None
+        issuer.away = False
+        monkeypatch.setattr("greenroom.transports._tokens.REFETCH_SECONDS", 0.0)
+        assert await verifier.verify_token(issuer.token()) is not None
+        issuer.away = True
+        monkeypatch.setattr("greenroom.transports._tokens.REFRESH_SECONDS", 0.0)
+        assert await verifier.verify_token(issuer.token()) is not None
+        monkeypatch.setattr("greenroom.transports._tokens.KEYS_SECONDS", 0.0)
+        assert await verifier.verify_token(issuer.token()) is None
+
+
+ANSWERS: dict[str, tuple[str, Any]] = {
+    "another issuer": (
+        "/.well-known/oauth-authorization-server",
+        {"issuer": "http://x", "jwks_uri": "http://x"},
+    ),
+    "no keys": ("/keys", {"keys": []}),
+    "no list": ("/keys", {"keys": "none"}),
+    "a secret": ("/keys", {"keys": [{"kty": "oct", "k": "AAAA", "kid": "one"}]}),
+    "for encryption": ("/keys", {"keys": [{"kty": "RSA", "use": "enc", "kid": "one"}]}),
+    "not JSON": ("/keys", b"<html>"),
+    "too much": ("/keys", b'{"keys":[' + b'"",' * 1_000_000 + b'""]}'),
+    "deep": ("/keys", b"[" * 100_000),
+    "keys in the clear": (
+        "/.well-known/oauth-authorization-server",
+        {"issuer": "@", "jwks_uri": "http://id.example.org/keys"},
+    ),
+    "a file": ("/.well-known/oauth-authorization-server", {"issuer": "@", "jwks_uri": "file:///etc/passwd"}),
+}
+
+
+@pytest.mark.promise("oauth.issuer")
+@pytest.mark.parametrize("case", ANSWERS)
+async def test_an_issuer_that_says_odd_things_lets_nobody_in(case: str) -> None:
+    async with verifying() as (issuer, verifier):
+        path, document = ANSWERS[case]
+        if isinstance(document, dict) and document.get("issuer") == "@":
+            document = {**document, "issuer": issuer.url}
+        issuer.documents[path] = document
+        assert await verifier.verify_token(issuer.token()) is None
+
+
+async def test_openid_s_form_of_the_document_will_do() -> None:
+    async with verifying() as (issuer, verifier):
+        issuer.documents["/.well-known/oauth-authorization-server"] = None
+        issuer.documents["/.well-known/openid-configuration"] = {
+            "issuer": issuer.url,
+            "jwks_uri": f"{issuer.url}/keys",
+        }
+        assert await verifier.verify_token(issuer.token()) is not None
+
+
+async def test_what_a_token_makes_of_its_holder_ends_with_it() -> None:
+    async with verifying() as (issuer, verifier):
+        access = await verifier.verify_token(
+            issuer.token(exp=(ends := int(time.time()) + 60), scope="* root")
+        )
+        assert access is not None
+        credential = credential_of_token(access, 0)
+        assert (credential.expires, credential.by_key) == (ends * 1_000_000, False)
+        assert credential.grant.scopes == {"*"}
+        assert (credential.grant.user, credential.grant.agent) == ("ann", "app")
+        less = await verifier.verify_token(issuer.token(exp=ends, scope="sessions:read"))
+        assert less is not None
+        assert credential_of_token(less, 0).id != credential.id
+
+
+async def test_a_session_is_not_taken_over_with_a_lesser_token(folder: Path) -> None:
+    async with serving(folder) as (issuer, here):
+        session = await here.session(None, **with_token(issuer.token(scope="*")))
+        thief = await here.guest()
+        thief.session = {**session.session, **with_token(issuer.token(scope="sessions:read"))}
+        await thief.request("tools/list")
+        assert (await thief.answer()).status == 404
+        thief.session = {**session.session, **with_token(issuer.token(scope="*", jti="a fresh one"))}
+        await thief.request("tools/list")
+        assert (await thief.answer()).status == 200
+
+
+async def test_keys_of_ours_open_beside_tokens(folder: Path) -> None:
+    async with serving(folder) as (_, here):
+        key = await create_key(here.at, "sessions:*")
+        await here.ring.load()
+        guest = await here.guest()
+        await guest.modern("tools/list", **bearer(key))
+        assert (await guest.answer()).status == 200
+
+
+@pytest.mark.promise("oauth.discovery")
+async def test_who_comes_without_a_token_is_told_where_to_look(tmp_path: Path) -> None:
+    async with issuing() as issuer:
+        flags = ("--oauth-issuer", issuer.url, "--oauth-resource", RESOURCE, "--behind-proxy")
+        async with server(tmp_path, *flags) as (_, port), guests_at(port) as (guest,):
+            refused = await guest.ask("POST")
+            assert refused.status == 401
+            assert f'resource_metadata="{metadata_url(RESOURCE)}"' in refused.headers["www-authenticate"]
+            for path in metadata_paths(RESOURCE):
+                document = (await guest.ask("GET", path)).json()
+                assert document["resource"] == RESOURCE
+                assert document["authorization_servers"] == [issuer.url]
+                assert "memory:read" in document["scopes_supported"]
+            assert (await call(guest, issuer.token(), "list_sessions"))["success"]
+            wrong = await guest.ask("POST", **with_token(issuer.token(exp=1_000)))
+            assert 'error="invalid_token"' in wrong.headers["www-authenticate"]
+
+
+def test_where_the_metadata_are() -> None:
+    assert metadata_url(RESOURCE) == "https://greenroom.example.org/.well-known/oauth-protected-resource/mcp"
+    assert metadata_paths("https://a.example")[0] == "/.well-known/oauth-protected-resource"
+
+
+def test_an_issuer_needs_to_know_whom_its_tokens_are_for() -> None:
+    with pytest.raises(ValueError, match="go together"):
+        check_admission(Settings(oauth_issuer="https://id.example.org"))
