@@ -33,11 +33,14 @@ from greenroom.runtime import (
     Address,
     Context,
     Desk,
+    GreenroomError,
     PlainCodec,
     Procedure,
     Refusal,
+    RuntimeClosedError,
     Slices,
     StoreDamagedError,
+    StoreFailedError,
     handles,
 )
 
@@ -478,6 +481,35 @@ async def test_one_that_hangs_holds_nobody_up_for_ever(odd: Any) -> None:
         assert (found, failed) == (["a"], ["odd:hangs it did not answer within 4 s"])
         gate.open = True
         gate.let_through()
+
+
+@pytest.mark.promise("recall.across")
+@pytest.mark.parametrize("keys", [["hangs"], ["hangs", "a"], ["hangs", "hangs"], ["hangs"] * 200])
+async def test_what_ends_all_of_them_is_raised_as_it_is(odd: Any, keys: list[str]) -> None:
+    raised: list[BaseException] = []
+
+    async def ask(at: House) -> None:
+        try:
+            await at.runtime.query(AskOdd(keys=keys), principal=who())
+        except GreenroomError as error:
+            raised.append(error)
+
+    async with trio.open_nursery() as outside:
+        gate = GatedCommitter()
+        with trio.CancelScope() as scope:
+            async with odd(committer=gate) as at:
+                outside.start_soon(ask, at)
+                await gate.arrived()
+                scope.cancel()
+                await trio.sleep_forever()
+        gate = GatedCommitter()
+        with pytest.raises(StoreFailedError):  # noqa: PT012  a whole life
+            async with odd(committer=gate) as at:
+                outside.start_soon(ask, at)
+                await gate.arrived()
+                gate.break_for_good()
+                await trio.sleep_forever()
+    assert [type(each) for each in raised] == [RuntimeClosedError, StoreFailedError]
 
 
 @pytest.mark.promise("recall.across")
