@@ -122,7 +122,8 @@ class Life:
         await self.ask(who, namespace, request)
 
     async def _forget(self, who: str, namespace: str, key: str, purge: bool) -> None:  # noqa: FBT001
-        await self.ask(who, namespace, requests.ForgetMemory(namespace=namespace, key=key, purge=purge))
+        request = requests.ForgetMemory(namespace=namespace, key=key, purge=purge, confirm=True)
+        await self.ask(who, namespace, request)
 
     async def _rate(self, who: str, namespace: str, key: str, rating: float) -> None:
         await self.ask(who, namespace, requests.RateMemory(namespace=namespace, key=key, rating=rating))

@@ -1,4 +1,6 @@
-"""The directory of namespaces: one row a root that has memories, in a shared index that searches read.
+"""The directory of namespaces: one row a root that has memories, or a history of forgotten ones.
+
+It is a shared index that searches read.
 
 The row's sort key is what stands for the root in memory ids. It says on which shelves there are or
 were memories, so that a reader is not even asked to wait for an actor that has nothing for it.

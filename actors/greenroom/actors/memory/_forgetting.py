@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 SHOWN = 100
 """Memories that an answer names."""
+AT_ONCE = 1_000
+"""Memories that are forgotten in one commit: it bounds how long everybody's writes wait for it."""
 
 
 def forget(
@@ -36,24 +38,30 @@ def forget(
     if request.filters is None:
         held = _named(keeper, context, request, namespace)
         check_version(keeper, namespace, held[0].entry.key, held[0], request.expected_version)
+        matched = len(held)
     else:
         fitting = Filter(keeper, context, request.filters, request.namespace)
         held = []
+        matched = 0
         for one in newest_first(context):
             if fitting.fits(one.entry):
-                held.append(one)
+                matched += 1
+                if matched <= AT_ONCE:
+                    held.append(one)
             if context.slice_over():
                 yield
-    done = request.confirm or len(held) == 1 or request.filters is None
+    done = request.confirm or matched == 1
+    gone = held[:AT_ONCE] if done else []
     answer = replies.MemoryForgotten(
-        forgotten=len(held) if done else 0,
-        purged=request.purge and done and bool(held),
+        forgotten=len(gone),
+        purged=request.purge and bool(gone),
         confirm_needed=not done and bool(held),
-        matched=len(held),
+        matched=matched,
+        remaining=matched - len(gone),
         memories=[forgotten(keeper, one.entry) for one in held[:SHOWN]],
     )
-    if done and held:
-        yield from _end(keeper, context, held, purge=request.purge, action="forget_memory")
+    if gone:
+        yield from _end(keeper, context, gone, purge=request.purge, action="forget_memory")
     return answer
 
 
@@ -70,6 +78,7 @@ def drop(keeper: Keeper, request: requests.DropMemory, context: Context) -> Slic
         purged=request.purge and bool(gone),
         confirm_needed=False,
         matched=len(gone),
+        remaining=0,
         memories=[forgotten(keeper, one.entry) for one in gone[:SHOWN]],
     )
     if gone:

@@ -110,9 +110,12 @@ class Keeper:
         self._is_listed = True
 
     def removed(self, context: Context) -> None:
-        """Stage what follows from removals; to be called once after all that a message removes."""
+        """Stage what follows from removals; to be called once after all that a message removes.
+
+        The root stays in the directory as long as there are entries: by it also forgotten ones are found.
+        """
         context.put(NEWEST, self.counter)  # no number is ever used twice
-        if next(context.scan(msgspec.Raw, prefix=records.UPDATES), None) is None:
+        if next(context.scan(msgspec.Raw, prefix=records.ENTRIES), None) is None:
             _directory.remove(context, self.root)
             self._is_listed = False
 

@@ -34,6 +34,7 @@ from greenroom.actors.requests import _replies as replies
 from greenroom.actors.requests._memory_types import DEFAULT_IMPORTANCE, MemoryKind
 
 COMMON = b"k"
+ENTRIES = b"e"
 UPDATES = b"a"
 EXPIRIES = b"x"
 DELETED = b"d"
@@ -205,7 +206,7 @@ def scope_name(session_id: str | None) -> replies.Scope:
 @functools.lru_cache(maxsize=1_024)
 def entry_key(session_id: str | None, key: str, sub: str = "") -> bytes:
     """Return where an entry lies, or what the places of several begin with."""
-    return b"e" + scope_bytes(session_id, sub) + blake2b(key.encode(), digest_size=_HASH_BYTES).digest()
+    return ENTRIES + scope_bytes(session_id, sub) + blake2b(key.encode(), digest_size=_HASH_BYTES).digest()
 
 
 def shelf_place(shelf: int) -> bytes:

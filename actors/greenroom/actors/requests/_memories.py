@@ -55,7 +55,9 @@ class UpdateMemory(Message[replies.MemorySaved], frozen=True, kw_only=True):
 class ForgetMemory(Message[replies.MemoryForgotten], frozen=True, kw_only=True):
     """Forget one memory by id or key, or all that fit the filters; several only with ``confirm``.
 
-    Forgotten memories are gone from reads and searches, and their history stays until ``purge``.
+    Forgotten memories are gone from reads and searches, and their history stays until ``purge``. Purging a
+    key ends what was forgotten under it before, too: these are several memories then. One call
+    forgets 1,000 at most.
     """
 
     memory_id: kinds.MemoryId | None = None

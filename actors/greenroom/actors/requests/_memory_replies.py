@@ -149,13 +149,15 @@ class MemoryForgotten(Reply, frozen=True, kw_only=True):
         purged: Whether their history went as well.
         confirm_needed: Nothing was done: ``memories`` would be forgotten with ``confirm``.
         matched: How many fit.
-        memories: The first of them, newest update first.
+        remaining: How many of these are still there; one call forgets 1,000 at most, so call again.
+        memories: The first that fit, newest update first; of one key, what was forgotten before comes last.
     """
 
     forgotten: int
     purged: bool
     confirm_needed: bool
     matched: int
+    remaining: int
     memories: list[ForgottenMemory]
 
 

@@ -216,7 +216,7 @@ _ALL = (
         name="forget_memory",
         title="Forget memory",
         description="Forget a memory, or all that fit filters: without confirm several are only listed. "
-        "History is kept unless you purge.",
+        "History is kept unless you purge. If some remain, call again.",
         overwrites=True,
         repeatable=True,
     ),
