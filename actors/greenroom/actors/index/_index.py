@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import msgspec
 
+from greenroom.actors._imports import imported
 from greenroom.actors.index import _records as records
 from greenroom.actors.index._document import FOREVER, Analysed, Document, Field, analyse
 from greenroom.actors.search._text import current_rules
@@ -181,6 +182,7 @@ class MemoryIndex:
 
         Vectors that can be read are kept.
         """
+        yield from imported("greenroom.actors.index._rebuilding")
         from greenroom.actors.index._rebuilding import rebuild  # noqa: PLC0415 - needs numpy
 
         try:
@@ -197,6 +199,7 @@ class MemoryIndex:
 
         It is read anew from its records, and what is in memory is compared as well.
         """
+        yield from imported("greenroom.actors.index._checking")
         from greenroom.actors.index._checking import check  # noqa: PLC0415 - needs numpy
 
         kept = None if self._loaded is None else self._loaded.corpus
@@ -269,6 +272,7 @@ class MemoryIndex:
         return self._documents is not None and next(iter(self._documents(context)), None) is not None
 
     def _load(self, context: Context) -> Slices[None]:
+        yield from imported("greenroom.actors.index._upkeep")
         from greenroom.actors.index._loading import load  # noqa: PLC0415 - not before the first search
 
         try:

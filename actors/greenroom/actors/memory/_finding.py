@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from greenroom.actors._imports import imported
 from greenroom.actors.memory import _embedding as embedding
 from greenroom.actors.memory import _records as records
 from greenroom.actors.memory import _upgrading as upgrading
@@ -28,6 +29,7 @@ ANSWER_BYTES = 4 * 1_048_576
 BYTES_A_MEMORY = 500
 COUNTED = 10_000
 """Contents looked at in an exact search, after which it ends once it has its hits."""
+_NEEDED = ("greenroom.actors.memory._masks", "greenroom.actors.memory._quality", "greenroom.actors.ranking")
 _BOOSTED = 1_000
 """Hits by relevance among which quality chooses, at least."""
 _BOOSTED_BY_TOKENS = 200
@@ -66,6 +68,8 @@ def find(keeper: Keeper, request: requests.FindMemories, context: Context) -> Sl
         return replies.Found(hits=[], total=0, counts={"visible": 0}, timings={}, model="empty")
     yield from upgrading.finish(keeper, context)
     corpus = yield from keeper.index.loaded(context)
+    for module in _NEEDED:
+        yield from imported(module)
     from greenroom.actors.memory._masks import Narrowing  # noqa: PLC0415 - needs numpy, loaded by now
 
     embedding.look(keeper, context, corpus)
