@@ -59,6 +59,7 @@ class Head(msgspec.Struct, frozen=True, array_like=True):
         first: Where the first of them lies.
         passed: How many of them were looked at in vain since one of them was written.
         vain: How many were looked at in vain in all.
+        digest: Stands for all lines that came.
     """
 
     root: str
@@ -71,6 +72,7 @@ class Head(msgspec.Struct, frozen=True, array_like=True):
     first: int = _MIDDLE
     passed: int = 0
     vain: int = 0
+    digest: bytes = b""
 
 
 class _Judged(NamedTuple):
@@ -79,6 +81,11 @@ class _Judged(NamedTuple):
     draft: Draft
     held: Held | None
     outcome: Outcome
+
+
+def digest_with(digest: bytes, lines: Iterable[msgspec.Raw]) -> bytes:
+    """Return what stands for all batches so far and one more."""
+    return blake2b(digest + b"\n".join(map(bytes, lines)), digest_size=_TAG_BYTES).digest()
 
 
 def topic_of(import_id: str) -> str:
@@ -102,8 +109,12 @@ def stage(request: requests.StageLines, context: Context) -> requests.Staged:
     _check_asker(head, context)
     _policy.check_writes_namespace(context.principal, request.root)
     if request.number == head.staged:
+        if request.number == 0:  # another one may have decided since the question, and even be done
+            told = requests.LinesStaged(staging=request.staging, root=request.root)
+            context.tell(requests.import_address(request.staging), told)
         context.put(_batch_key(request.staging, request.number), [bytes(line) for line in request.lines])
-        head = msgspec.structs.replace(head, staged=head.staged + 1)
+        digest = digest_with(head.digest, request.lines)
+        head = msgspec.structs.replace(head, staged=head.staged + 1, digest=digest)
         context.put(_head_key(request.staging), head)
     elif request.number > head.staged:
         raise _refusals.invalid("number", f"number: batch {head.staged} comes before {request.number}")
@@ -116,7 +127,7 @@ def staged(request: requests.ReadStaged, context: Context) -> requests.Staged:
     if head is None:
         return requests.Staged(batches=0, applied=0)
     _check_asker(head, context)
-    return requests.Staged(batches=head.staged, applied=head.applied)
+    return requests.Staged(batches=head.staged, applied=head.applied, digest=head.digest)
 
 
 def try_lines(keeper: Keeper, request: requests.TryLines, context: Context) -> Slices[dict[str, int]]:
@@ -302,6 +313,8 @@ def _finish(context: Context, staging: str, head: Head) -> None:
 def _judged(keeper: Keeper, context: Context, head: Head, line: MemoryLine) -> Slices[_Judged]:
     draft = _draft(head.principal, line)
     held = _held(keeper, context, draft)
+    if held is not None and line.created_by is None:
+        draft.author = keeper.author(held.entry)
     outcome: Outcome
     if not records.is_live(draft.expires_at, context.now):
         outcome = "expired"

@@ -155,18 +155,37 @@ class ImportApplied(Message[None], frozen=True, kw_only=True):
     counts: Counts
 
 
+class LinesStaged(Message[None], frozen=True, kw_only=True):
+    """A namespace's word that it keeps lines now: are they wanted?"""
+
+    staging: str
+    root: str
+
+
+class UrgeImport(Message[None], frozen=True, kw_only=True):
+    """The import's word to itself: what is decided is not done everywhere."""
+
+
 class GiveUpImport(Message[None], frozen=True, kw_only=True):
-    """The import's word to itself: forget what was not decided in time, or is long done."""
+    """The import's word to itself: forget what was not decided in time, or is long done.
+
+    Also an importer's word that what it staged is not worth deciding about.
+    """
 
 
 # -- to the actor of a namespace ----------------------------------------
 
 
 class Staged(msgspec.Struct, frozen=True, kw_only=True):
-    """How many batches of an import a namespace has, and how many of those it has applied."""
+    """How many batches of an import a namespace has, and how many of those it has applied.
+
+    Attributes:
+        digest: Stands for all lines that it has, where that was asked for.
+    """
 
     batches: int
     applied: int
+    digest: bytes = b""
 
 
 class StageLines(Message[Staged], frozen=True, kw_only=True):
