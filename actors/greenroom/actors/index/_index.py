@@ -44,7 +44,7 @@ class Changes(TypedDict, total=False):
     last_used: int
     rating: float
     expires_at: int | None
-    superseded: bool
+    supersedes: int
 
 
 class MemoryIndex:
@@ -343,6 +343,7 @@ def _stage_row(context: Context, document: Document, analysed: Analysed) -> Slic
         kind=document.kind,
         conversation=document.conversation,
         position=document.position,
+        number=document.number,
         created_at=document.created_at,
         updated_at=document.updated_at,
         expires_at=document.expires_at,
@@ -350,7 +351,7 @@ def _stage_row(context: Context, document: Document, analysed: Analysed) -> Slic
         uses=document.uses,
         last_used=document.last_used,
         rating=document.rating,
-        superseded=document.superseded,
+        supersedes=document.supersedes,
         flags=analysed.flags,
         counts=first,
         parts=number,

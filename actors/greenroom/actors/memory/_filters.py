@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from greenroom.actors import _namespaces as names
 from greenroom.actors._times import DAY, to_microseconds
+from greenroom.actors.memory import _links as links
 from greenroom.actors.memory import _records as records
 from greenroom.actors.memory._keeper import Held, Keeper
 from greenroom.actors.memory._records import Entry, More
@@ -47,7 +48,6 @@ class Filter:
         return (
             keeper.may_see(self._context.principal, entry)
             and all(names.is_below(namespace, prefix) for prefix in self._below)
-            and (filters.superseded or more.superseded_by is None)
             and filters.key in {None, entry.key}
             and entry.key.startswith(filters.key_prefix or "")
             and filters.kind in {None, more.kind}
@@ -58,6 +58,7 @@ class Filter:
             and more.importance >= (filters.min_importance or 0.0)
             and self.after <= entry.created_at < self.before
             and self._has_tags(more)
+            and (filters.superseded or links.successor(keeper, self._context, entry) is None)
         )
 
     def _has_tags(self, more: More) -> bool:

@@ -8,6 +8,7 @@ from greenroom.actors._imports import imported
 from greenroom.actors.memory import _embedding as embedding
 from greenroom.actors.memory import _records as records
 from greenroom.actors.memory import _upgrading as upgrading
+from greenroom.actors.memory._by_key import rows_of_key
 from greenroom.actors.memory._filters import ALL
 from greenroom.actors.memory._values import searched_text
 from greenroom.actors.memory._views import LARGE_BYTES, shown
@@ -73,9 +74,9 @@ def find(keeper: Keeper, request: requests.FindMemories, context: Context) -> Sl
     from greenroom.actors.memory._masks import Narrowing  # noqa: PLC0415 - needs numpy, loaded by now
 
     embedding.look(keeper, context, corpus)
-    view = keeper.views.of(corpus, context.principal, context.now)
+    seen = keeper.views.of(corpus, context.principal, context.now)
     filters = request.filters or ALL
-    narrowing = Narrowing(view)
+    narrowing = Narrowing(seen)
     narrowing.apply(filters, context.now)
     yield from _by_entries(keeper, context, corpus, narrowing, filters)
     if request.text is None:
@@ -83,7 +84,7 @@ def find(keeper: Keeper, request: requests.FindMemories, context: Context) -> Sl
     elif request.mode == "exact":
         outcome = yield from _exact(keeper, context, corpus, narrowing, request)
     else:
-        outcome = yield from _ranked(keeper, context, view, narrowing, request)
+        outcome = yield from _ranked(keeper, context, seen.view, narrowing, request)
     hits = yield from _shown(keeper, context, corpus, outcome.hits, request)
     if request.use:
         keeper.uses.write_soon(context)
@@ -109,21 +110,22 @@ def _by_entries(
     filters: replies.MemoryFilters,
 ) -> Slices[None]:
     """Narrow by what the index does not know."""
-    if filters.key is None and not filters.key_prefix and filters.session_id is None:
+    if filters.key is not None:
+        narrowing.leave("key", (yield from rows_of_key(keeper, context, corpus, filters.key)))
+    if not filters.key_prefix and filters.session_id is None:
         return
     rows: list[int] = []
     for row in narrowing.wanted.nonzero()[0].tolist():
         held = keeper.updated(context, int(corpus.ids[row]))
         if (
             held is not None
-            and filters.key in {None, held.entry.key}
             and held.entry.key.startswith(filters.key_prefix or "")
             and filters.session_id in {None, held.entry.session_id}
         ):
             rows.append(row)
         if context.slice_over():
             yield
-    narrowing.leave("key", rows)
+    narrowing.leave("key_prefix" if filters.session_id is None else "session_id", rows)
 
 
 def _newest(corpus: Corpus, narrowing: Narrowing, request: requests.FindMemories, now: int) -> Outcome:

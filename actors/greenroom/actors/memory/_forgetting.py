@@ -125,7 +125,7 @@ def _end(
         # One of them may have taken the place of another one, which so has changed meanwhile.
         current = keeper.numbered(context, held.entry.number)
         assert current is not None, "it is still there"
-        (removing.purge if purge else removing.forget)(keeper, context, current)
+        (removing.remove if purge else removing.forget)(keeper, context, current)
         _audit.record(
             context,
             action,

@@ -161,6 +161,15 @@ class Keeper:
         assert self.common is not None, "an entry with more came after it"
         return self.common.shelves[entry.more.shelf]
 
+    def more(self, context: Context, entry: Entry) -> More:
+        """Return what an entry has besides; what an agent's plain one would have."""
+        return entry.more or More(self.shelf_number(context, self._agent_shelf), stored_size=entry.value_size)
+
+    def sees_shelf(self, principal: Principal, number: int) -> bool:
+        """Return whether ``principal`` may know of what lies on the shelf with this number."""
+        assert self.common is not None, "a shelf has its number there"
+        return _policy.may_see_memory(principal, self.common.shelves[number])
+
     def may_see(self, principal: Principal, entry: Entry) -> bool:
         """Return whether ``principal`` may know of an entry."""
         return _policy.may_see_memory(principal, self.shelf(entry))
@@ -189,7 +198,7 @@ class Keeper:
         found: Held | None = None
         best: tuple[bool, bool, int] | None = None
         principal = context.principal
-        for held in self._places_in_use(context, prefix):
+        for held in self.places_in_use(context, prefix):
             entry, shelf = held.entry, self.shelf(held.entry)
             if not records.is_there(entry, context.now) or not _policy.may_see_memory(principal, shelf):
                 continue
@@ -202,6 +211,13 @@ class Keeper:
         """Yield what lies under one key: at most one entry a shelf that is there, and forgotten ones."""
         for where, entry in context.scan(Entry, prefix=prefix):
             yield Held(where, entry)
+
+    def places_in_use(self, context: Context, prefix: bytes) -> Iterator[Held]:
+        """Yield what may be there under one key; where one owner writes that is at most one."""
+        if self.has_several_owners:
+            yield from self.places(context, prefix)
+        elif (entry := context.get(prefix, Entry)) is not None:
+            yield Held(prefix, entry)
 
     def find_id(self, context: Context, memory_id: str, *, forgotten: bool = False) -> Held | None:
         """Return the entry with an id if the sender may see it, also a forgotten one if that is wanted."""
@@ -246,6 +262,7 @@ class Keeper:
             kind=more.kind,
             conversation=more.conversation,
             position=more.position,
+            number=entry.number,
             created_at=entry.created_at,
             updated_at=entry.updated_at,
             expires_at=entry.expires_at,
@@ -253,7 +270,7 @@ class Keeper:
             uses=quality.uses,
             last_used=quality.last_used,
             rating=quality.rating,
-            superseded=more.superseded_by is not None,
+            supersedes=more.supersedes,
         )
 
     def documents(self, context: Context) -> Iterator[Document]:
@@ -295,13 +312,6 @@ class Keeper:
         self.root = root
         self.tag = names.tag_of_root(root)
         self.has_several_owners = not root.startswith(_SINGLE_OWNER)
-
-    def _places_in_use(self, context: Context, prefix: bytes) -> Iterator[Held]:
-        """Yield what may be there under one key; where one owner writes that is at most one."""
-        if self.has_several_owners:
-            yield from self.places(context, prefix)
-        elif (entry := context.get(prefix, Entry)) is not None:
-            yield Held(prefix, entry)
 
     def _at_tail(self, context: Context, tail: bytes) -> Held | None:
         where = context.get(records.id_key(tail), bytes)

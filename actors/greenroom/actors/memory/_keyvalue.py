@@ -152,7 +152,7 @@ def delete(keeper: Keeper, request: requests.DeleteMemory, context: Context) -> 
     existed = entry is not None and records.is_there(entry, context.now)
     context.use_reserve()
     if entry is not None and entry.deleted_at is None:  # the history of what was forgotten stays
-        removing.purge(keeper, context, Held(where, entry))
+        removing.remove(keeper, context, Held(where, entry))
         keeper.removed(context)
     if existed:
         _audit.record(context, "delete_memory", request.session_id, key=request.key)

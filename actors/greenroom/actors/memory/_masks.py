@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -26,13 +26,25 @@ if TYPE_CHECKING:
 KEPT_VIEWS = 4
 
 
+class Seen(NamedTuple):
+    """What one reader may see.
+
+    Attributes:
+        view: The rows that are there for it.
+        superseded: Those of them that others of them take the place of; None if there are none.
+    """
+
+    view: View
+    superseded: Mask | None
+
+
 class Views:
     """What readers may see, kept until the index changes or something expires."""
 
     def __init__(self) -> None:
-        self._kept: dict[tuple[bool, ...], tuple[int, int, View]] = {}
+        self._kept: dict[tuple[bool, ...], tuple[int, int, Seen]] = {}
 
-    def of(self, corpus: Corpus, principal: Principal, now: int) -> View:
+    def of(self, corpus: Corpus, principal: Principal, now: int) -> Seen:
         """Return the rows that ``principal`` may see at the time ``now`` (microseconds since 1970)."""
         allowed = tuple(_policy.may_see_memory(principal, shelf) for shelf in corpus.shelves)
         kept = self._kept.pop(allowed, None)
@@ -44,13 +56,24 @@ class Views:
         return kept[2]
 
 
-def _view(corpus: Corpus, allowed: tuple[bool, ...], now: int) -> tuple[int, int, View]:
+def _view(corpus: Corpus, allowed: tuple[bool, ...], now: int) -> tuple[int, int, Seen]:
     """Return a view with the arrangement of rows for which it is right, and until when it is."""
     visible = corpus.alive & (corpus.expires > now)
     if not all(allowed):
         visible &= np.array(allowed, np.bool_)[corpus.shelf]
     expires = int(corpus.expires.min(where=visible, initial=FOREVER))
-    return corpus.arrangement, expires, View(corpus, visible)
+    seen = Seen(View(corpus, visible), _superseded(corpus, visible))
+    return corpus.arrangement, expires, seen
+
+
+def _superseded(corpus: Corpus, visible: Mask) -> Mask | None:
+    """Return the visible rows whose place other visible rows take."""
+    later = np.flatnonzero(corpus.supersedes)
+    taken = corpus.supersedes[later[visible[later]]]
+    if not len(taken):
+        return None
+    superseded = visible & np.isin(corpus.numbers, taken)
+    return superseded if superseded.any() else None
 
 
 class Narrowing:
@@ -61,7 +84,9 @@ class Narrowing:
         counts: How many were left after each filter, in the order of filtering.
     """
 
-    def __init__(self, view: View) -> None:
+    def __init__(self, seen: Seen) -> None:
+        view = seen.view
+        self._superseded = seen.superseded
         self._corpus: Corpus = view.corpus  # type: ignore[assignment]  # a view knows less of it
         self.wanted: Mask = view.visible
         self.counts: dict[str, int] = {"visible": view.count}
@@ -69,8 +94,8 @@ class Narrowing:
     def apply(self, filters: MemoryFilters, now: int) -> None:
         """Narrow by everything that the index knows; keys and sessions it does not."""
         corpus = self._corpus
-        if not filters.superseded and corpus.superseded.any():
-            self._keep("superseded", ~corpus.superseded)
+        if not filters.superseded and self._superseded is not None:
+            self._keep("superseded", ~self._superseded)
         if filters.namespace is not None:
             self._named("namespace", corpus.namespace, corpus.namespaces, _below(filters.namespace))
         after, before = created_within(filters, now)

@@ -7,6 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from greenroom.actors._times import DAY, optional_datetime, to_datetime
+from greenroom.actors.memory import _links as links
 from greenroom.actors.memory import _records as records
 from greenroom.actors.memory import _upgrading as upgrading
 from greenroom.actors.memory._filters import Filter, newest_first
@@ -47,7 +48,7 @@ def count(
             sums["compressed"] += bool(more.form & records.COMPRESSED)
             sums["tokens"] += tokens_of(entry.value_size)
             sums["saved"] += tokens_of(entry.value_size) - tokens_of(stored)
-            sums["superseded"] += more.superseded_by is not None
+            sums["superseded"] += links.successor(keeper, context, entry) is not None
             counts["namespace"][keeper.namespace(more.sub)] += 1
             counts["tag"].update(dict.fromkeys(more.tags, 1))
             counts["kind"][more.kind] += 1

@@ -44,6 +44,7 @@ def store(keeper: Keeper, request: requests.StoreMemory, context: Context) -> Sl
     if held is not None:
         old = keeper.shelf(held.entry)
         shelf = _policy.moved_shelf(old, context.principal, namespace, known.scope or old.scope)
+    writer = request.author or context.principal.agent_id
     draft = Draft(
         key=key,
         sub=keeper.sub(namespace),
@@ -56,8 +57,8 @@ def store(keeper: Keeper, request: requests.StoreMemory, context: Context) -> Sl
         kind=request.kind or "semantic",
         tags=tuple(known.tags or ()),
         importance=_importance(known.importance, DEFAULT_IMPORTANCE),
-        author=request.author or context.principal.agent_id,
-        by=request.author or context.principal.agent_id,
+        author=writer if held is None else keeper.author(held.entry),
+        by=writer,
         conversation=request.conversation_id,
         position=request.position,
         supersedes=superseded(keeper, context, request.supersedes),

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import UNSET
 
 from greenroom.actors._times import optional_datetime, to_datetime
+from greenroom.actors.memory import _links as links
 from greenroom.actors.memory import _records as records
 from greenroom.actors.memory._records import Entry, More, Version
 from greenroom.actors.memory._values import unpack
@@ -77,8 +78,8 @@ def shown_version(
         last_used=optional_datetime(quality.last_used),
         rating=round(quality.rating, 4),
         ratings=quality.ratings,
-        supersedes=None if more.supersedes is None else keeper.memory_id(more.supersedes),
-        superseded_by=None if more.superseded_by is None else keeper.memory_id(more.superseded_by),
+        supersedes=_id(keeper, links.superseded(keeper, context, entry)),
+        superseded_by=_id(keeper, links.successor(keeper, context, entry)),
         deleted_at=optional_datetime(more.deleted_at),
     )
 
@@ -103,6 +104,10 @@ def forgotten(keeper: Keeper, entry: Entry) -> replies.ForgottenMemory:
         updated_at=to_datetime(entry.updated_at),
         size_bytes=entry.value_size,
     )
+
+
+def _id(keeper: Keeper, entry: Entry | None) -> str | None:
+    return None if entry is None else keeper.memory_id(entry.number)
 
 
 _PLAIN = More(0)

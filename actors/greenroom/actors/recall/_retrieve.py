@@ -59,7 +59,10 @@ class RetrieveMemory(Procedure[replies.MemoriesFound], frozen=True, kw_only=True
     def _asked(self, below: str) -> Asked:
         wanted = self.filters or RetrieveFilters()
         filters = MemoryFilters(
-            namespace=whole_namespace(below), key=self.key, **msgspec.structs.asdict(wanted)
+            namespace=whole_namespace(below),
+            key=self.key,
+            superseded=self.key is not None,  # whoever names one wants that one
+            **msgspec.structs.asdict(wanted),
         )
         uses = self.max_tokens is None  # else only what fits the budget is
         return Asked(below, self.query, "semantic", 0.0, filters, self.limit, uses=uses)

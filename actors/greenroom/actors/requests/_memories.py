@@ -19,6 +19,10 @@ class StoreMemory(Message[replies.MemorySaved], frozen=True, kw_only=True):
     """Store a memory, or a new version of the one that has the key: either ``content`` or ``value``.
 
     ``metadata`` knows ``tags``, ``importance``, ``expiry`` and ``scope``; what else it holds is kept.
+
+    Attributes:
+        author: Who writes this version; the agent unless given. The first version's is the memory's.
+        supersedes: The memory that this one hides, as long as it is there, from all who see it.
     """
 
     content: kinds.MemoryContent | None = None

@@ -24,7 +24,8 @@ class MemoryFilters(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         before: Created earlier.
         max_age_days: Created no longer ago than this.
         min_importance: At least so important.
-        superseded: Also what a later memory supersedes, which is hidden otherwise.
+        author: Who wrote the first version.
+        superseded: Also what another memory takes the place of that the reader sees; it is hidden otherwise.
         session_id: Only what page A's tools stored for this session.
     """
 
@@ -54,6 +55,10 @@ class MemoryView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         content: Its text, unless it is a ``value``, or ``withheld``.
         value: Its JSON, unless it is a ``content``, or ``withheld``.
         withheld: Its content is too large for this answer; read it alone.
+        author: Who wrote the first version.
+        updated_by: Who wrote this one.
+        supersedes: The memory that it takes the place of, if that is there and the reader may see it.
+        superseded_by: The one that takes its place, likewise.
         rating: The mean of its ratings, -1 to 1; ``ratings`` says of how many.
         size_bytes: Of the content or the value's JSON, as UTF-8.
     """
