@@ -7,6 +7,7 @@ import json
 import os
 import sqlite3
 import tempfile
+import tracemalloc
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -417,6 +418,34 @@ def test_a_file_of_another_kind_is_refused(
     path.write_bytes(content)
     with pytest.raises(SourceError, match=sentence):
         read(path, format)
+
+
+@pytest.mark.promise("exchange.bounded")
+@pytest.mark.parametrize(
+    ("name", "chosen", "begin", "sentence"),
+    [
+        ("a.json", "auto", b"[", "a JSON array is read in one piece, .* 67,108,864 bytes; .* jq -c "),
+        ("a.json", "auto", b"\xef\xbb\xbf[\n", "a JSON array is read in one piece"),
+        ("a.jsonl", "auto", b"", "line 1 has more than 67,108,864 bytes"),
+        ("a.json", "mem0", b"[", "a.json is read in one piece, .* 67,108,864 bytes; split it"),
+        ("a.jsonl", "server-memory", b"", "line 1 has more than 67,108,864 bytes"),
+        ("a.json", "server-memory", b"{\n", "a.json is read in one piece"),
+        ("a.md", "auto", b"# Title\n", "a.md is read in one piece"),
+    ],
+)
+def test_no_file_is_read_whole_that_is_too_large_for_it(
+    tmp_path: Path, name: str, chosen: str, begin: bytes, sentence: str
+) -> None:
+    path = tmp_path / name
+    path.write_bytes(begin)
+    os.truncate(path, 1 << 34)  # takes no room on the disk
+    tracemalloc.start()
+    try:
+        with pytest.raises(SourceError, match=sentence):
+            read(path, chosen)
+        assert tracemalloc.get_traced_memory()[1] < 200 << 20
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_file_that_is_not_there_or_an_unknown_database(tmp_path: Path) -> None:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 import msgspec
 
-from greenroom.actors.exchange._lines import MAX_LINE_BYTES
-from greenroom.actors.exchange._making import Made, SourceError
+from greenroom.actors.exchange._making import MAX_WHOLE_BYTES, Made, SourceError, read_whole
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+
+_MARK = b"\xef\xbb\xbf"
 
 
 class Source(NamedTuple):
@@ -41,20 +43,22 @@ def file_lines(path: Path) -> Iterator[Made]:
         yield from _read(file)
 
 
-def _read(file: io.BufferedIOBase | io.BytesIO) -> Iterator[Made]:
+def _read(file: BinaryIO) -> Iterator[Made]:
     """Yield the lines of a file that are not blank; a byte order mark at the beginning is none of them."""
     number = passed = 0
-    while raw := file.readline(MAX_LINE_BYTES + 1):
+    while raw := file.readline(MAX_WHOLE_BYTES + 1):
         number += 1
         passed += len(raw)
         if number == 1:
-            raw = raw.removeprefix(b"\xef\xbb\xbf")
+            raw = raw.removeprefix(_MARK)
         line = raw.strip(b" \t\r\n")
         if number == 1 and line.startswith(b"["):
-            yield from _array(raw + file.read())
+            file.seek(0)
+            data = read_whole(file, "a JSON array", "make JSON Lines of it: jq -c '.[]' FILE")
+            yield from _array(data.removeprefix(_MARK))
             return
-        if len(raw) > MAX_LINE_BYTES:
-            raise SourceError(f"line {number} has more than {MAX_LINE_BYTES:,} bytes")
+        if len(raw) > MAX_WHOLE_BYTES:
+            raise SourceError(f"line {number} has more than {MAX_WHOLE_BYTES:,} bytes")
         if line:
             yield Made(f"line {number}", line, passed)
 

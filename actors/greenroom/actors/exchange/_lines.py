@@ -19,8 +19,6 @@ from greenroom.runtime import Refusal
 if TYPE_CHECKING:
     from greenroom.actors._principal import Principal
 
-MAX_LINE_BYTES = 64 << 20
-"""The most that a line may take: the largest value, and what JSON makes of it."""
 _NO_OBJECT = b"{}"
 _decode = msgspec.json.Decoder(MemoryLine).decode
 _encode = msgspec.json.Encoder().encode

@@ -6,12 +6,14 @@ import json
 import re
 from datetime import UTC, date, datetime, time
 from hashlib import blake2b
-from typing import Any, Final, NamedTuple
+from typing import Any, BinaryIO, Final, NamedTuple
 
 import msgspec
 
 MAX_KEY: Final = 255
 MAX_TAG: Final = 200
+MAX_WHOLE_BYTES: Final = 64 << 20
+"""The most that is read in one piece: a line (of the largest value), or a file that has none of these."""
 _TIMES: Final = ("created_at", "updated_at", "expires_at")
 _NAMES: Final = {"created_by": 128, "conversation_id": 255}
 KINDS: Final = frozenset({"semantic", "episodic", "procedural"})
@@ -22,6 +24,20 @@ _encode = msgspec.json.Encoder().encode
 
 class SourceError(Exception):
     """A file is not in its format at all, or cannot be read; nothing was imported."""
+
+
+def read_whole(file: BinaryIO, name: str, remedy: str = "split it") -> bytes:
+    """Return the rest of a file that cannot be read line by line.
+
+    Raises:
+        SourceError: it is too large for that; the sentence ends with the remedy.
+    """
+    data = file.read(MAX_WHOLE_BYTES + 1)
+    if len(data) > MAX_WHOLE_BYTES:
+        raise SourceError(
+            f"{name} is read in one piece, and then it may have {MAX_WHOLE_BYTES:,} bytes; {remedy}"
+        )
+    return data
 
 
 class Made(NamedTuple):

@@ -20,6 +20,7 @@ from greenroom.actors.exchange._making import (
     key_of,
     made,
     name_of,
+    read_whole,
     tags_of,
     time_of,
 )
@@ -70,9 +71,10 @@ def read(path: Path) -> Iterator[Made]:
     passed = 0
     taken: dict[str, int] = {}
     for file in files(path):
-        data = file.read_bytes()
-        passed += len(data)
         name = file.name if file == path else file.relative_to(path).as_posix()
+        with file.open("rb") as opened:
+            data = read_whole(opened, name)
+        passed += len(data)
         try:
             text = data.decode("utf-8-sig")
         except UnicodeDecodeError as error:

@@ -16,6 +16,7 @@ from greenroom.actors.exchange._making import (
     made,
     name_of,
     object_of,
+    read_whole,
     tags_of,
     time_of,
 )
@@ -29,8 +30,10 @@ _KEPT = ("user_id", "agent_id", "app_id", "run_id", "actor_id", "role", "hash", 
 
 def read(path: Path) -> Iterator[Made]:
     """Yield the memories of an export."""
+    with path.open("rb") as file:
+        data = read_whole(file, str(path))
     try:
-        text = path.read_text("utf-8-sig")
+        text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise SourceError(f"{path} is not UTF-8: {error.reason} at byte {error.start}") from None
     size = len(text)

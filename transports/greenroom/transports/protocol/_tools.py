@@ -249,8 +249,8 @@ _ALL = (
     Tool(
         name="export_memories",
         title="Export memories",
-        description="Write the memories that you may see, of a namespace or all, into a file to be read as a "
-        "resource: the answer links to it. import_memories takes the same lines.",
+        description="Write the memories that you may see, of a namespace or all, into files to be read as "
+        "resources: the answer links to them. import_memories takes the same lines.",
     ),
 )
 
