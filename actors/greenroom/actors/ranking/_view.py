@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from greenroom.actors.index import QUESTION, TEMPORAL
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
@@ -34,9 +36,27 @@ _NEEDED = (
     "before",
     "after",
     "nearby_lengths",
+    "total_nearby",
     "conversation_lengths",
     "contexts",
+    "length",
+    "question",
+    "temporal",
+    "opening",
+    "reply",
 )
+OPENING = 3
+"""Memories with which a conversation opens."""
+
+
+def nothing(size: int) -> Floats:
+    """Return a signal that is 0 everywhere; it takes no memory, and nobody can write to it."""
+    return np.broadcast_to(np.float32(0), size)
+
+
+def is_nothing(signal: Floats) -> bool:
+    """Return whether a signal is known to be 0 everywhere because `nothing` made it."""
+    return signal.strides == (0,)
 
 
 class Neighbours(Protocol):
@@ -128,8 +148,15 @@ class View:
         return np.append(self.neighbours.following, np.int32(-1))
 
     @cached_property
+    def has_neighbours(self) -> bool:
+        """Whether any row stands next to another."""
+        return bool((self.neighbours.place > 0).any())
+
+    @cached_property
     def nearby_lengths(self) -> Floats:
         """Terms of each text and, weighted by `BEFORE` and `AFTER`, of its neighbours'."""
+        if not self.has_neighbours:
+            return self.lengths
         own = np.append(np.where(self.visible, self.lengths, 0), np.float32(0)).astype(np.float32)
         total = own[:-1].copy()
         for step, weights in ((self.before, BEFORE), (self.after, AFTER)):
@@ -140,8 +167,16 @@ class View:
         return total
 
     @cached_property
+    def total_nearby(self) -> float:
+        """The sum of `nearby_lengths` of the visible rows."""
+        # In 64 bits a sum is the same wherever hidden rows stand between the visible ones.
+        return float(self.nearby_lengths.sum(where=self.visible, dtype=np.float64))
+
+    @cached_property
     def conversation_lengths(self) -> Floats:
         """Terms of each conversation."""
+        if not self.conversations:
+            return np.zeros(0, np.float32)
         there = self.visible & (self.corpus.conversation >= 0)
         groups = self.corpus.conversation[there]
         return np.bincount(groups, self.lengths[there], self.conversations).astype(np.float32)
@@ -154,9 +189,43 @@ class View:
     @cached_property
     def contexts(self) -> int:
         """How many conversations are visible; a memory outside of any is one of its own."""
+        if not self.conversations:
+            return self.count
         group = self.corpus.conversation[self.visible]
         there = group[group >= 0]
         return int(np.count_nonzero(np.bincount(there))) + len(group) - len(there)
+
+    # -- signals that are the same for every query -------------------------
+
+    @cached_property
+    def length(self) -> Floats:
+        """The logarithm of the number of words."""
+        return np.log1p(self.lengths)
+
+    @cached_property
+    def question(self) -> Floats:
+        """1 for questions."""
+        return ((self.corpus.flags & QUESTION) != 0).astype(np.float32)
+
+    @cached_property
+    def temporal(self) -> Floats:
+        """1 where a time is named."""
+        return ((self.corpus.flags & TEMPORAL) != 0).astype(np.float32)
+
+    @cached_property
+    def opening(self) -> Floats:
+        """1 for the first memories of a conversation."""
+        place = self.neighbours.place
+        return ((place >= 0) & (place < OPENING)).astype(np.float32)
+
+    @cached_property
+    def reply(self) -> Floats:
+        """1 where another author's question goes before."""
+        if not self.has_neighbours:
+            return nothing(len(self.visible))
+        before, author = self.before[:-1], self.corpus.author
+        there = (before >= 0) & (self.question[before] > 0) & (author[before] != author)
+        return there.astype(np.float32)
 
     def shifted(self, values: Floats, step: Rows) -> Floats:
         """Return the values of the rows to which ``step`` leads, 0 where it leads nowhere."""
