@@ -177,8 +177,11 @@ class Life:
     async def _exported(self, who: str, root: str) -> list[tuple[str, str, str | None]]:
         lines = (await self.ask(who, root, ExportPage(namespace=root))).lines
         every = [msgspec.json.decode(line) for line in lines]
-        named = [(line["namespace"], bare(line["key"]), bare(line.get("supersedes"))) for line in every]
-        return sorted(named, key=str)
+        found: list[tuple[str, str, str | None]] = [
+            (line["namespace"], bare(line["key"]), bare(line["supersedes"]) if "supersedes" in line else None)
+            for line in every
+        ]
+        return sorted(found, key=str)
 
     async def _versions(self, who: str, namespace: str, key: str) -> list[Any]:
         """Return the versions under a key, and the texts of those that can be read."""
@@ -196,9 +199,9 @@ class Life:
         return result
 
 
-def bare(key: str | None) -> str | None:
+def bare(key: str) -> str:
     """Return a key without the owner's name that an export gives those that several have."""
-    return None if key is None else key.split("~")[0]
+    return key.partition("~")[0]
 
 
 def ids_of(found: Any) -> list[str]:

@@ -28,8 +28,8 @@ class Rows:
 
     Attributes:
         generation: Grows with every change, so that what was made of the rows can be kept.
-        arrangement: Grows when rows come, go, expire at another time, take others' place, or are numbered anew:
-            what readers see and who stands next to whom is the same as long as it does not.
+        arrangement: Grows when rows come, go, expire at another time, take others' place, or are numbered
+            anew: what readers see and who stands next to whom is the same as long as it does not.
         names: What the numbers in the columns of `NAMED` stand for.
     """
 

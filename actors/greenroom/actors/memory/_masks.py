@@ -72,7 +72,10 @@ def _superseded(corpus: Corpus, visible: Mask) -> Mask | None:
     taken = corpus.supersedes[later[visible[later]]]
     if not len(taken):
         return None
-    superseded = visible & np.isin(corpus.numbers, taken)
+    numbers = corpus.numbers
+    is_taken = np.zeros(int(max(numbers.max(), taken.max())) + 1, np.bool_)
+    is_taken[taken] = True
+    superseded = visible & is_taken[numbers]
     return superseded if superseded.any() else None
 
 
