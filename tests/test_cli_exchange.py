@@ -95,7 +95,7 @@ def test_bad_lines_are_named_and_nothing_is_imported(tmp_path: Path) -> None:
         ),
         (["import", "/dev/null", "--namespace", "here"], 1, "namespace: it takes 2 to 8 segments"),
         (["export", "/nowhere/file"], 73, "cannot be written: No such file"),
-        (["export", "x", "--namespace", "here"], 1, "namespace: it takes 2 to 8 segments"),
+        (["export", "new", "--namespace", "or here"], 1, "namespace: it takes 1 to 8 segments"),
         (["evaluate", "nowhere.jsonl"], 73, "nowhere.jsonl cannot be read"),
         (["evaluate", "/dev/null"], 1, "holds no queries"),
         (["evaluate", "x", "--limit", "101"], 2, "'101', but it must be a number from 1 to 100"),

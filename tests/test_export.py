@@ -52,6 +52,12 @@ async def test_an_export_holds_what_its_caller_may_see_and_nothing_else(enter: E
         assert await keys(home.runtime, ANN, "user:ann:a") == ["deep"]
         assert await keys(home.runtime, ANN, "user:an") == []
         assert await keys(home.runtime, BOB, "user:ann") == []
+        assert await keys(home.runtime, ANN, "user") == ["own", "deep"]
+        assert await keys(home.runtime, ANN, "project") == ["ours", "all", "lone"]
+        assert await keys(home.runtime, BOB, "project") == ["all"]
+        assert await keys(home.runtime, BOB, "user") == await keys(home.runtime, BOB, "us") == []
+        mine = await home.agent("planner", user="ann").ask(ExportMemories(namespace="agent"))
+        assert mine.count == 1
 
 
 @pytest.mark.promise("exchange.export")

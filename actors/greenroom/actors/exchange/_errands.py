@@ -87,7 +87,7 @@ class ImportMemories(Errand[MemoriesImported], frozen=True, kw_only=True):
 class ExportMemories(Errand[MemoriesExported], frozen=True, kw_only=True):
     """Export memories that the caller may see; the answer links to the export, part by part."""
 
-    namespace: kinds.NamespacePrefix | None = None
+    namespace: kinds.Below | None = None
     filters: MemoryFilters | None = None
     format: ExportFormat = "jsonl"
 

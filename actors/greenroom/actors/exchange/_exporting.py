@@ -27,7 +27,7 @@ async def exported(
     filters: MemoryFilters | None = None,
     progress: Progress = lambda _memories, _roots, _of: None,
 ) -> AsyncGenerator[list[msgspec.Raw], None]:
-    """Yield the memories below a namespace, or all that the caller may see, as JSON of lines, page by page.
+    """Yield the memories that the caller may see, all or below leading segments, as JSON of lines, by pages.
 
     Namespaces come in the order of their names, the memories of each in the order of their creation. What
     is written meanwhile may be in it or not; nothing is in it twice. Who leaves it closes it (`aclosing`).
@@ -40,7 +40,7 @@ async def exported(
         filters = msgspec.structs.replace(filters, superseded=True)
     count = 0
     for number, root in enumerate(roots):
-        below = root if namespace is None else namespace
+        below = names.below_root(namespace) or root
         start: int | None = 0
         while start is not None:
             asked = ExportPage(namespace=below, filters=filters, start=start)

@@ -54,17 +54,19 @@ class ListNamespaces(Query[list[str]], frozen=True, kw_only=True):
     """List the roots below which the caller may see memories, in no particular order; internal.
 
     Attributes:
-        prefix: Only the root of this namespace.
+        prefix: Only the root of this namespace, or those that begin with this segment.
     """
 
-    prefix: kinds.NamespacePrefix | None = None
+    prefix: kinds.Below | None = None
 
     def run(self, reader: IndexReader) -> Slices[list[str]]:
         """Read the directory."""
-        wanted = b"" if self.prefix is None else names.tag_of_root(names.root_of(self.prefix))
+        root = None if self.prefix is None else names.root_of(self.prefix)
+        wanted = names.tag_of_root(root) if root is not None and ":" in root else b""
         found: list[str] = []
         for row in reader.rows(INDEX, NamespaceRow, prefix=wanted):
-            if may_have_something(reader.principal, row.value):
+            is_below = root is None or names.is_below(row.value.root, root)
+            if is_below and may_have_something(reader.principal, row.value):
                 found.append(row.value.root)
             if reader.slice_over():
                 yield

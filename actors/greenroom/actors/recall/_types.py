@@ -6,16 +6,10 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from greenroom.actors.requests._memory_types import Below as Below
+
 _SEGMENT = "[A-Za-z0-9_.@+~-]{1,100}"
 
-Below = Annotated[
-    str,
-    Meta(
-        pattern=f"^{_SEGMENT}(:{_SEGMENT}){{0,7}}(?!\\n)$",
-        description="leading segments, such as project:atlas; default all you may see",
-        extra={"takes": "1 to 8 segments joined by a colon, such as project, user:alice or project:atlas:ui"},
-    ),
-]
 OwnBelow = Annotated[
     str,
     Meta(

@@ -19,7 +19,7 @@ from greenroom.actors import Principal, open_greenroom
 from greenroom.actors.exchange._errands import ExportWriter
 from greenroom.actors.exchange._exporting import exported
 from greenroom.actors.exchange._importing import Imported, Importer, ImportRefusedError
-from greenroom.actors.exchange._lines import check_namespace
+from greenroom.actors.exchange._lines import check_below
 from greenroom.actors.exchange._making import SourceError
 from greenroom.actors.exchange._sources import open_source
 from greenroom.runtime import Refusal
@@ -125,7 +125,7 @@ async def _export(chosen: argparse.Namespace, settings: Settings) -> int:
     if path is not None and path.exists():
         return complain("export", f"{path} exists already; choose another name", _exits.FAILED)
     if chosen.namespace is not None:
-        check_namespace(chosen.namespace)
+        check_below(chosen.namespace)
     part = None if path is None else path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         count, size, digest = await _written(chosen, settings, part)
