@@ -10,7 +10,7 @@ import msgspec
 from greenroom.runtime import _rows
 from greenroom.runtime._address import Address
 from greenroom.runtime._errors import UnknownKindError
-from greenroom.runtime._store import INDEXES
+from greenroom.runtime._store import ACTORS, INDEXES
 
 if TYPE_CHECKING:
     from greenroom.runtime._actor import Slices
@@ -73,6 +73,17 @@ class IndexReader:
             record = _rows.decode(payload, _rows.RowRecord)
             value = _rows.decode(record.value, of)
             yield _rows.Row(_rows.sort_key_of(index, key), Address(record.kind, record.key), value)
+
+    def addresses(self, kind: str) -> Iterator[Address]:
+        """Yield the actors of a kind that have records of their own, in the order of their keys.
+
+        They are looked up one by one among the records, so this is for an operator's rare questions.
+        """
+        prefix = start = kind.encode() + b"\0"
+        while (found := next(self._reading.keys(ACTORS, prefix, start=start), None)) is not None:
+            key = found[len(prefix) :].partition(b"\0")[0]
+            yield Address(kind, key.decode())
+            start = prefix + key + b"\1"
 
     def _check(self, index: str) -> None:
         if index not in self._domain.indexes:

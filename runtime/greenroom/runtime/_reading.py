@@ -48,10 +48,10 @@ class Reading:
                     return
                 yield key, unseal(key, record)
 
-    def keys(self, table: int, prefix: bytes) -> Iterator[bytes]:
+    def keys(self, table: int, prefix: bytes, *, start: bytes | None = None) -> Iterator[bytes]:
         """Yield the keys that begin with ``prefix``, in order; their records may be damaged."""
         with self._transaction.cursor(self._tables[table]) as cursor:
-            if _seek(cursor, prefix, None):
+            if _seek(cursor, prefix, start):
                 yield from takewhile(lambda key: key.startswith(prefix), cursor.iternext(values=False))
 
 
