@@ -266,5 +266,5 @@ class Corpus(Rows):
         """Return an estimate of the memory in use, in bytes."""
         terms = self._tail.resident_bytes + sum(segment.resident_bytes for segment in self.segments)
         vectors = sum(matrix.resident_bytes(self.size) for matrix in self._matrices.values())
-        order = self._order.resident_bytes() + (0 if self._neighbours is None else 12 * self.size)
+        order = self._order.resident_bytes() + (0 if self._neighbours is None else 16 * self.size)
         return super().resident_bytes() + terms + vectors + order

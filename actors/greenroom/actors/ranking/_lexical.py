@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from greenroom.actors.ranking._view import AFTER, BEFORE, nothing
+from greenroom.actors.ranking._view import AFTER, BEFORE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -74,7 +74,7 @@ def rarity(count: int, of: int) -> float:
 def own(view: View, groups: Sequence[Group], pace: Callable[[], bool]) -> Slices[Floats]:
     """Return only the score of the memories' own texts."""
     if not groups:
-        return nothing(len(view.visible))
+        return view.nothing
     total = np.zeros(len(view.visible), np.float32)
     mean = max(1.0, view.total / max(1, view.count))
     for group in groups:

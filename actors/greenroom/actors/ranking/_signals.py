@@ -15,7 +15,7 @@ import numpy as np
 from greenroom.actors.ranking import _lexical, _meaning
 from greenroom.actors.ranking._dates import Calendar
 from greenroom.actors.ranking._spelling import Guess, guesses
-from greenroom.actors.ranking._view import is_nothing, nothing
+from greenroom.actors.ranking._view import is_nothing
 from greenroom.actors.search._text import tokens
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def _named(view: View, query: RankQuery, pace: Callable[[], bool]) -> Slices[tup
 
 def plain(view: View, query: RankQuery, reading: Reading, pace: Callable[[], bool]) -> Slices[Values]:
     """Return the signals that need no embedder."""
-    zeros = nothing(len(view.visible))
+    zeros = view.nothing
     values: Values = {}
     values["words"] = yield from _lexical.own(view, reading.groups, pace)
     values["mention"] = yield from _lexical.own(view, reading.mentions, pace)
@@ -237,7 +237,7 @@ def _company(view: View, authors: Sequence[Mask], pace: Callable[[], bool]) -> S
 
 
 def _tags(view: View, reading: Reading, pace: Callable[[], bool]) -> Slices[Floats]:
-    found = nothing(len(view.visible))
+    found = view.nothing
     for group in (*reading.groups, *reading.mentions):
         for term in group.meant:
             rows, _ = view.postings("tags", term)
@@ -255,7 +255,7 @@ def _keys(view: View, query: RankQuery, pace: Callable[[], bool]) -> Slices[Floa
     Numbers alone do not count, for keys are often numbered; and no statistics of keys are made, so
     that another key changes nothing but its own memory's score.
     """
-    found = nothing(len(view.visible))
+    found = view.nothing
     for term in query.terms:
         if not term.term.isdigit():
             rows, times = view.postings("key", term.term)

@@ -49,18 +49,16 @@ OPENING = 3
 """Memories with which a conversation opens."""
 
 
-def nothing(size: int) -> Floats:
-    """Return a signal that is 0 everywhere; it takes no memory, and nobody can write to it."""
-    return np.broadcast_to(np.float32(0), size)
-
-
 def is_nothing(signal: Floats) -> bool:
-    """Return whether a signal is known to be 0 everywhere because `nothing` made it."""
+    """Return whether a signal is known to be 0 everywhere because it is a view's `nothing`."""
     return signal.strides == (0,)
 
 
 class Neighbours(Protocol):
-    """By row, -1 for none: the rows before and after it in its conversation, and its place there, from 0."""
+    """By row, -1 for none: the rows before and after it in its conversation, and its place there, from 0.
+
+    And the rows that have a place, conversation by conversation, each in its order.
+    """
 
     @property
     def previous(self) -> Rows: ...
@@ -68,6 +66,8 @@ class Neighbours(Protocol):
     def following(self) -> Rows: ...
     @property
     def place(self) -> Rows: ...
+    @property
+    def order(self) -> Rows: ...
 
 
 class Corpus(Protocol):
@@ -123,6 +123,11 @@ class View:
         return rows, times.astype(np.float32)
 
     @cached_property
+    def nothing(self) -> Floats:
+        """A signal that is 0 everywhere; it takes no memory, and nobody can write to it."""
+        return np.broadcast_to(np.float32(0), len(self.visible))
+
+    @cached_property
     def lengths(self) -> Floats:
         """Terms of each text."""
         return self.corpus.lengths("text").astype(np.float32)
@@ -157,13 +162,15 @@ class View:
         """Terms of each text and, weighted by `BEFORE` and `AFTER`, of its neighbours'."""
         if not self.has_neighbours:
             return self.lengths
-        own = np.append(np.where(self.visible, self.lengths, 0), np.float32(0)).astype(np.float32)
-        total = own[:-1].copy()
-        for step, weights in ((self.before, BEFORE), (self.after, AFTER)):
-            at = step[:-1]
-            for weight in weights:
-                total += np.float32(weight) * own[at]
-                at = step[at]
+        total = np.where(self.visible, self.lengths, np.float32(0))
+        order = self.neighbours.order
+        own, place = total[order], self.neighbours.place[order]
+        every = own.copy()
+        for away, weight in enumerate(BEFORE, 1):
+            every[away:] += np.float32(weight) * np.where(place[away:] >= away, own[:-away], np.float32(0))
+        for away, weight in enumerate(AFTER, 1):
+            every[:-away] += np.float32(weight) * np.where(place[away:] >= away, own[away:], np.float32(0))
+        total[order] = every
         return total
 
     @cached_property
@@ -222,7 +229,7 @@ class View:
     def reply(self) -> Floats:
         """1 where another author's question goes before."""
         if not self.has_neighbours:
-            return nothing(len(self.visible))
+            return self.nothing
         before, author = self.before[:-1], self.corpus.author
         there = (before >= 0) & (self.question[before] > 0) & (author[before] != author)
         return there.astype(np.float32)

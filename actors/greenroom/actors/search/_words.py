@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import Stemmer  # type: ignore[import-not-found]  # PyStemmer has no type information
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
+    from collections.abc import Set as AbstractSet
 
 _COMMON = """
 a about after again all also am an and any are aren as at be because been before being both but by can
@@ -114,19 +115,22 @@ class Rules:
         # Long words would fill the cache with what never comes again.
         return self.cached_token(word) if len(word) <= MAX_TERM else self._analyse(word)
 
-    def terms(self, words: Iterable[str]) -> set[str]:
+    def terms(self, words: AbstractSet[str]) -> set[str]:
         """Return what texts with words of small ASCII letters are found by, each at most `MAX_TERM` long.
 
         For hundreds that nobody may ever ask for again: ten times faster than `token`, and not kept.
         """
-        kept = [word for word in words if word not in self._stop_words]
-        stems = [word for word in kept if _MIN_STEM <= len(word) <= _MAX_STEM]
-        terms = {word for word in kept if not _MIN_STEM <= len(word) <= _MAX_STEM}
+        kept = list(words - self._stop_words)
+        others: list[str] = []
+        lengths = set(map(len, kept))
+        if lengths and not _MIN_STEM <= min(lengths) <= max(lengths) <= _MAX_STEM:
+            others = [word for word in kept if not _MIN_STEM <= len(word) <= _MAX_STEM]
+            kept = [word for word in kept if _MIN_STEM <= len(word) <= _MAX_STEM]
         for script, stemmer in self._stemmers:
             # Letters of one script are taken by all of its stemmers, and by no other.
-            if script.fullmatch("".join(stems)):
-                stems = stemmer.stemWords(stems)
-        return terms.union(stems)
+            if script.fullmatch("".join(kept)):
+                kept = stemmer.stemWords(kept)
+        return {*kept, *others}
 
     def _analyse(self, word: str) -> Token:
         folded = _fold(word)
