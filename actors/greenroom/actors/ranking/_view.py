@@ -212,18 +212,18 @@ class View:
     @cached_property
     def question(self) -> Floats:
         """1 for questions."""
-        return ((self.corpus.flags & QUESTION) != 0).astype(np.float32)
+        return _ones((self.corpus.flags & QUESTION) != 0)
 
     @cached_property
     def temporal(self) -> Floats:
         """1 where a time is named."""
-        return ((self.corpus.flags & TEMPORAL) != 0).astype(np.float32)
+        return _ones((self.corpus.flags & TEMPORAL) != 0)
 
     @cached_property
     def opening(self) -> Floats:
         """1 for the first memories of a conversation."""
         place = self.neighbours.place
-        return ((place >= 0) & (place < OPENING)).astype(np.float32)
+        return _ones((place >= 0) & (place < OPENING))
 
     @cached_property
     def reply(self) -> Floats:
@@ -231,9 +231,12 @@ class View:
         if not self.has_neighbours:
             return self.nothing
         before, author = self.before[:-1], self.corpus.author
-        there = (before >= 0) & (self.question[before] > 0) & (author[before] != author)
-        return there.astype(np.float32)
+        return _ones((before >= 0) & (self.question[before] > 0) & (author[before] != author))
 
     def shifted(self, values: Floats, step: Rows) -> Floats:
         """Return the values of the rows to which ``step`` leads, 0 where it leads nowhere."""
         return np.append(values, np.float32(0))[step[:-1]]
+
+
+def _ones(mask: Mask) -> Floats:
+    return mask.astype(np.float32)
