@@ -15,6 +15,7 @@ from support.agents import House, json, moment, refused, wire
 from support.committers import GatedCommitter
 
 from greenroom.actors import Agent, Principal, SetMemory
+from greenroom.actors.memory import _directory
 from greenroom.actors.recall import _several
 from greenroom.actors.recall._context import RecallContext
 from greenroom.actors.recall._retrieve import RetrieveFilters, RetrieveMemory
@@ -412,6 +413,37 @@ async def test_a_damaged_namespace_that_may_not_be_seen_is_not_named(enter: Ente
         for namespace in (None, "user", "user:bob", "user:nobody"):
             answer = await alice.ask(MemorySearch(query="harbour", namespace=namespace))
             assert (answer.memories, answer.failed) == ([], [])
+
+
+@pytest.mark.promise("recall.hidden", "recall.across")
+@pytest.mark.parametrize("scope", ["private", "shared", "public"])
+async def test_a_namespace_of_a_crowd_is_there_for_those_who_see_something_in_it(
+    enter: Enter, scope: str
+) -> None:
+    """It has more owners than its row in the directory lists."""
+    codec = RottenCodec()
+    crowd = 3 * _directory.MOST_SHELVES
+    async with house(enter, codec=codec) as at:
+        writers = [agent(at, f"a{n}", f"u{n}" if n % 2 else None) for n in range(crowd)]
+        for n, writer in enumerate(writers):
+            within = writer if scope == "private" else agent(at, f"a{n}", f"u{n}", projects=frozenset({"p"}))
+            await keep(within, f"harbour {n}", namespace="team:crowd", metadata={"scope": scope})
+        seen = 1 if scope == "private" else crowd
+        for writer in writers:
+            answer = await writer.ask(MemorySearch(query="harbour", limit=1))
+            assert answer.total == seen
+    async with house(enter, codec=codec) as at:
+        codec.word = b"harbour "
+        for agent_id, user in (("stranger", "eve"), ("u7", "a7"), ("nobody", None)):
+            stranger = agent(at, agent_id, user, projects=frozenset({"q"}))
+            answer = await stranger.ask(MemorySearch(query="harbour", include_debug=True))
+            assert [each.namespace for each in answer.failed] == (["team:crowd"] if scope == "public" else [])
+            if scope != "public":
+                own = 1 if user is None else 2
+                assert wire(answer.debug)["namespaces"] == own
+        insider = agent(at, "a9", "u9", projects=frozenset({"p"}))
+        answer = await insider.ask(MemorySearch(query="harbour"))
+        assert [each.namespace for each in answer.failed] == ["team:crowd"]
 
 
 class Odd(Actor):

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from greenroom.actors.memory._keeper import Keeper
     from greenroom.runtime import Context, Slices
 
+MOST_NAMESPACES = 100
 MOST_TAGS = 100
 TOP_USED = 10
 _AGES = (("day", DAY), ("week", 7 * DAY), ("month", 30 * DAY), ("year", 365 * DAY))
@@ -73,7 +74,8 @@ def count(
         tokens=sums["tokens"],
         tokens_saved=sums["saved"],
         superseded=sums["superseded"],
-        by_namespace=dict(counts["namespace"].most_common()),
+        by_namespace=dict(counts["namespace"].most_common(MOST_NAMESPACES)),
+        more_namespaces=max(0, len(counts["namespace"]) - MOST_NAMESPACES),
         by_tag=dict(counts["tag"].most_common(MOST_TAGS)),
         by_kind=dict(counts["kind"].most_common()),
         by_scope=dict(counts["scope"].most_common()),

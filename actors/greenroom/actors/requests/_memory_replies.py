@@ -237,6 +237,8 @@ class MemoryStatistics(Reply, frozen=True, kw_only=True):
         bytes: Contents and values as given, newest versions only.
         stored_bytes: The same as they lie in the store.
         versions: All versions of these memories.
+        by_namespace: The 100 namespaces that have most.
+        more_namespaces: How many namespaces have memories besides these.
         by_tag: The 100 most frequent tags.
         by_age: Memories by when they were created: ``day``, ``week``, ``month``, ``year``, ``older``.
         top_used: The ten that were used most.
@@ -253,6 +255,7 @@ class MemoryStatistics(Reply, frozen=True, kw_only=True):
     tokens_saved: int
     superseded: int
     by_namespace: dict[str, int]
+    more_namespaces: int
     by_tag: dict[str, int]
     by_kind: dict[str, int]
     by_scope: dict[str, int]
