@@ -468,7 +468,7 @@ class Odd(Actor):
             created_at=moment(context.now), updated_at=moment(context.now), content=key,
         )  # fmt: skip
         hit = FoundMemory(memory=memory, score=len(key) / 10, relevance=0.5, quality=0.5)
-        return Found(hits=[hit], total=1, counts={"visible": 1}, timings={"rank": 1.0}, model="odd")
+        return Found(hits=[hit], total=1, counts={"visible": 1}, model="odd")
 
 
 class AskOdd(Procedure[list[list[str]]], frozen=True, kw_only=True):

@@ -56,11 +56,13 @@ class MemoryIndex:
 
     Args:
         shelf: The type of the documents' shelves.
-        documents: Brings the memories that the index has to have, each in one go. With it, an index that
-            cannot be read, or was made by other rules, is made anew when it is loaded.
+        documents: Brings the memories that the index has to have, and None where it pauses. With it, an index
+            that cannot be read, or was made by other rules, is made anew when it is loaded.
     """
 
-    def __init__(self, shelf: Any, documents: Callable[[Context], Iterable[Document]] | None = None) -> None:
+    def __init__(
+        self, shelf: Any, documents: Callable[[Context], Iterable[Document | None]] | None = None
+    ) -> None:
         self._documents = documents
         self._decode_shelf = msgspec.msgpack.Decoder(shelf).decode
         self._manifest: records.Manifest | None = None
@@ -177,7 +179,7 @@ class MemoryIndex:
             context.set_timer(TIMER, context.now, TidyIndex())
         self._writes = 0
 
-    def rebuild(self, context: Context, documents: Iterable[Document]) -> Slices[None]:
+    def rebuild(self, context: Context, documents: Iterable[Document | None]) -> Slices[None]:
         """Make the index anew of the memories that there are; yields when the slice is over.
 
         Vectors that can be read are kept.
@@ -194,7 +196,7 @@ class MemoryIndex:
         self._is_stored = True
         self._take(loaded)
 
-    def check(self, context: Context, documents: Iterable[Document]) -> Slices[list[str]]:
+    def check(self, context: Context, documents: Iterable[Document | None]) -> Slices[list[str]]:
         """Return how the index differs from the memories that there are, a sentence each.
 
         It is read anew from its records, and what is in memory is compared as well.
@@ -269,7 +271,7 @@ class MemoryIndex:
 
     def _wants(self, context: Context) -> bool:
         """Return whether there are memories that an index has to have."""
-        return self._documents is not None and next(iter(self._documents(context)), None) is not None
+        return self._documents is not None and any(self._documents(context))
 
     def _load(self, context: Context) -> Slices[None]:
         yield from imported("greenroom.actors.index._upkeep")

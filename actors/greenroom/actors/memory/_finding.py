@@ -31,6 +31,7 @@ BYTES_A_MEMORY = 500
 COUNTED = 10_000
 """Contents looked at in an exact search, after which it ends once it has its hits."""
 _NEEDED = ("greenroom.actors.memory._masks", "greenroom.actors.memory._quality", "greenroom.actors.ranking")
+_SIGNS = str.maketrans(dict.fromkeys('{}[]:,"', " "))
 _BOOSTED = 1_000
 """Hits by relevance among which quality chooses, at least."""
 _BOOSTED_BY_TOKENS = 200
@@ -44,29 +45,30 @@ class Hit(NamedTuple):
         row: Its number in the index.
         score: 0-1.
         relevance: 0-1.
-        quality: 0-1.
+        quality: 0-1; None where it says nothing.
         components: Why, by name.
     """
 
     row: int
     score: float
     relevance: float
-    quality: float
+    quality: float | None
     components: Mapping[str, float]
 
 
 class Outcome(NamedTuple):
-    """What was found, best first; how many match; and what ranked."""
+    """What was found, best first; how many match, or at least match; and what ranked."""
 
     hits: Sequence[Hit]
     total: int
     model: str
+    is_minimum: bool = False
 
 
 def find(keeper: Keeper, request: requests.FindMemories, context: Context) -> Slices[replies.Found]:
     """Answer the best memories that the sender may see and that fit the filters."""
     if not keeper.counter:
-        return replies.Found(hits=[], total=0, counts={"visible": 0}, timings={}, model="empty")
+        return replies.Found(hits=[], total=0, counts={"visible": 0}, model="empty")
     yield from upgrading.finish(keeper, context)
     corpus = yield from keeper.index.loaded(context)
     for module in _NEEDED:
@@ -77,7 +79,7 @@ def find(keeper: Keeper, request: requests.FindMemories, context: Context) -> Sl
     seen = keeper.views.of(corpus, context.principal, context.now)
     filters = request.filters or ALL
     narrowing = Narrowing(seen)
-    narrowing.apply(filters, context.now)
+    yield from narrowing.apply(filters, context.now, context.slice_over)
     yield from _by_entries(keeper, context, corpus, narrowing, filters)
     if request.text is None:
         outcome = _newest(corpus, narrowing, request, context.now)
@@ -89,7 +91,11 @@ def find(keeper: Keeper, request: requests.FindMemories, context: Context) -> Sl
     if request.use:
         keeper.uses.write_soon(context)
     return replies.Found(
-        hits=hits, total=outcome.total, counts=narrowing.counts, timings={}, model=outcome.model
+        hits=hits,
+        total=outcome.total,
+        is_minimum=outcome.is_minimum,
+        counts=narrowing.counts,
+        model=outcome.model,
     )
 
 
@@ -165,17 +171,19 @@ def _exact(
             yield
     hits: list[Hit] = []
     total = 0
+    is_minimum = False
     for looked, row in enumerate(wanted.nonzero()[0][::-1].tolist()):
         if looked >= COUNTED and len(hits) == request.limit:
+            is_minimum = True
             break
         held = keeper.updated(context, int(corpus.ids[row]))
         if held is not None and (yield from _holds(keeper, context, held, request.text)):
             total += 1
             if len(hits) < request.limit:
-                hits.append(Hit(row, 1.0, 1.0, 0.0, {}))
+                hits.append(Hit(row, 1.0, 1.0, None, {}))
         if context.slice_over():
             yield
-    return Outcome(hits, total, "exact")
+    return Outcome(hits, total, "exact", is_minimum)
 
 
 def _holds(keeper: Keeper, context: Context, held: Held, text: str) -> Slices[bool]:
@@ -183,17 +191,26 @@ def _holds(keeper: Keeper, context: Context, held: Held, text: str) -> Slices[bo
     form = records.JSON if version.more is None else version.more.form
     if form & records.TEXT:
         return text.encode() in value
-    return text.encode() in value or text in searched_text(value, form)
+    return text.encode() in value or text in (yield from searched_text(value, form, context))
 
 
 def whole_terms(text: str) -> set[str]:
-    """Return terms that every text has that holds this one: those of words with blanks around them."""
+    """Return terms that each memory has that holds this text: those of words with blanks around them.
+
+    Of JSON only strings, numbers and names are indexed, so what its signs, escapes and ``null`` are part of
+    does not count.
+    """
     inner = text.split()
     if not text[:1].isspace():
         inner = inner[1:]
     if inner and not text[-1:].isspace():
         inner = inner[:-1]
-    return {term for token in tokens(" ".join(inner)) for term in token.posted}
+    plain = " ".join(word for word in inner if "\\" not in word)
+    return (_terms(plain) & _terms(plain.translate(_SIGNS))) - _terms("null")
+
+
+def _terms(text: str) -> set[str]:
+    return {term for token in tokens(text) for term in token.posted}
 
 
 def _ranked(

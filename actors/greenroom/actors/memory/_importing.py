@@ -24,7 +24,6 @@ from greenroom.actors.memory import _records as records
 from greenroom.actors.memory import _upgrading as upgrading
 from greenroom.actors.memory._keeper import Held, Keeper
 from greenroom.actors.memory._records import Ends, Entry, More
-from greenroom.actors.memory._values import searched_text
 from greenroom.actors.memory._writing import Draft, write
 from greenroom.actors.requests import _exchange as requests
 from greenroom.actors.requests._exchange import OnConflict, Outcome
@@ -252,8 +251,9 @@ def _write_line(
             return msgspec.structs.replace(head, waiting=head.waiting + 1, first=first)
     outcome = yield from _write(keeper, context, head, judged)
     if outcome in _WRITTEN:
-        text = searched_text(judged.draft.value, judged.draft.form)
-        written.append((keeper.counter, text[: embedding.EMBEDDED_CHARACTERS]))
+        draft = judged.draft
+        text = embedding.embedded(draft.value, draft.form, draft.author or "")
+        written.append((keeper.counter, text))
     head.counts[outcome] = head.counts.get(outcome, 0) + 1
     return head
 

@@ -248,14 +248,16 @@ class Keeper:
 
     # -- the index ---------------------------------------------------------
 
-    def document(self, entry: Entry, value: bytes, quality: records.Quality) -> Document:
+    def document(
+        self, context: Context, entry: Entry, value: bytes, quality: records.Quality
+    ) -> Slices[Document]:
         """Return an entry as the index gets it; ``value`` is not compressed."""
         more = entry.more or _PLAIN
         return Document(
             id=entry.update,
             shelf=self.shelf(entry),
             namespace=self.namespace(more.sub),
-            text=searched_text(value, more.form),
+            text=(yield from searched_text(value, more.form, context)),
             key="" if MADE_UP.fullmatch(entry.key) else entry.key,
             author=self.author(entry),
             tags=more.tags,
@@ -273,14 +275,14 @@ class Keeper:
             supersedes=more.supersedes,
         )
 
-    def documents(self, context: Context) -> Iterator[Document]:
-        """Yield the memories that the index has to have, each read in one go."""
+    def documents(self, context: Context) -> Iterator[Document | None]:
+        """Yield the memories that the index has to have, and None when the slice is over."""
         for _, where in context.scan(bytes, prefix=records.UPDATES):
             entry = context.get(where, Entry)
             assert entry is not None, "an order row goes with its entry"
             if self.is_indexed(entry):
-                value = _in_one_go(self.value(context, entry))
-                yield self.document(entry, value, self.uses.quality(context, entry))
+                value, _ = yield from self.value(context, entry)
+                yield (yield from self.document(context, entry, value, self.uses.quality(context, entry)))
 
     def author(self, entry: Entry) -> str:
         """Return who is said to have written an entry."""
@@ -299,7 +301,8 @@ class Keeper:
 
     def resident_bytes(self) -> int:
         """Return an estimate of the memory in use."""
-        return self.index.resident_bytes() + self.uses.resident_bytes()
+        views = 0 if self._views is None else self._views.resident_bytes()
+        return self.index.resident_bytes() + self.uses.resident_bytes() + views
 
     # -- parts -------------------------------------------------------------
 
@@ -317,15 +320,6 @@ class Keeper:
         where = context.get(records.id_key(tail), bytes)
         entry = None if where is None else context.get(where, Entry)
         return None if where is None or entry is None else Held(where, entry)
-
-
-def _in_one_go(reading: Slices[tuple[bytes, Version]]) -> bytes:
-    while True:
-        try:
-            next(reading)
-        except StopIteration as done:
-            value: bytes = done.value[0]
-            return value
 
 
 _PLAIN = More(0)

@@ -88,6 +88,7 @@ def read(
     if entry is None or number is None or version is None or not records.is_live(version.expires_at, now):
         raise _refusals.memory_not_found(request.key, scope)
     keeper.uses.note(entry, now)
+    keeper.uses.write_soon(context)
     if version.more is not None and version.more.form != records.JSON:
         return _read_otherwise(entry, version, number, context)
     return _answer(entry, version, number, version.value)

@@ -20,10 +20,13 @@ if TYPE_CHECKING:
     from greenroom.actors._principal import Principal
     from greenroom.actors.index._corpus import Corpus
     from greenroom.actors.requests._memory_replies import MemoryFilters
+    from greenroom.runtime import Slices
 
     Mask = npt.NDArray[np.bool_]
 
 KEPT_VIEWS = 4
+_BYTES_A_ROW = 52
+"""What a view that has served a search keeps of each row."""
 
 
 class Seen(NamedTuple):
@@ -54,6 +57,10 @@ class Views:
         if len(self._kept) > KEPT_VIEWS:
             del self._kept[next(iter(self._kept))]
         return kept[2]
+
+    def resident_bytes(self) -> int:
+        """Return an estimate of the memory in use."""
+        return _BYTES_A_ROW * sum(len(seen.view.visible) for _, _, seen in self._kept.values())
 
 
 def _view(corpus: Corpus, allowed: tuple[bool, ...], now: int) -> tuple[int, int, Seen]:
@@ -94,30 +101,34 @@ class Narrowing:
         self.wanted: Mask = view.visible
         self.counts: dict[str, int] = {"visible": view.count}
 
-    def apply(self, filters: MemoryFilters, now: int) -> None:
-        """Narrow by everything that the index knows; keys and sessions it does not."""
+    def apply(self, filters: MemoryFilters, now: int, pace: Callable[[], bool]) -> Slices[None]:
+        """Narrow by everything that the index knows; keys and sessions it does not.
+
+        Args:
+            filters: What to narrow by.
+            now: The time, in microseconds since 1970.
+            pace: Whether to yield.
+        """
         corpus = self._corpus
         if not filters.superseded and self._superseded is not None:
             self._keep("superseded", ~self._superseded)
         if filters.namespace is not None:
-            self._named("namespace", corpus.namespace, corpus.namespaces, _below(filters.namespace))
+            yield from self._below(filters.namespace, pace)
         after, before = created_within(filters, now)
         if filters.after is not None or filters.before is not None or filters.max_age_days is not None:
             self._keep("time", (corpus.created >= after) & (corpus.created < before))
         if filters.tags is not None:
-            self._keep("tags", self._tagged(filters.tags, every=filters.tag_match == "all"))
+            tagged = yield from self._tagged(filters.tags, pace, every=filters.tag_match == "all")
+            self._keep("tags", tagged)
         if filters.kind is not None:
-            self._named("kind", corpus.kind, corpus.kinds, filters.kind.__eq__)
+            self._keep("kind", self._has("kind", filters.kind))
         if filters.scope is not None:
-            self._named(
-                "scope", corpus.shelf, [shelf.scope for shelf in corpus.shelves], filters.scope.__eq__
-            )
+            scopes = np.array([shelf.scope == filters.scope for shelf in corpus.shelves], np.bool_)
+            self._keep("scope", scopes[corpus.shelf])
         if filters.author is not None:
-            self._named("author", corpus.author, corpus.authors, filters.author.__eq__)
+            self._keep("author", self._has("author", filters.author))
         if filters.conversation_id is not None:
-            self._named(
-                "conversation_id", corpus.conversation, corpus.conversations, filters.conversation_id.__eq__
-            )
+            self._keep("conversation_id", self._has("conversation", filters.conversation_id))
         if filters.min_importance is not None:
             self._keep("min_importance", corpus.importance >= np.float32(filters.min_importance))
 
@@ -131,24 +142,26 @@ class Narrowing:
         self.wanted = self.wanted & mask
         self.counts[name] = int(np.count_nonzero(self.wanted))
 
-    def _named(
-        self,
-        name: str,
-        column: npt.NDArray[np.int32],
-        known: Sequence[object],
-        fits: Callable[[object], bool],
-    ) -> None:
-        # One more for the number -1, which stands for none.
-        table = np.array([*(fits(each) for each in known), False], np.bool_)
-        self._keep(name, table[column])
+    def _has(self, column: str, name: str) -> Mask:
+        number = self._corpus.names[column].find(name)
+        if number is None:
+            return np.zeros(len(self.wanted), np.bool_)
+        found: Mask = self._corpus.column(column) == number
+        return found
 
-    def _tagged(self, tags: Sequence[str], *, every: bool) -> Mask:
+    def _below(self, prefix: str, pace: Callable[[], bool]) -> Slices[None]:
+        below = np.zeros(len(self._corpus.namespaces), np.bool_)
+        for number, namespace in enumerate(self._corpus.namespaces):
+            below[number] = names.is_below(namespace, prefix)
+            if pace():
+                yield
+        self._keep("namespace", below[self._corpus.namespace])
+
+    def _tagged(self, tags: Sequence[str], pace: Callable[[], bool], *, every: bool) -> Slices[Mask]:
         hits = np.zeros(len(self.wanted), np.int32)
         for tag in dict.fromkeys(tags):
             rows, _ = self._corpus.postings("labels", tag)
             hits[rows] += 1
+            if pace():
+                yield
         return hits >= (len(set(tags)) if every else 1)
-
-
-def _below(prefix: str) -> Callable[[object], bool]:
-    return lambda namespace: names.is_below(str(namespace), prefix)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from greenroom.actors._imports import imported
 from greenroom.actors.memory import _records as records
-from greenroom.actors.memory._values import searched_text
+from greenroom.actors.memory._values import beginning
 from greenroom.actors.requests import _memory_replies as replies
 from greenroom.actors.search._text import tokens
 
@@ -39,6 +40,7 @@ def near(keeper: Keeper, context: Context, entry: Entry, draft: Draft) -> Slices
     if not text.strip():
         return []
     corpus = yield from keeper.index.loaded(context)
+    yield from imported("greenroom.actors.memory._masks")
     seen = keeper.views.of(corpus, context.principal, context.now)
     found: list[replies.SimilarMemory] = []
     for update in _candidates(corpus, seen, text, entry.update):
@@ -75,11 +77,9 @@ def _may_be_alike(entry: Entry, other: Entry) -> bool:
 
 def _start(value: bytes, form: int) -> str:
     """Return the beginning of a content; of a large JSON value nothing, since it is not parsed for this."""
-    if form & records.TEXT:
-        return value[: 4 * _COMPARED_CHARACTERS].decode(errors="ignore")[:_COMPARED_CHARACTERS]
-    if len(value) > 4 * _COMPARED_CHARACTERS:
+    if not form & records.TEXT and len(value) > 4 * _COMPARED_CHARACTERS:
         return ""
-    return searched_text(value, form)[:_COMPARED_CHARACTERS]
+    return beginning(value, form, _COMPARED_CHARACTERS)
 
 
 def _candidates(corpus: Corpus, seen: Seen, text: str, update: int) -> list[int]:

@@ -16,7 +16,7 @@ from greenroom.actors.memory import _similar as similar
 from greenroom.actors.memory import _upgrading as upgrading
 from greenroom.actors.memory._keeper import Held, Keeper
 from greenroom.actors.memory._records import More
-from greenroom.actors.memory._values import searched_text, tokens_of
+from greenroom.actors.memory._values import tokens_of
 from greenroom.actors.memory._writing import Draft, Written, write
 from greenroom.actors.requests import _memories as requests
 from greenroom.actors.requests import _memory_replies as replies
@@ -212,7 +212,7 @@ def _saved(
     written = yield from write(keeper, context, draft, held)
     alike = yield from similar.near(keeper, context, written.entry, draft)
     entry = written.entry
-    text = embedding.said(searched_text(draft.value, draft.form), keeper.author(entry))
+    text = embedding.embedded(draft.value, draft.form, keeper.author(entry))
     yield from embedding.attend(keeper, context, [(entry.update, text)])
     _audit.record(
         context,

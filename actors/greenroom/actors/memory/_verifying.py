@@ -58,7 +58,7 @@ class _Counted:
         self._keeper = keeper
         self._context = context
 
-    def documents(self) -> Iterator[Document]:
+    def documents(self) -> Iterator[Document | None]:
         for document in self._keeper.documents(self._context):
-            self.number += 1
+            self.number += document is not None
             yield document

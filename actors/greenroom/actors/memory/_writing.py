@@ -127,7 +127,8 @@ def write(keeper: Keeper, context: Context, draft: Draft, held: Held | None) -> 
     links.relink(keeper, context, old, entry, is_new=draft.supersedes is not None)
     quality = Quality() if old is None else keeper.uses.settle(context, old)
     if keeper.indexed_to is None:
-        yield from keeper.index.add(context, keeper.document(entry, draft.value, quality))
+        document = yield from keeper.document(context, entry, draft.value, quality)
+        yield from keeper.index.add(context, document)
     keeper.counter = update
     keeper.publish(context)
     keeper.uses.write_soon(context)

@@ -12,7 +12,7 @@ from greenroom.actors import _budget
 from greenroom.actors._namespaces import memory_address
 from greenroom.actors.recall import _replies as replies
 from greenroom.actors.recall._roots import roots_below
-from greenroom.actors.recall._several import ask_each, merged, slowest, summed
+from greenroom.actors.recall._several import ask_each, merged, summed
 from greenroom.actors.requests._memories import FindMemories, NoteUses
 from greenroom.runtime import ActorSetAsideError, OverloadedError
 
@@ -145,6 +145,7 @@ def reply(
         memories=kept,
         total=outcome.total,
         total_found=outcome.total,
+        total_is_minimum=True if any(each.is_minimum for each in outcome.found) else UNSET,
         query=search.query,
         mode=search.mode,
         query_time_ms=round((trio.current_time() - began) * MILLISECONDS, 3),
@@ -159,7 +160,6 @@ def explained(outcome: Outcome, search: Asked, window: replies.TimeWindow | None
     """Return how an answer came about."""
     # One that has nothing for the caller must not show that it has something for others.
     found = [each for each in outcome.found if each.counts.get("visible")]
-    timings = {f"owner.{stage}": took for stage, took in slowest(found).items()}
     return replies.SearchDebug(
         time_window=window,
         tags=search.filters.tags,
@@ -167,7 +167,7 @@ def explained(outcome: Outcome, search: Asked, window: replies.TimeWindow | None
         quality_boost=search.boost,
         namespaces=outcome.asked,
         counts=summed(found),
-        timings={**outcome.timings, **timings},
+        timings=outcome.timings,
         model=outcome.space or "words",
         without_vectors=outcome.absence,
         weights=sorted({each.model for each in found}),

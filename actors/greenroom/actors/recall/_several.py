@@ -126,12 +126,3 @@ def summed(found: Sequence[Found]) -> dict[str, int]:
         for name, count in each.counts.items():
             counts[name] = counts.get(name, 0) + count
     return counts
-
-
-def slowest(found: Sequence[Found]) -> dict[str, float]:
-    """Return for each stage the time of the one that took longest."""
-    timings: dict[str, float] = {}
-    for each in found:
-        for name, took in each.timings.items():
-            timings[name] = max(timings.get(name, 0.0), took)
-    return timings

@@ -270,12 +270,12 @@ class MemoryStatistics(Reply, frozen=True, kw_only=True):
 
 
 class FoundMemory(msgspec.Struct, frozen=True, kw_only=True):
-    """One hit: the memory, how good it is (0-1), and with ``debug`` why."""
+    """One hit: the memory, how good it is (0-1), and with ``debug`` why; an exact search knows no quality."""
 
     memory: MemoryView
     score: float
     relevance: float
-    quality: float
+    quality: float | None
     components: dict[str, float] | None = None
 
 
@@ -283,17 +283,17 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     """Answers `FindMemories`, best first.
 
     Attributes:
-        total: How many memories matched at all, as far as was counted.
+        total: How many memories matched at all.
+        is_minimum: Whether there may be more, since not all candidates were looked at.
         counts: How many candidates there were before and after each filter, in the order of filtering.
-        timings: Milliseconds by stage.
         model: Which weights, and which vectors, ranked.
     """
 
     hits: list[FoundMemory]
     total: int
     counts: dict[str, int]
-    timings: dict[str, float]
     model: str
+    is_minimum: bool = False
 
 
 class UnembeddedText(msgspec.Struct, frozen=True, kw_only=True):
