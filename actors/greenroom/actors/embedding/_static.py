@@ -50,8 +50,7 @@ class StaticEmbedder:
 
     def __init__(self, tokenizer: tokenizers.Tokenizer, table: np.ndarray[Any, Any]) -> None:
         self._tokenizer = tokenizer
-        self._table = table
-        self._last = len(table) - 1
+        self._table = np.asarray(table)  # where it is mapped, without what a mapped array does at each look
         self.dimensions: int = table.shape[1]
 
     def embed(self, texts: Sequence[str]) -> list[Vectors]:
@@ -72,8 +71,8 @@ class StaticEmbedder:
         return QueryVectors(space=self.space, words=words, rows=rows)
 
     def _sum(self, ids: list[int]) -> _numbers.Floats:
-        rows = self._table[np.minimum(ids, self._last)] if ids else self._table[:0]
-        total: _numbers.Floats = rows.sum(axis=0, dtype=np.float32)
+        rows = self._table.take(ids, axis=0, mode="clip") if ids else self._table[:0]
+        total: _numbers.Floats = _numbers.single(rows).sum(axis=0)
         return total
 
 
