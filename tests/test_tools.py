@@ -13,7 +13,8 @@ import pytest
 from harness import MODERN_META, Client, greenroom
 
 from greenroom.actors import REQUESTS
-from greenroom.transports.protocol._schema import input_schema, output_schema, reply_type
+from greenroom.runtime import reply_type
+from greenroom.transports.protocol._schema import input_schema, output_schema
 from greenroom.transports.protocol._tools import TOOLS
 
 INPUT_BUDGET = 6_500

@@ -238,11 +238,6 @@ class MemoryIndex:
         """Return the spaces in which memories have vectors."""
         return list(self._known(context).spaces)
 
-    @property
-    def is_loaded(self) -> bool:
-        """Whether the index is in memory."""
-        return self._loaded is not None
-
     def resident_bytes(self) -> int:
         """Return an estimate of the memory in use, in bytes."""
         return 0 if self._loaded is None else self._loaded.corpus.resident_bytes()

@@ -14,7 +14,7 @@ from greenroom.actors.memory import _links as links
 from greenroom.actors.memory import _records as records
 from greenroom.actors.memory import _upgrading as upgrading
 from greenroom.actors.memory._filters import Filter
-from greenroom.actors.memory._records import Entry, More
+from greenroom.actors.memory._records import PLAIN, Entry
 from greenroom.actors.requests import _exchange as requests
 from greenroom.actors.requests._exchange import MemoryLine
 from greenroom.actors.requests._memory_replies import MemoryFilters
@@ -56,7 +56,7 @@ def page(keeper: Keeper, request: requests.ExportPage, context: Context) -> Slic
 
 
 def _line(keeper: Keeper, context: Context, entry: Entry) -> Slices[bytes]:
-    more = entry.more or _PLAIN
+    more = entry.more or PLAIN
     value, version = yield from keeper.value(context, entry)
     is_text = bool(more.form & records.TEXT)
     replaced = links.superseded(keeper, context, entry)
@@ -103,6 +103,3 @@ def _key(keeper: Keeper, context: Context, entry: Entry) -> str:
             owner = names.segment(shelf.agent or shelf.user or "").replace(":", ".")
             return f"{entry.key[: _MAX_KEY - len(owner) - 1]}~{owner}"
     return entry.key
-
-
-_PLAIN = More(0)

@@ -10,7 +10,7 @@ from greenroom.actors._times import DAY, to_microseconds
 from greenroom.actors.memory import _links as links
 from greenroom.actors.memory import _records as records
 from greenroom.actors.memory._keeper import Held, Keeper
-from greenroom.actors.memory._records import Entry, More
+from greenroom.actors.memory._records import PLAIN, Entry, More
 from greenroom.actors.requests._memory_replies import MemoryFilters
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Filter:
 
     def fits(self, entry: Entry) -> bool:
         """Return whether an entry is there, may be seen, and fits."""
-        keeper, filters, more = self._keeper, self._filters, entry.more or _PLAIN
+        keeper, filters, more = self._keeper, self._filters, entry.more or PLAIN
         if not records.is_there(entry, self._context.now):
             return False
         namespace = keeper.namespace(more.sub)
@@ -91,4 +91,3 @@ def _time(given: datetime | None, otherwise: int) -> int:
 
 
 _EVER = 1 << 62
-_PLAIN = More(0)

@@ -23,7 +23,7 @@ from greenroom.actors.memory import _embedding as embedding
 from greenroom.actors.memory import _records as records
 from greenroom.actors.memory import _upgrading as upgrading
 from greenroom.actors.memory._keeper import Held, Keeper
-from greenroom.actors.memory._records import Ends, Entry, More
+from greenroom.actors.memory._records import PLAIN, Ends, Entry
 from greenroom.actors.memory._writing import Draft, write
 from greenroom.actors.requests import _exchange as requests
 from greenroom.actors.requests._exchange import OnConflict, Outcome
@@ -384,7 +384,7 @@ def _superseded(keeper: Keeper, context: Context, draft: Draft, key: str) -> Hel
 
 def _is_same(keeper: Keeper, context: Context, draft: Draft, entry: Entry) -> Slices[bool]:
     """Return whether an entry says already what a draft would make of it."""
-    more = entry.more or _PLAIN
+    more = entry.more or PLAIN
     alike = (
         more.form & records.TEXT == draft.form & records.TEXT
         and entry.value_size == len(draft.value)
@@ -422,5 +422,4 @@ def _check_asker(head: Head, context: Context) -> None:
         raise _refusals.permission_denied("staging", "staging: this is another's import")
 
 
-_PLAIN = More(0)
 _WRITTEN = frozenset({"created", "versioned", "overwritten"})

@@ -14,7 +14,7 @@ from greenroom.actors._policy import MemoryShelf
 from greenroom.actors.index import Document, MemoryIndex
 from greenroom.actors.memory import _directory, _ids
 from greenroom.actors.memory import _records as records
-from greenroom.actors.memory._records import Common, Entry, More, Version
+from greenroom.actors.memory._records import PLAIN, Common, Entry, More, Version
 from greenroom.actors.memory._uses import Uses
 from greenroom.actors.memory._values import searched_text, unpack
 from greenroom.actors.resources._uris import memory_uri
@@ -252,7 +252,7 @@ class Keeper:
         self, context: Context, entry: Entry, value: bytes, quality: records.Quality
     ) -> Slices[Document]:
         """Return an entry as the index gets it; ``value`` is not compressed."""
-        more = entry.more or _PLAIN
+        more = entry.more or PLAIN
         return Document(
             id=entry.update,
             shelf=self.shelf(entry),
@@ -320,6 +320,3 @@ class Keeper:
         where = context.get(records.id_key(tail), bytes)
         entry = None if where is None else context.get(where, Entry)
         return None if where is None or entry is None else Held(where, entry)
-
-
-_PLAIN = More(0)

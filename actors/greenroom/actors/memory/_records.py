@@ -104,6 +104,10 @@ class More(msgspec.Struct, frozen=True, array_like=True):
     stored_size: int = 0
 
 
+PLAIN = More(0)
+"""What an agent's plain entry has."""
+
+
 class Entry(msgspec.Struct, frozen=True, array_like=True):
     """A key's current state. ``number`` is the entry's for good, ``update`` that of its newest version."""
 

@@ -7,12 +7,12 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from greenroom.actors._times import DAY, optional_datetime, to_datetime
+from greenroom.actors._tokens import tokens_of_size
 from greenroom.actors.memory import _links as links
 from greenroom.actors.memory import _records as records
 from greenroom.actors.memory import _upgrading as upgrading
 from greenroom.actors.memory._filters import Filter, newest_first
-from greenroom.actors.memory._records import Entry, More
-from greenroom.actors.memory._values import tokens_of
+from greenroom.actors.memory._records import PLAIN, Entry
 from greenroom.actors.requests import _memories as requests
 from greenroom.actors.requests import _memory_replies as replies
 
@@ -40,15 +40,15 @@ def count(
     for held in newest_first(context):
         entry = held.entry
         if fitting.fits(entry):
-            more = entry.more or _PLAIN
+            more = entry.more or PLAIN
             stored = more.stored_size if entry.more is not None else entry.value_size
             sums["memories"] += 1
             sums["versions"] += entry.version
             sums["bytes"] += entry.value_size
             sums["stored"] += stored
             sums["compressed"] += bool(more.form & records.COMPRESSED)
-            sums["tokens"] += tokens_of(entry.value_size)
-            sums["saved"] += tokens_of(entry.value_size) - tokens_of(stored)
+            sums["tokens"] += tokens_of_size(entry.value_size)
+            sums["saved"] += tokens_of_size(entry.value_size) - tokens_of_size(stored)
             sums["superseded"] += links.successor(keeper, context, entry) is not None
             counts["namespace"][keeper.namespace(more.sub)] += 1
             counts["tag"].update(dict.fromkeys(more.tags, 1))
@@ -100,6 +100,3 @@ def _used(keeper: Keeper, context: Context, entry: Entry) -> replies.UsedMemory:
         uses=quality.uses,
         last_used=None if quality.last_used is None else to_datetime(quality.last_used),
     )
-
-
-_PLAIN = More(0)

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from greenroom.actors._tokens import tokens_of_size
 from greenroom.actors.memory._records import COMPRESSED, TEXT
 
 if TYPE_CHECKING:
     from greenroom.runtime import Context, Slices
 
-BYTES_A_TOKEN = 4
 COMPRESSED_FROM_TOKENS = 1_000
 SMALL_BYTES = 2_048
 """What is handled without a pause."""
@@ -31,14 +31,9 @@ _read = json.JSONDecoder(parse_int=str, parse_float=str).decode
 _read_string = msgspec.json.Decoder(str).decode
 
 
-def tokens_of(size: int) -> int:
-    """Return an estimate of the tokens in so many bytes of UTF-8."""
-    return -(-size // BYTES_A_TOKEN)
-
-
 def pack(value: bytes, context: Context) -> Slices[bytes | None]:
     """Return ``value`` compressed, or None where it is small or does not get smaller."""
-    if tokens_of(len(value)) <= COMPRESSED_FROM_TOKENS:
+    if tokens_of_size(len(value)) <= COMPRESSED_FROM_TOKENS:
         return None
     packer = zlib.compressobj()
     pieces = []

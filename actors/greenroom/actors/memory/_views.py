@@ -10,7 +10,7 @@ from msgspec import UNSET
 from greenroom.actors._times import optional_datetime, to_datetime
 from greenroom.actors.memory import _links as links
 from greenroom.actors.memory import _records as records
-from greenroom.actors.memory._records import Entry, More, Version
+from greenroom.actors.memory._records import PLAIN, Entry, Version
 from greenroom.actors.memory._values import unpack
 from greenroom.actors.requests import _memory_replies as replies
 
@@ -43,7 +43,7 @@ def shown_version(
     most: int | None = LARGE_BYTES,
 ) -> Slices[replies.MemoryView]:
     """Return an entry with the value that it had at one version."""
-    more = entry.more or _PLAIN
+    more = entry.more or PLAIN
     then = version.more
     form = records.JSON if then is None else then.form
     size = len(version.value) if then is None else then.size
@@ -108,6 +108,3 @@ def forgotten(keeper: Keeper, entry: Entry) -> replies.ForgottenMemory:
 
 def _id(keeper: Keeper, entry: Entry | None) -> str | None:
     return None if entry is None else keeper.memory_id(entry.number)
-
-
-_PLAIN = More(0)

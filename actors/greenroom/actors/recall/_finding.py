@@ -126,6 +126,7 @@ def reply(
     began: float,
     *,
     max_tokens: int | None,
+    mode: SearchMode | None = None,
     decompress: bool = True,
     debug: replies.SearchDebug | None = None,
 ) -> replies.MemoriesFound:
@@ -136,6 +137,7 @@ def reply(
         search: What was asked.
         began: When, in trio's time.
         max_tokens: The budget; None: none.
+        mode: The mode that was asked for, if another one was carried out.
         decompress: Whether the contents of compressed memories are wanted.
         debug: How it came about, if that was asked for.
     """
@@ -147,7 +149,7 @@ def reply(
         total_found=outcome.total,
         total_is_minimum=True if any(each.is_minimum for each in outcome.found) else UNSET,
         query=search.query,
-        mode=search.mode,
+        mode=mode or search.mode,
         query_time_ms=round((trio.current_time() - began) * MILLISECONDS, 3),
         tokens=size.tokens,
         left_out=size.left_out,
@@ -164,6 +166,7 @@ def explained(outcome: Outcome, search: Asked, window: replies.TimeWindow | None
         time_window=window,
         tags=search.filters.tags,
         tag_match=search.filters.tag_match,
+        mode=search.mode,
         quality_boost=search.boost,
         namespaces=outcome.asked,
         counts=summed(found),

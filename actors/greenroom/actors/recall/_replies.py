@@ -75,6 +75,7 @@ class SearchDebug(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         time_window: The resolved times; null when none was asked for.
         tags: The tags that were asked for.
+        mode: In which mode the search was carried out: a boost makes a semantic one hybrid.
         quality_boost: The part of quality in the score.
         namespaces: How many namespaces were asked.
         counts: How many candidates there were before and after each filter, all namespaces together.
@@ -88,6 +89,7 @@ class SearchDebug(msgspec.Struct, frozen=True, kw_only=True):
     time_window: TimeWindow | None
     tags: list[str] | None
     tag_match: kinds.TagMatch
+    mode: kinds.SearchMode
     quality_boost: float
     namespaces: int
     counts: dict[str, int]
@@ -103,6 +105,7 @@ class MemoriesFound(Reply, frozen=True, kw_only=True):
 
     Attributes:
         total: How many memories match; ``total_found`` is the same.
+        mode: The one that was asked for; ``debug`` says which one was carried out.
         total_is_minimum: There may be more: an exact search ends when it has its hits and has read 10,000.
         tokens: An estimate of what ``memories`` cost, where ``max_tokens`` was given: bytes of UTF-8 by 4.
         left_out: How many of the best ``limit`` did not fit into ``max_tokens``.

@@ -53,7 +53,7 @@ class MemorySearch(Procedure[replies.MemoriesFound], frozen=True, kw_only=True):
         search = self._asked(window)
         outcome = await find(desk, search)
         debug = explained(outcome, search, window) if self.include_debug else None
-        return reply(outcome, search, began, max_tokens=self.max_tokens, debug=debug)
+        return reply(outcome, search, began, max_tokens=self.max_tokens, mode=self.mode, debug=debug)
 
     def _asked(self, window: replies.TimeWindow | None) -> Asked:
         query = self.query if self.query is None or self.query.strip() else None

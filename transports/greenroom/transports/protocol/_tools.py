@@ -13,8 +13,9 @@ from typing import Any
 import msgspec
 
 from greenroom.actors import REQUESTS, is_write, parse_request
+from greenroom.runtime import reply_type
 from greenroom.transports.protocol._aliases import ALIASES, Alias
-from greenroom.transports.protocol._schema import input_schema, output_schema, reply_type
+from greenroom.transports.protocol._schema import input_schema, output_schema
 
 
 class Tool(msgspec.Struct, frozen=True, kw_only=True):
