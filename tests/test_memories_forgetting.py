@@ -8,9 +8,11 @@ import msgspec
 import pytest
 from support.agents import AuditTrail, refused
 
-from greenroom.actors import Agent, ImportMemories, MemorySearch
+from greenroom.actors import Agent, ImportMemories, MemorySearch, MemoryService
+from greenroom.actors.memory import _forgetting
 from greenroom.actors.requests import _memories as requests
 from greenroom.actors.requests._memory_replies import MemoryFilters, MemoryForgotten
+from greenroom.runtime import InlineCommitter
 
 if TYPE_CHECKING:
     from support.agents import Enter
@@ -102,6 +104,31 @@ async def test_many_are_forgotten_a_thousand_a_commit(enter: Enter, *, purge: bo
         assert counts == [(1_000, 100), (100, 0)]
         assert await _ended(at) == 2_100
         assert (await alice.ask(MemorySearch(query="note"))).total == 0
+
+
+@pytest.mark.promise("memory.forget")
+async def test_a_long_history_of_a_key_is_purged_in_bounded_commits(
+    enter: Enter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_forgetting, "AT_ONCE", 3)
+    purged: list[int] = []
+
+    def watch(store: Any, works: Any) -> None:
+        for work in works:
+            gone = [key for _, key, payload in work.ops if b"user:alice\0ue" in key and payload is None]
+            purged.extend([len(gone)] if len(gone) > 1 else [])
+        store.commit(works)
+
+    async with enter(embedder="none", committer=InlineCommitter(watch)) as at:
+        service = MemoryService(at.runtime)
+        for number in range(8):
+            await service.add_memory("user:alice", "k", {"n": number}, "semantic", "a", "t")
+            await service.delete_memory("user:alice", "k", "a", "t")
+        purged.clear()
+        assert await service.purge_memory("user:alice", "k", "a", "t")
+        assert purged == [3, 3, 2]
+        assert await service.list_versions("user:alice", "k") == []
+        assert not await service.purge_memory("user:alice", "k", "a", "t")
 
 
 async def _ended(at: Any) -> int:

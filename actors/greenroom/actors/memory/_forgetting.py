@@ -70,15 +70,16 @@ def drop(keeper: Keeper, request: requests.DropMemory, context: Context) -> Slic
     _policy.check_writes_namespace(context.principal, request.namespace)
     yield from upgrading.finish(keeper, context)
     held = keeper.find(context, keeper.sub(request.namespace), None, request.key)
-    gone = [] if held is None else [held]
+    there = [] if held is None else [held]
     if request.purge:
-        gone += [one for one in _buried(keeper, context, request.namespace, request.key) if one != held]
+        there += [one for one in _buried(keeper, context, request.namespace, request.key) if one != held]
+    gone = there[:AT_ONCE]
     answer = replies.MemoryForgotten(
         forgotten=len(gone),
         purged=request.purge and bool(gone),
         confirm_needed=False,
-        matched=len(gone),
-        remaining=0,
+        matched=len(there),
+        remaining=len(there) - len(gone),
         memories=[forgotten(keeper, one.entry) for one in gone[:SHOWN]],
     )
     if gone:

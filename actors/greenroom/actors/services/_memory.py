@@ -223,10 +223,11 @@ class MemoryService:
         Raises:
             ServiceError: an argument breaks a rule.
         """
-        dropped = await self._ask(
-            requests.DropMemory, namespace, key=key, deleted_by=deleted_by, task_id=task_id, purge=True
-        )
-        return dropped.forgotten > 0
+        given = {"key": key, "deleted_by": deleted_by, "task_id": task_id, "purge": True}
+        first = dropped = await self._ask(requests.DropMemory, namespace, **given)
+        while dropped.remaining:
+            dropped = await self._ask(requests.DropMemory, namespace, **given)
+        return first.forgotten > 0
 
     async def list_versions(self, namespace: str, key: str) -> list[MemoryVersion]:
         """Return every version under a key that was not purged, oldest first, also of deleted memories.
