@@ -24,7 +24,7 @@ _BYTES_PENDING = 250
 class Uses:
     """The uses that are not written yet.
 
-    A crash loses them, and nothing else; so does the end of an actor that makes room before they are due.
+    A crash loses them, and nothing else; so does an end of the process or of the actor before they are due.
     """
 
     def __init__(self) -> None:
