@@ -383,6 +383,8 @@ def test_one_markdown_file_alone(tmp_path: Path) -> None:
         (b"---\ntags: [a\n---\nx", "front matter is no YAML"),
         (b"---\na: &a [x]\nb: [*a, *a]\n---\nx", "refers to itself"),
         (b"---\n" + b"k: v\n" * 20_000 + b"---\nx", "too large"),
+        (b"---\nk: " + b"[" * 800 + b"]" * 800 + b"\n---\nx", "nested too deeply"),
+        (b"---\nk: " + b"[" * 30_000 + b"\n---\nx", "nested too deeply"),
     ],
 )
 def test_what_is_wrong_with_a_markdown_file_is_told(tmp_path: Path, text: bytes, sentence: str) -> None:
@@ -393,6 +395,8 @@ def test_what_is_wrong_with_a_markdown_file_is_told(tmp_path: Path, text: bytes,
 
 
 # -- what is none of them --------------------------------------------------------------------
+
+_DEEP = b"[" * 30_000 + b"]" * 30_000
 
 
 @pytest.mark.promise("exchange.formats")
@@ -409,6 +413,11 @@ def test_what_is_wrong_with_a_markdown_file_is_told(tmp_path: Path, text: bytes,
         ("server-memory", b'{"type": "entity", "name": "a"}\nnonsense', "line 2: this is no JSON"),
         ("mcp-memory-service", b"nonsense", "cannot be read as SQLite"),
         ("shared-context-server", b"SQLite format 3\0" + b"x" * 5_000, "cannot be read as SQLite"),
+        ("mem0", _DEEP, "is no JSON: it is nested too deeply"),
+        ("mem0", b'[{"id": "1", "memory": ' + _DEEP + b"}]", "is no JSON: it is nested too deeply"),
+        ("server-memory", _DEEP, "line 1: this is no JSON: it is nested too deeply"),
+        ("server-memory", b'{"x": ' + _DEEP + b"}", "is no JSON: it is nested too deeply"),
+        ("auto", _DEEP, "nested too deeply"),
     ],
 )
 def test_a_file_of_another_kind_is_refused(
@@ -418,6 +427,66 @@ def test_a_file_of_another_kind_is_refused(
     path.write_bytes(content)
     with pytest.raises(SourceError, match=sentence):
         read(path, format)
+
+
+@pytest.mark.promise("exchange.formats")
+@pytest.mark.parametrize(
+    ("metadata", "kept"), [("[" * 30_000 + "]" * 30_000, True), ("[" * 150 + "]" * 150, False)]
+)
+def test_what_a_database_says_in_deep_json_breaks_nothing(
+    tmp_path: Path, metadata: str, *, kept: bool
+) -> None:
+    path = tmp_path / "sqlite_vec.db"
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("CREATE TABLE memories (content_hash TEXT, content TEXT, metadata TEXT)")
+        connection.execute("INSERT INTO memories VALUES ('h', 'Tea', ?)", (metadata,))
+    (memory,) = read(path)
+    assert (memory["metadata"] == {"metadata": metadata}) is kept
+
+
+def test_what_is_nested_too_deeply_to_be_written_is_refused() -> None:
+    value: list[Any] = []
+    for _ in range(10_000):
+        value = [value]
+    with pytest.raises(SourceError, match="memory 1 is nested too deeply"):
+        made("memory 1", 0, value=value)
+
+
+def test_a_database_with_other_columns_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "chat_history.db"
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("CREATE TABLE agent_memory (id INTEGER, agent_id TEXT, key TEXT, value TEXT)")
+        connection.execute("CREATE TABLE messages (id INTEGER)")
+    with pytest.raises(SourceError, match="its agent_memory have no created_at, expires_at, metadata"):
+        read(path)
+
+
+@pytest.mark.promise("exchange.formats")
+def test_values_of_any_type_in_a_database_are_taken_or_refused(tmp_path: Path) -> None:
+    path = tmp_path / "chat_history.db"
+    shared_context(path)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("DELETE FROM agent_memory")
+        for key, value in {"deep": "[" * 30_000, "bytes": b'"\xff"', "blob": b"1"}.items():
+            connection.execute(
+                "INSERT INTO agent_memory (agent_id, key, value) VALUES ('planner', ?, ?)", (key, value)
+            )
+        connection.execute("ALTER TABLE agent_memory RENAME COLUMN value TO old")
+        connection.execute("ALTER TABLE agent_memory ADD COLUMN value")
+        connection.execute("UPDATE agent_memory SET value = old")
+        connection.execute(
+            "INSERT INTO agent_memory (agent_id, key, value, old) VALUES ('planner', 'number', 7, '')"
+        )
+    values = {each["key"]: each["value"] for each in read(path) if "value" in each}
+    assert values == {"deep": "[" * 30_000, "bytes": '"\udcff"', "blob": 1, "number": 7}
+
+
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    path = tmp_path / "pipe.jsonl"
+    os.mkfifo(path)
+    for chosen in ("auto", "jsonl"):
+        with pytest.raises(SourceError, match="is neither a file nor a folder"):
+            open_source(path, chosen, ANN)
 
 
 @pytest.mark.promise("exchange.bounded")

@@ -117,6 +117,7 @@ async def test_filters_choose_before_anything_is_ranked(enter: Enter) -> None:
             ({"before": times[20]}, lambda one: one["number"] < 20),
             ({"after": times[5], "before": times[9]}, lambda one: 5 <= one["number"] < 9),
             ({"max_age_days": 0.5}, lambda one: one["number"] >= 47),
+            ({"max_age_days": 1e300}, lambda _: True),
             ({"key_prefix": "odd-"}, lambda one: one["number"] % 2 == 1),
             ({"key": "odd-7"}, lambda one: one["number"] == 7),
             ({"scope": "private"}, lambda _: True),

@@ -67,6 +67,8 @@ def _array(data: bytes) -> Iterator[Made]:
     """Yield the elements of an array, which is read whole."""
     try:
         elements = msgspec.json.decode(data, type=list[msgspec.Raw])
+    except RecursionError:
+        raise SourceError("this array is nested too deeply") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise SourceError(f"this is neither JSON Lines nor a JSON array: {error}") from None
     size = len(data)

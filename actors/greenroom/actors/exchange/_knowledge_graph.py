@@ -8,7 +8,6 @@ so that they are found together. A relation becomes a memory of three words.
 from __future__ import annotations
 
 import itertools
-import json
 from typing import TYPE_CHECKING, Any
 
 from greenroom.actors.exchange._making import (
@@ -18,6 +17,7 @@ from greenroom.actors.exchange._making import (
     key_of,
     made,
     name_of,
+    parsed,
     read_whole,
     tags_of,
 )
@@ -58,7 +58,7 @@ def _items(path: Path) -> Iterator[tuple[str, int, dict[str, Any]]]:
             if not text:
                 continue
             try:
-                item = json.loads(text)
+                item = parsed(text)
             except ValueError as error:
                 if number == 1 and text.startswith(b"{"):
                     yield from _whole(path)
@@ -76,7 +76,7 @@ def _whole(path: Path) -> Iterator[tuple[str, int, dict[str, Any]]]:
     with path.open("rb") as file:
         data = read_whole(file, str(path))
     try:
-        graph = json.loads(data)
+        graph = parsed(data)
     except ValueError as error:
         raise SourceError(f"{path} is no JSON: {error}") from None
     if not isinstance(graph, dict) or "entities" not in graph:

@@ -40,6 +40,18 @@ def read_whole(file: BinaryIO, name: str, remedy: str = "split it") -> bytes:
     return data
 
 
+def parsed(text: str | bytes) -> Any:
+    """Return what a text of JSON says.
+
+    Raises:
+        ValueError: it is none, or too much of it stands in each other.
+    """
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
 class Made(NamedTuple):
     """A line: where it stands, its JSON, and how many bytes of the source were passed."""
 
@@ -53,6 +65,9 @@ def made(place: str, passed: int, **fields: Any) -> Made:
 
     What does not fit its field, such as a time that cannot be read or an author of a thousand letters, is
     kept in the metadata; the field gets what fits of it.
+
+    Raises:
+        SourceError: a value is nested too deeply.
     """
     given = {name: value for name, value in fields.items() if value is not None}
     metadata = dict(given.pop("metadata", None) or {})
@@ -70,6 +85,8 @@ def made(place: str, passed: int, **fields: Any) -> Made:
         given["metadata"] = metadata
     try:
         return Made(place, _encode(given), passed)
+    except RecursionError:
+        raise SourceError(f"{place} is nested too deeply") from None
     except UnicodeEncodeError:
         # A lone surrogate: the same with an escape, which is refused with its place when it is checked.
         return Made(place, json.dumps(given, default=str).encode(), passed)
@@ -148,7 +165,7 @@ def object_of(given: object) -> dict[str, Any]:
     """Return an object given as such or as JSON; what is neither is kept under ``metadata``."""
     if isinstance(given, str) and given.strip():
         try:
-            given = json.loads(given)
+            given = parsed(given)
         except ValueError:
             return {"metadata": given}
     if given is None or given == "":

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 SUFFIXES: Final = frozenset({".md", ".markdown", ".mdown"})
 MAX_FRONT_MATTER: Final = 65_536
+MAX_FRONT_MATTER_DEPTH: Final = 50
 _FRONT_MATTER: Final = re.compile(
     r"---[ \t]*\r?\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE
 )
@@ -91,10 +92,13 @@ def _front_matter(name: str, text: str) -> tuple[dict[str, Any], str]:
     import yaml  # noqa: PLC0415  only who imports Markdown waits for it
 
     try:
-        if len(found[1]) > MAX_FRONT_MATTER or any(
-            isinstance(event, yaml.AliasEvent) for event in yaml.parse(found[1], yaml.SafeLoader)
-        ):
-            raise SourceError(f"{name}: its front matter is too large, or refers to itself")
+        if len(found[1]) > MAX_FRONT_MATTER:
+            raise SourceError(f"{name}: its front matter is too large")
+        depth = 0
+        for event in yaml.parse(found[1], yaml.SafeLoader):
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if depth > MAX_FRONT_MATTER_DEPTH or isinstance(event, yaml.AliasEvent):
+                raise SourceError(f"{name}: its front matter is nested too deeply, or refers to itself")
         about = yaml.safe_load(found[1])
     except (yaml.YAMLError, ValueError) as error:
         raise SourceError(f"{name}: its front matter is no YAML: {error}") from None

@@ -6,7 +6,6 @@ conversation, and who said it (``actor_id``, else ``agent_id``, else ``user_id``
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 from greenroom.actors.exchange._making import (
@@ -16,6 +15,7 @@ from greenroom.actors.exchange._making import (
     made,
     name_of,
     object_of,
+    parsed,
     read_whole,
     tags_of,
     time_of,
@@ -43,7 +43,7 @@ def read(path: Path) -> Iterator[Made]:
 
 def _memories(path: Path, text: str) -> Iterator[tuple[str, Any]]:
     try:
-        whole = json.loads(text)
+        whole = parsed(text)
     except ValueError as error:
         whole = [
             _parsed(path, number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip()
@@ -64,7 +64,7 @@ def _memories(path: Path, text: str) -> Iterator[tuple[str, Any]]:
 
 def _parsed(path: Path, number: int, line: str) -> Any:
     try:
-        return json.loads(line)
+        return parsed(line)
     except ValueError as error:
         raise SourceError(f"{path}, line {number}: this is no JSON: {error}") from None
 

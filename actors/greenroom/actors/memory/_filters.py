@@ -73,7 +73,7 @@ def created_within(filters: MemoryFilters, now: int) -> tuple[int, int]:
     """Return from when on (included) and until when (not included), in microseconds since 1970."""
     after = _time(filters.after, -_EVER)
     if filters.max_age_days is not None:
-        after = max(after, now - int(filters.max_age_days * DAY))
+        after = max(after, now - int(min(filters.max_age_days * DAY, _EVER)))
     return after, _time(filters.before, _EVER)
 
 
