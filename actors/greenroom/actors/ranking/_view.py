@@ -47,6 +47,8 @@ _NEEDED = (
 )
 OPENING = 3
 """Memories with which a conversation opens."""
+LONG = 100
+"""Words beyond which a memory is not longer: a book would come first whatever is asked."""
 
 
 def is_nothing(signal: Floats) -> bool:
@@ -206,8 +208,8 @@ class View:
 
     @cached_property
     def length(self) -> Floats:
-        """The logarithm of the number of words."""
-        return np.log1p(self.lengths)
+        """The logarithm of the number of words, of which those beyond `LONG` do not count."""
+        return np.log1p(np.minimum(self.lengths, np.float32(LONG)))
 
     @cached_property
     def question(self) -> Floats:
