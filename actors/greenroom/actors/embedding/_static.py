@@ -66,9 +66,10 @@ class StaticEmbedder:
     def query(self, text: str) -> QueryVectors:
         """Return the vectors of a text that is searched for: of each word the sum of its tokens'."""
         words = [word.spelling for word in words_of(prepared(text))]
-        encodings = self._tokenizer.encode_batch_fast(words, add_special_tokens=False)
-        rows = b"".join(self._sum(encoding.ids).tobytes() for encoding in encodings)
-        return QueryVectors(space=self.space, words=words, rows=rows)
+        once = list(dict.fromkeys(words))  # of thousands of words most are the same
+        encodings = self._tokenizer.encode_batch_fast(once, add_special_tokens=False)
+        rows = {word: self._sum(each.ids).tobytes() for word, each in zip(once, encodings, strict=True)}
+        return QueryVectors(space=self.space, words=words, rows=b"".join(map(rows.__getitem__, words)))
 
     def _sum(self, ids: list[int]) -> _numbers.Floats:
         rows = self._table.take(ids, axis=0, mode="clip") if ids else self._table[:0]
