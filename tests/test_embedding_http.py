@@ -115,6 +115,7 @@ def item(*numbers: Any, **more: Any) -> dict[str, Any]:
         (ok({"data": []}), "answers 1 texts with 0 vectors"),
         (ok({"data": [item(1, 2), item(1, 2)]}), "answers 1 texts with 2 vectors"),
         (ok({"data": [item()]}), "vectors of 0 dimensions"),
+        (ok({"data": [item(*[1] * 16_385)]}), "vectors of 16,385 dimensions, and at most 16,384"),
         (ok({"data": [item(1, 2, index=5)]}), "which vector is of which text"),
         ((200, {}, b'{"data":[{"embedding":[1e39,2]}]}'), "not finite"),
     ],

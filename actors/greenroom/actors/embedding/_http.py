@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _PATH: Final = "/embeddings"
 _TIMES: Final = httpx2.Timeout(60.0, connect=5.0)  # seconds; a model on a processor takes its time
 _ANSWER_LIMIT: Final = 64 << 20  # bytes
+_MOST_DIMENSIONS: Final = 16_384  # four times those of large models; all vectors of a root are in memory
 _REFUSED: Final = frozenset({400, 413, 422})
 _CLIPPED: Final = 200  # characters of an endpoint's own words
 _PROBE: Final = "probe"
@@ -125,6 +126,11 @@ class HttpEmbedder:
             raise EmbedderError(
                 f"{self._url} answers with vectors of {found} dimensions, and {self.dimensions or 'some'} "
                 "are expected; if there is another model now, start again, and everything is embedded anew"
+            )
+        if expected > _MOST_DIMENSIONS:
+            raise EmbedderError(
+                f"{self._url} answers with vectors of {expected:,} dimensions, "
+                f"and at most {_MOST_DIMENSIONS:,} are searched"
             )
         places = [place if item.index is None else item.index for place, item in enumerate(items)]
         if sorted(places) != [*range(count)]:
