@@ -93,7 +93,7 @@ def test_bad_lines_are_named_and_nothing_is_imported(tmp_path: Path) -> None:
             2,
             "'merge', but it must be one of skip, overwrite, version",
         ),
-        (["import", "/dev/null", "--namespace", "here"], 1, "namespace: it takes 2 to 8 segments"),
+        (["import", __file__, "--namespace", "here"], 1, "namespace: it takes 2 to 8 segments"),
         (["export", "/nowhere/file"], 73, "cannot be written: No such file"),
         (["export", "new", "--namespace", "or here"], 1, "namespace: it takes 1 to 8 segments"),
         (["evaluate", "nowhere.jsonl"], 73, "nowhere.jsonl cannot be read"),
