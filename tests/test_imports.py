@@ -107,6 +107,21 @@ def test_others_have_their_turns_while_a_module_is_imported(
     assert list(imported("slow_to_import")) == [], "it is there by now"
 
 
+def test_what_numpy_imports_later_comes_with_it() -> None:
+    program = """
+import sys
+from greenroom.actors._imports import imported
+for _ in imported("greenroom.actors.index._upkeep"):
+    pass
+before = set(sys.modules)
+import numpy
+numpy.unique(numpy.arange(3))
+print(*set(sys.modules) - before)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
+
+
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("filled") / "data"
