@@ -146,8 +146,9 @@ def drop(request: requests.DropLines, context: Context) -> Slices[None]:
     """Remove what is kept of an import that was given up."""
     context.use_reserve()
     prefix = _head_key(request.staging)
+    most = context.most_rows(_DROPPED_AT_ONCE)
     for dropped, (key, _) in enumerate(context.scan(msgspec.Raw, prefix=prefix)):
-        if dropped == _DROPPED_AT_ONCE:
+        if dropped == most:
             context.tell(context.address, request)
             return
         context.delete(key)
