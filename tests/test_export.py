@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.agents import house
 from support.clocks import VirtualClock
+from support.committers import full
 from support.exchanges import export, imported, keys, line
 
 from greenroom.actors import ExportMemories, ImportMemories, Principal, ReadResource, SetMemory
@@ -20,7 +22,7 @@ from greenroom.actors.exchange._errands import ExportWriter
 from greenroom.actors.requests import _exchange as requests
 from greenroom.actors.requests._memories import ForgetMemory, StoreMemory, UpdateMemory
 from greenroom.actors.requests._memory_replies import MemoryFilters
-from greenroom.runtime import Refusal
+from greenroom.runtime import InlineCommitter, Refusal
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -299,3 +301,30 @@ def test_the_limits_of_tools_fit_into_a_frame() -> None:
     assert 2 * requests.MAX_SOURCE_BYTES <= 8 << 20
     assert 2 * requests.MAX_PART_BYTES < (8 << 20) - 10_000
     assert requests.MAX_PART_BYTES <= requests.MAX_SOURCE_BYTES
+
+
+@pytest.mark.promise("exchange.export")
+async def test_an_export_says_where_an_import_is_decided_and_not_written(enter: Enter) -> None:
+    has_room = False
+
+    def commit(store: Any, works: Any) -> None:
+        for work in works:
+            told = [envelope.message for envelope, _ in getattr(work, "settlements", ())]
+            if not has_room and any(isinstance(each, requests.ApplyLines) for each in told):
+                work.error = full()
+        store.commit(works)
+
+    async with enter(committer=InlineCommitter(commit), **QUIET) as home, trio.open_nursery() as nursery:
+        planner = home.agent("planner", user="ann", projects=frozenset({"atlas"}))
+        await planner.ask(StoreMemory(content="there", key="there"))
+        lines = [line("one"), line("two", namespace="project:atlas")]
+        nursery.start_soon(partial(imported, home.runtime, ANN, *lines))
+        await trio.sleep(1)
+        stuck = await planner.ask(ExportMemories())
+        assert (stuck.count, stuck.unwritten) == (1, ["project:atlas", "user:ann"])
+        assert (await planner.ask(ExportMemories(namespace="project"))).unwritten == ["project:atlas"]
+        coder = home.agent("coder", user="bob", projects=frozenset({"zeus"}))
+        assert (await coder.ask(ExportMemories())).unwritten == []
+        has_room = True
+        whole = await planner.ask(ExportMemories())
+        assert (whole.count, whole.unwritten) == (3, [])

@@ -98,7 +98,9 @@ class ExportMemories(Errand[MemoriesExported], frozen=True, kw_only=True):
             Refusal: ``VALIDATION_ERROR``: it is too large to be kept, or one memory for a part of it.
         """
         parts = _Parts(doors, principal, self.format)
-        async with aclosing(exported(doors, principal, self.namespace, self.filters, _counted)) as pages:
+        unwritten: list[str] = []
+        found = exported(doors, principal, self.namespace, self.filters, _counted, unwritten)
+        async with aclosing(found) as pages:
             async for page in pages:
                 await parts.add(page)
         await parts.end()
@@ -110,6 +112,7 @@ class ExportMemories(Errand[MemoriesExported], frozen=True, kw_only=True):
             parts=parts.all,
             format=self.format,
             mime_type=MIME_TYPES[self.format],
+            unwritten=unwritten,
         )
 
 

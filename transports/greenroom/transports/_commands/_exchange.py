@@ -128,7 +128,7 @@ async def _export(chosen: argparse.Namespace, settings: Settings) -> int:
         check_below(chosen.namespace)
     part = None if path is None else path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        count, size, digest = await _written(chosen, settings, part)
+        count, size, digest, unwritten = await _written(chosen, settings, part)
         if path is not None and part is not None:
             os.link(part, path)  # which leaves one alone that came meanwhile
     except OSError as error:
@@ -137,7 +137,12 @@ async def _export(chosen: argparse.Namespace, settings: Settings) -> int:
         if part is not None:
             with suppress(OSError):
                 part.unlink()
-    said = {"memories": count, "bytes": size, "sha256": digest}
+    for root in unwritten:
+        remark(
+            f"greenroom export: an import into {root} is decided and could not yet be written: a part of it "
+            "may be missing; the server's log says why"
+        )
+    said = {"memories": count, "bytes": size, "sha256": digest, "unwritten": unwritten}
     if path is None:
         remark(f"greenroom export: {count:,} memories, {size:,} bytes, SHA-256 {digest}")
     elif chosen.json:
@@ -147,14 +152,19 @@ async def _export(chosen: argparse.Namespace, settings: Settings) -> int:
     return _exits.OK
 
 
-async def _written(chosen: argparse.Namespace, settings: Settings, part: Path | None) -> tuple[int, int, str]:
-    """Writes the export; returns how many memories, how many bytes, and their digest."""
+async def _written(
+    chosen: argparse.Namespace, settings: Settings, part: Path | None
+) -> tuple[int, int, str, list[str]]:
+    """Writes the export; returns how many memories, how many bytes, their digest, and what may be missing."""
+    unwritten: list[str] = []
     writer, digest = ExportWriter(chosen.format), sha256()
     count = size = 0
     descriptor = os.dup(1) if part is None else os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with metered("export") as shows, os.fdopen(descriptor, "wb") as file:
         async with opened(settings) as runtime:
-            found = exported(runtime, who(settings), chosen.namespace, progress=_told(shows))
+            found = exported(
+                runtime, who(settings), chosen.namespace, progress=_told(shows), unwritten=unwritten
+            )
             async with aclosing(found) as pages:
                 async for page in pages:
                     piece = writer.lines(page)
@@ -167,7 +177,7 @@ async def _written(chosen: argparse.Namespace, settings: Settings, part: Path | 
         file.flush()
         if part is not None:
             os.fsync(file.fileno())
-    return count, size + len(piece), digest.hexdigest()
+    return count, size + len(piece), digest.hexdigest(), unwritten
 
 
 def _told(shows: Shows) -> Callable[[int, int, int], None]:
