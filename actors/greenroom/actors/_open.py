@@ -19,10 +19,10 @@ from greenroom.actors.embedding._embedding import open_embedding
 from greenroom.actors.embedding._loading import check_choice
 from greenroom.actors.embedding._progress import GetEmbedding
 from greenroom.actors.embedding._register import EmbedderActor
+from greenroom.actors.exchange import _underway as underway
 from greenroom.actors.exchange._evaluating import TrySearch
 from greenroom.actors.exchange._export_actor import ExportActor
 from greenroom.actors.exchange._import_actor import ImportActor
-from greenroom.actors.exchange import _underway as underway
 from greenroom.actors.exchange._importing import UnembeddedRoots
 from greenroom.actors.memory import _directory as namespaces
 from greenroom.actors.memory._actor import MemoryActor

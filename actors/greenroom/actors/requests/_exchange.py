@@ -132,7 +132,7 @@ class MemoriesExported(Reply, frozen=True, kw_only=True):
     parts: list[ExportPart]
     format: ExportFormat
     mime_type: str
-    unwritten: list[str] = []
+    unwritten: list[str]
 
 
 # -- to the actor of one import -----------------------------------------

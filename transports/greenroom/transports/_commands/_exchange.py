@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import AsyncIterator, Callable
 
+    from greenroom.actors.exchange._json_lines import Source
     from greenroom.runtime import SharedRuntime
     from greenroom.transports._settings import Resolved, Settings
 
@@ -80,6 +81,8 @@ async def _import(chosen: argparse.Namespace, settings: Settings) -> int:
     path, principal = Path(chosen.file), who(settings)
     try:
         source = open_source(path, chosen.format, principal)
+        for name in source.left_out:
+            remark(f"greenroom import: {name!r} is left out: it is a link out of {path}")
         with metered("import") as shows:
             async with opened(settings) as runtime:
                 importer = Importer(
@@ -100,19 +103,20 @@ async def _import(chosen: argparse.Namespace, settings: Settings) -> int:
         return complain("import", f"nothing was imported: {error}", _exits.FAILED)
     except Refusal as refusal:
         return complain("import", f"nothing was imported: {refusal}", _exits.FAILED)
-    _show_import(chosen, source.format, done)
+    _show_import(chosen, source, done)
     return _exits.FAILED if done.counts.get("refused") else _exits.OK
 
 
-def _show_import(chosen: argparse.Namespace, format: str, done: Imported) -> None:
+def _show_import(chosen: argparse.Namespace, source: Source, done: Imported) -> None:
     if chosen.json:
-        said = {**done._asdict(), "format": format, "dry_run": chosen.dry_run}
+        said = {**done._asdict(), "format": source.format, "dry_run": chosen.dry_run}
+        said["left_out"] = list(source.left_out)
         say(json.dumps(said, indent=2))
         return
     counts = ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(done.counts.items()))
     places = f"{len(done.namespaces):,} namespaces" if len(done.namespaces) > 1 else "".join(done.namespaces)
     verb = "would come of" if chosen.dry_run else "came of"
-    of = f"{done.lines:,} memories for {places or 'no namespace'} ({format})"
+    of = f"{done.lines:,} memories for {places or 'no namespace'} ({source.format})"
     say(f"{counts or 'nothing'}: that {verb} {of}")
     if done.embedded is False:
         remark(
