@@ -124,7 +124,8 @@ async def test_what_is_asked_goes_on_while_a_tell_waits_for_room(reopen: Open) -
 
     def commit(store: Store, works: Sequence[Work]) -> None:
         for work in works:
-            if not has_room and getattr(work, "settlements", None) and work.settlements[0][0].stored:
+            handled = [envelope for envelope, _ in getattr(work, "settlements", ())]
+            if not has_room and handled and handled[0].stored:
                 work.error = full()
         store.commit(works)
 
