@@ -22,7 +22,7 @@ from greenroom.actors.exchange._errands import ExportWriter
 from greenroom.actors.requests import _exchange as requests
 from greenroom.actors.requests._memories import ForgetMemory, StoreMemory, UpdateMemory
 from greenroom.actors.requests._memory_replies import MemoryFilters
-from greenroom.runtime import InlineCommitter, Refusal
+from greenroom.runtime import InlineCommitter, Refusal, RuntimeOptions, StorageFullError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -306,12 +306,14 @@ def test_the_limits_of_tools_fit_into_a_frame() -> None:
 @pytest.mark.promise("exchange.export")
 async def test_an_export_says_where_an_import_is_decided_and_not_written(enter: Enter) -> None:
     has_room = False
+    is_stuck = trio.Event()
 
     def commit(store: Any, works: Any) -> None:
         for work in works:
             told = [envelope.message for envelope, _ in getattr(work, "settlements", ())]
             if not has_room and any(isinstance(each, requests.ApplyLines) for each in told):
                 work.error = full()
+                is_stuck.set()
         store.commit(works)
 
     async with enter(committer=InlineCommitter(commit), **QUIET) as home, trio.open_nursery() as nursery:
@@ -319,12 +321,34 @@ async def test_an_export_says_where_an_import_is_decided_and_not_written(enter: 
         await planner.ask(StoreMemory(content="there", key="there"))
         lines = [line("one"), line("two", namespace="project:atlas")]
         nursery.start_soon(partial(imported, home.runtime, ANN, *lines))
-        await trio.sleep(1)
+        await is_stuck.wait()
         stuck = await planner.ask(ExportMemories())
         assert (stuck.count, stuck.unwritten) == (1, ["project:atlas", "user:ann"])
         assert (await planner.ask(ExportMemories(namespace="project"))).unwritten == ["project:atlas"]
         coder = home.agent("coder", user="bob", projects=frozenset({"zeus"}))
         assert (await coder.ask(ExportMemories())).unwritten == []
         has_room = True
+        await trio.sleep(120)
         whole = await planner.ask(ExportMemories())
         assert (whole.count, whole.unwritten) == (3, [])
+
+
+@pytest.mark.promise("exchange.export", "store.space-reserve")
+async def test_an_export_in_a_full_store_leaves_nothing_and_names_the_command(enter: Enter) -> None:
+    options = RuntimeOptions(durability="process", max_size=4 << 20, min_free=0)
+    async with enter(options=options, **QUIET) as home:
+        planner = home.agent("planner", user="ann")
+        stored: list[str] = []
+        refusals = 0
+        while refusals < 30:
+            try:
+                await planner.ask(StoreMemory(key=f"k{len(stored)}", content="the harbour " * 100))
+                stored.append(f"k{len(stored)}")
+            except StorageFullError:
+                refusals += 1
+        used = home.runtime.statistics().store.rows
+        for _ in range(3):
+            with pytest.raises(StorageFullError, match="take `greenroom export`"):
+                await planner.ask(ExportMemories())
+        assert home.runtime.statistics().store.rows == used
+        assert await keys(home.runtime, ANN) == stored
