@@ -148,6 +148,14 @@ async def test_an_endless_answer_is_cut(monkeypatch: pytest.MonkeyPatch) -> None
             await load(choice_of(served))
 
 
+async def test_an_endpoint_that_hangs_is_said_not_to_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("greenroom.actors.embedding._http._ANSWER_SECONDS", 0.05)
+    async with endpoint() as served:
+        served.silent = True
+        with pytest.raises(EmbedderError, match=r"/embeddings does not answer within 0.05 seconds"):
+            await load(choice_of(served))
+
+
 async def test_who_does_not_want_to_wait_any_longer_hangs_up() -> None:
     async with endpoint() as served:
         embedder = HttpEmbedder(choice_of(served))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.agents import house
 from support.clocks import VirtualClock
+from support.committers import full
 from support.exchanges import export, imported, keys, line
 
 from greenroom.actors import ExportMemories, ImportMemories, Principal, ReadResource, SetMemory
@@ -20,7 +22,7 @@ from greenroom.actors.exchange._errands import ExportWriter
 from greenroom.actors.requests import _exchange as requests
 from greenroom.actors.requests._memories import ForgetMemory, StoreMemory, UpdateMemory
 from greenroom.actors.requests._memory_replies import MemoryFilters
-from greenroom.runtime import Refusal
+from greenroom.runtime import InlineCommitter, Refusal, RuntimeOptions, StorageFullError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -299,3 +301,54 @@ def test_the_limits_of_tools_fit_into_a_frame() -> None:
     assert 2 * requests.MAX_SOURCE_BYTES <= 8 << 20
     assert 2 * requests.MAX_PART_BYTES < (8 << 20) - 10_000
     assert requests.MAX_PART_BYTES <= requests.MAX_SOURCE_BYTES
+
+
+@pytest.mark.promise("exchange.export")
+async def test_an_export_says_where_an_import_is_decided_and_not_written(enter: Enter) -> None:
+    has_room = False
+    is_stuck = trio.Event()
+
+    def commit(store: Any, works: Any) -> None:
+        for work in works:
+            told = [envelope.message for envelope, _ in getattr(work, "settlements", ())]
+            if not has_room and any(isinstance(each, requests.ApplyLines) for each in told):
+                work.error = full()
+                is_stuck.set()
+        store.commit(works)
+
+    async with enter(committer=InlineCommitter(commit), **QUIET) as home, trio.open_nursery() as nursery:
+        planner = home.agent("planner", user="ann", projects=frozenset({"atlas"}))
+        await planner.ask(StoreMemory(content="there", key="there"))
+        lines = [line("one"), line("two", namespace="project:atlas")]
+        nursery.start_soon(partial(imported, home.runtime, ANN, *lines))
+        await is_stuck.wait()
+        stuck = await planner.ask(ExportMemories())
+        assert (stuck.count, stuck.unwritten) == (1, ["project:atlas", "user:ann"])
+        assert (await planner.ask(ExportMemories(namespace="project"))).unwritten == ["project:atlas"]
+        coder = home.agent("coder", user="bob", projects=frozenset({"zeus"}))
+        assert (await coder.ask(ExportMemories())).unwritten == []
+        has_room = True
+        await trio.sleep(120)
+        whole = await planner.ask(ExportMemories())
+        assert (whole.count, whole.unwritten) == (3, [])
+
+
+@pytest.mark.promise("exchange.export", "store.space-reserve")
+async def test_an_export_in_a_full_store_leaves_nothing_and_names_the_command(enter: Enter) -> None:
+    options = RuntimeOptions(durability="process", max_size=4 << 20, min_free=0)
+    async with enter(options=options, **QUIET) as home:
+        planner = home.agent("planner", user="ann")
+        stored: list[str] = []
+        refusals = 0
+        while refusals < 30:
+            try:
+                await planner.ask(StoreMemory(key=f"k{len(stored)}", content="the harbour " * 100))
+                stored.append(f"k{len(stored)}")
+            except StorageFullError:
+                refusals += 1
+        used = home.runtime.statistics().store.rows
+        for _ in range(3):
+            with pytest.raises(StorageFullError, match="take `greenroom export`"):
+                await planner.ask(ExportMemories())
+        assert home.runtime.statistics().store.rows == used
+        assert await keys(home.runtime, ANN) == stored

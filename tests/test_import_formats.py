@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import sqlite3
+import subprocess
 import tempfile
 import tracemalloc
 from contextlib import closing
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from harness import PROGRAM, clean_environment
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.exchanges import export
@@ -368,6 +370,35 @@ async def test_markdown(enter: Enter, tmp_path: Path) -> None:
     assert found["windows"]["content"] == "first\r\n\r\n---\r\nsecond"
 
 
+@pytest.mark.promise("exchange.formats")
+def test_links_out_of_a_folder_are_not_followed_and_are_told(tmp_path: Path) -> None:
+    inside, outside = tmp_path / "vault", tmp_path / "secrets"
+    (inside / "deep").mkdir(parents=True)
+    outside.mkdir()
+    (outside / "secret.md").write_text("not yours")
+    (outside / "password").write_text("not yours")
+    (inside / "note.md").write_text("mine")
+    (inside / "deep" / "again.md").symlink_to(inside / "note.md")
+    (inside / "host.md").symlink_to(outside / "password")
+    (inside / "deep" / "up.md").symlink_to("../../secrets/secret.md")
+    (inside / "via.md").symlink_to(inside / "deep" / "up.md")
+    (inside / "folder").symlink_to(outside)
+    (inside / "nowhere.md").symlink_to(tmp_path / "nothing")
+    (tmp_path / "alias").symlink_to(inside)
+    left_out = ["deep/up.md", "host.md", "via.md"]
+    for vault in (inside, tmp_path / "alias"):
+        source = open_source(vault, "auto", ANN)
+        assert [json.loads(line.raw)["content"] for line in source.read()] == ["mine", "mine"]
+        assert [name for name in source.left_out if not name.startswith("folder/")] == left_out
+    command = [*PROGRAM, "import", str(inside), "--data", str(tmp_path / "data"), "--embedder", "none"]
+    done = subprocess.run(
+        [*command, "--json"], env=clean_environment(tmp_path), capture_output=True, check=False, text=True
+    )
+    said = json.loads(done.stdout)
+    assert (said["counts"], said["left_out"]) == ({"created": 2}, left_out)
+    assert all(f"{name!r} is left out" in done.stderr for name in left_out)
+
+
 def test_one_markdown_file_alone(tmp_path: Path) -> None:
     path = tmp_path / "note.md"
     path.write_text("---\nkey: my note\nkind: procedural\nexpires: 2040-01-01T00:00:00+01:00\n---\ndo this")
@@ -383,6 +414,9 @@ def test_one_markdown_file_alone(tmp_path: Path) -> None:
         (b"---\ntags: [a\n---\nx", "front matter is no YAML"),
         (b"---\na: &a [x]\nb: [*a, *a]\n---\nx", "refers to itself"),
         (b"---\n" + b"k: v\n" * 20_000 + b"---\nx", "too large"),
+        (b"---\nk: " + b"9" * 5_000 + b"\n---\nx", "an integer of 5,000 digits.*put it in quotes"),
+        (b"---\nk: -0x" + b"9" * 5_000 + b"\n---\nx", "an integer of 5,003 digits"),
+        (b'---\nk: !!int "' + b"9" * 5_000 + b'"\n---\nx', "an integer of 5,000 digits"),
         (b"---\nk: " + b"[" * 800 + b"]" * 800 + b"\n---\nx", "nested too deeply"),
         (b"---\nk: " + b"[" * 30_000 + b"\n---\nx", "nested too deeply"),
     ],
@@ -396,6 +430,7 @@ def test_what_is_wrong_with_a_markdown_file_is_told(tmp_path: Path, text: bytes,
 
 # -- what is none of them --------------------------------------------------------------------
 
+_HUGE = b"9" * 5_000
 _DEEP = b"[" * 30_000 + b"]" * 30_000
 
 
@@ -418,6 +453,8 @@ _DEEP = b"[" * 30_000 + b"]" * 30_000
         ("server-memory", _DEEP, "line 1: this is no JSON: it is nested too deeply"),
         ("server-memory", b'{"x": ' + _DEEP + b"}", "is no JSON: it is nested too deeply"),
         ("auto", _DEEP, "nested too deeply"),
+        ("mem0", b'[{"memory": "x", "n": ' + _HUGE + b"}]", "an integer of 5,000 digits.*put it in quotes"),
+        ("server-memory", b'{"type": "entity", "name": ' + _HUGE + b"}", "an integer of 5,000 digits"),
     ],
 )
 def test_a_file_of_another_kind_is_refused(

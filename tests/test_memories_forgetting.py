@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
+import trio
 from support.agents import AuditTrail, refused
 
 from greenroom.actors import Agent, ImportMemories, MemorySearch, MemoryService
 from greenroom.actors.memory import _forgetting
 from greenroom.actors.requests import _memories as requests
 from greenroom.actors.requests._memory_replies import MemoryFilters, MemoryForgotten
-from greenroom.runtime import InlineCommitter
+from greenroom.runtime import InlineCommitter, RuntimeOptions, StorageFullError
 
 if TYPE_CHECKING:
     from support.agents import Enter
@@ -134,3 +135,37 @@ async def test_a_long_history_of_a_key_is_purged_in_bounded_commits(
 async def _ended(at: Any) -> int:
     trail = await at.runtime.query(AuditTrail())
     return sum(row.action == "forget_memory" for row in trail)
+
+
+@pytest.mark.promise("memory.forget", "store.space-reserve")
+@pytest.mark.parametrize("purge", [False, True])
+async def test_a_full_store_is_emptied_by_forgetting_many_at_a_time(enter: Enter, *, purge: bool) -> None:
+    options = RuntimeOptions(durability="process", max_size=4 << 20, min_free=0)
+    async with enter(embedder="none", options=options) as at:
+        alice = at.agent("a", user="alice")
+        count = refusals = 0
+        while refusals < 30:
+            try:
+                await store(alice, f"note {count} on the harbour, its ferries and who is on board " * 8)
+                count += 1
+            except StorageFullError:
+                refusals += 1
+        assert count > 100
+        left, refusals = count, 0
+        while left:
+            try:
+                done = await forget(alice, filters=EVERYTHING, confirm=True, purge=purge)
+            except StorageFullError:  # the index is being loaded, and keeps free pages from being used
+                refusals += 1
+                assert refusals < 30
+                await trio.sleep(1)
+                continue
+            assert (done.matched, done.remaining) == (left, left - done.forgotten)
+            assert len(done.memories) == min(done.forgotten, 100)
+            assert done.forgotten > 0
+            left = done.remaining
+        at.tick(3_600)
+        if purge:
+            await trio.sleep(120)
+            await store(alice, "there is room again")
+        assert (await alice.ask(MemorySearch(query="harbour"))).total == 0

@@ -19,6 +19,7 @@ from greenroom.actors.embedding._embedding import open_embedding
 from greenroom.actors.embedding._loading import check_choice
 from greenroom.actors.embedding._progress import GetEmbedding
 from greenroom.actors.embedding._register import EmbedderActor
+from greenroom.actors.exchange import _underway as underway
 from greenroom.actors.exchange._evaluating import TrySearch
 from greenroom.actors.exchange._export_actor import ExportActor
 from greenroom.actors.exchange._import_actor import ImportActor
@@ -105,6 +106,7 @@ async def open_greenroom(
         indexes=[
             Index(directory.INDEX),
             Index(namespaces.INDEX),
+            Index(underway.INDEX),
             Index(embedding.INDEX),
             Index(embedding.SPACES),
             Index(_audit.INDEX, ttl=audit_days * DAY),
@@ -122,6 +124,7 @@ async def open_greenroom(
             GetEmbedding,
             TrySearch,
             UnembeddedRoots,
+            underway.FindUnderway,
             AllNamespaces,
             VerifyMemories,
             *queries,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from hashlib import sha256
 from typing import TYPE_CHECKING, Annotated, ClassVar, Final
 
@@ -22,10 +22,11 @@ from greenroom.actors.requests import _exchange as requests
 from greenroom.actors.requests import _memory_types as kinds
 from greenroom.actors.requests._exchange import ExportFormat, MemoriesExported, MemoriesImported, OnConflict
 from greenroom.actors.requests._memory_replies import MemoryFilters
+from greenroom.runtime import Refusal, StorageFullError
 
 if TYPE_CHECKING:
     from greenroom.actors._principal import Principal
-    from greenroom.runtime import Doors, Refusal
+    from greenroom.runtime import Doors
 
 _STEPS: Final = {"checking": 0, "staging": 1, "importing": 2, "embedding": 3}
 _AROUND: Final = 4
@@ -96,12 +97,24 @@ class ExportMemories(Errand[MemoriesExported], frozen=True, kw_only=True):
 
         Raises:
             Refusal: ``VALIDATION_ERROR``: it is too large to be kept, or one memory for a part of it.
+            StorageFullError: the store has no room to keep it.
         """
         parts = _Parts(doors, principal, self.format)
-        async with aclosing(exported(doors, principal, self.namespace, self.filters, _counted)) as pages:
-            async for page in pages:
-                await parts.add(page)
-        await parts.end()
+        unwritten: list[str] = []
+        found = exported(doors, principal, self.namespace, self.filters, _counted, unwritten)
+        try:
+            async with aclosing(found) as pages:
+                async for page in pages:
+                    await parts.add(page)
+            await parts.end()
+        except (Refusal, StorageFullError) as error:
+            await parts.drop()
+            if isinstance(error, Refusal):
+                raise
+            raise StorageFullError(
+                "the store has no room to keep an export; make room, or take `greenroom export`, which "
+                "writes a file and works with a full store, too"
+            ) from error
         return MemoriesExported(
             uri=parts.all[0].uri,
             count=sum(part.count for part in parts.all),
@@ -110,6 +123,7 @@ class ExportMemories(Errand[MemoriesExported], frozen=True, kw_only=True):
             parts=parts.all,
             format=self.format,
             mime_type=MIME_TYPES[self.format],
+            unwritten=unwritten,
         )
 
 
@@ -163,6 +177,11 @@ class _Parts:
             digest=self._digest.hexdigest(),
         )
         self.all.append(part)
+
+    async def drop(self) -> None:
+        """Remove what is kept, since nobody will get its address."""
+        with suppress(StorageFullError):  # then it goes by itself in a day
+            await self._doors.ask(export_address(self._id), requests.ForgetExport())
 
     def _begin(self) -> None:
         self._writer = ExportWriter(self._format)

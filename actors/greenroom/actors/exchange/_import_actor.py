@@ -14,6 +14,7 @@ from greenroom.actors import _audit, _policy, _refusals
 from greenroom.actors import _namespaces as names
 from greenroom.actors._principal import Principal
 from greenroom.actors._times import DAY, HOUR, SECOND
+from greenroom.actors.exchange import _underway
 from greenroom.actors.memory._importing import topic_of
 from greenroom.actors.requests import _exchange as requests
 from greenroom.runtime import Actor, Context, handles
@@ -124,6 +125,7 @@ class ImportActor(Actor):
         is_done = len(applied) == len(found.roots)
         found = msgspec.structs.replace(found, applied=applied, state="done" if is_done else "decided")
         context.put(_RECORD, found)
+        self._note(context, found)
         if is_done:
             context.set_timer(TIMER, context.now + KEPT_FOR, requests.GiveUpImport())
         audience = _policy.own_audience(found.principal.agent_id)
@@ -152,8 +154,13 @@ class ImportActor(Actor):
             if root not in found.applied:
                 told = requests.ApplyLines(staging=self._staging(context, found), batches=found.batches[root])
                 context.tell(names.memory_address(root), told)
+        self._note(context, found)
         context.set_timer(TIMER, context.now + found.pause, requests.UrgeImport())
         context.put(_RECORD, msgspec.structs.replace(found, pause=min(2 * found.pause, LONGEST_PAUSE)))
+
+    def _note(self, context: Context, found: Import) -> None:
+        left = [root for root in found.roots if root not in found.applied]
+        _underway.note(context, _underway.Underway(self._staging(context, found), left))
 
     def _read(self, context: Context) -> Import | None:
         found = context.get(_RECORD, Import)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 import msgspec
@@ -24,11 +24,13 @@ class Source(NamedTuple):
         format: In which format it is.
         size: Its bytes, about; what `read` has passed is told as part of that.
         read: Reads it from the front.
+        left_out: Files of a folder that are not read, since they are links out of it.
     """
 
     format: str
     size: int
     read: Callable[[], Iterator[Made]]
+    left_out: Sequence[str] = ()
 
 
 def source_of_text(text: str) -> Source:

@@ -10,10 +10,14 @@ from typing import Any, BinaryIO, Final, NamedTuple
 
 import msgspec
 
+from greenroom.actors._json import DOUBLE_DIGITS
+
 MAX_KEY: Final = 255
 MAX_TAG: Final = 200
 MAX_WHOLE_BYTES: Final = 64 << 20
 """The most that is read in one piece: a line (of the largest value), or a file that has none of these."""
+MAX_DIGITS: Final = DOUBLE_DIGITS + 1
+"""Integers that are longer are out of the range of a double for sure, which is checked later."""
 _TIMES: Final = ("created_at", "updated_at", "expires_at")
 _NAMES: Final = {"created_by": 128, "conversation_id": 255}
 KINDS: Final = frozenset({"semantic", "episodic", "procedural"})
@@ -44,12 +48,23 @@ def parsed(text: str | bytes) -> Any:
     """Return what a text of JSON says.
 
     Raises:
-        ValueError: it is none, or too much of it stands in each other.
+        ValueError: it is none, too much of it stands in each other, or an integer is too long.
     """
     try:
-        return json.loads(text)
+        return json.loads(text, parse_int=_integer)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
+
+
+def too_long(digits: int) -> str:
+    """Return what is said of an integer that no client could read."""
+    return f"it holds an integer of {digits:,} digits and {MAX_DIGITS} are the most; put it in quotes"
+
+
+def _integer(digits: str) -> int:
+    if len(digits) > MAX_DIGITS:
+        raise ValueError(too_long(len(digits)))
+    return int(digits)
 
 
 class Made(NamedTuple):

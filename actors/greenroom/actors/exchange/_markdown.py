@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from greenroom.actors.exchange._making import (
     KINDS,
+    MAX_DIGITS,
     Made,
     SourceError,
     fraction_of,
@@ -23,6 +24,7 @@ from greenroom.actors.exchange._making import (
     read_whole,
     tags_of,
     time_of,
+    too_long,
 )
 
 if TYPE_CHECKING:
@@ -37,6 +39,7 @@ _FRONT_MATTER: Final = re.compile(
 )
 _HEADING: Final = re.compile(r" {0,3}(#{1,6})[ \t]+(.*?)[ \t]*#*[ \t]*$")
 _FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})")
+_INTEGER: Final = re.compile(r"[-+]?(?:0b[01_]+|0x[0-9a-fA-F_]+|[0-9][0-9_:]*)")
 _SCOPES: Final = frozenset({"private", "shared", "public"})
 _KNOWN: Final = frozenset(
     {
@@ -55,9 +58,23 @@ class _Section(NamedTuple):
 
 
 def files(path: Path) -> list[Path]:
-    """Return the Markdown files of a folder by name, without what is hidden; of a file itself."""
+    """Return the Markdown files of a folder by name, without what is hidden; of a file itself.
+
+    A link out of the folder is not followed: who filled the folder may not be who imports it.
+    """
     if not path.is_dir():
         return [path]
+    return [each for each in _candidates(path) if _is_inside(each, path)]
+
+
+def left_out(path: Path) -> list[str]:
+    """Return the Markdown files of a folder that are links out of it."""
+    if not path.is_dir():
+        return []
+    return [each.relative_to(path).as_posix() for each in _candidates(path) if not _is_inside(each, path)]
+
+
+def _candidates(path: Path) -> list[Path]:
     return sorted(
         each
         for each in path.rglob("*")
@@ -65,6 +82,10 @@ def files(path: Path) -> list[Path]:
         and each.is_file()
         and not any(part.startswith(".") for part in each.relative_to(path).parts)
     )
+
+
+def _is_inside(file: Path, folder: Path) -> bool:
+    return file.resolve().is_relative_to(folder.resolve())
 
 
 def read(path: Path) -> Iterator[Made]:
@@ -97,6 +118,8 @@ def _front_matter(name: str, text: str) -> tuple[dict[str, Any], str]:
         depth = 0
         for event in yaml.parse(found[1], yaml.SafeLoader):
             depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if isinstance(event, yaml.ScalarEvent) and (event.tag or not event.style):
+                _check_integer(name, event.value)
             if depth > MAX_FRONT_MATTER_DEPTH or isinstance(event, yaml.AliasEvent):
                 raise SourceError(f"{name}: its front matter is nested too deeply, or refers to itself")
         about = yaml.safe_load(found[1])
@@ -107,6 +130,11 @@ def _front_matter(name: str, text: str) -> tuple[dict[str, Any], str]:
     if not isinstance(about, dict):  # a rule at the top, and another one further down
         return {}, text
     return {str(key): value for key, value in about.items()}, text[found.end() :]
+
+
+def _check_integer(name: str, text: str) -> None:
+    if len(text) > MAX_DIGITS and _INTEGER.fullmatch(text):
+        raise SourceError(f"{name}: its front matter cannot be read: {too_long(len(text))}")
 
 
 def _sections_of(

@@ -47,6 +47,7 @@ def open_source(path: Path, chosen: str, principal: Principal) -> Source:
         _check_kind(path)
         found = _detect(path) if chosen == "auto" else chosen
         size = _size(path)
+        left_out = _markdown.left_out(path) if found == "markdown" else ()
     except OSError as error:
         raise SourceError(f"{path} cannot be read: {error.strerror or error}") from None
     readers: dict[str, Callable[[], Iterator[Made]]] = {
@@ -57,7 +58,7 @@ def open_source(path: Path, chosen: str, principal: Principal) -> Source:
         "shared-context-server": lambda: _shared_context.read(path, principal),
         "markdown": lambda: _markdown.read(path),
     }
-    return Source(found, size, readers[found])
+    return Source(found, size, readers[found], left_out)
 
 
 def _size(path: Path) -> int:

@@ -22,6 +22,8 @@ SHOWN = 100
 """Memories that an answer names."""
 AT_ONCE = 1_000
 """Memories that are forgotten in one commit: it bounds how long everybody's writes wait for it."""
+ROWS = 4
+"""Rows of one memory that lie far from those of the next one: its entry, its id, what is known of it."""
 
 
 def forget(
@@ -35,6 +37,7 @@ def forget(
     if request.memory_id is None:
         _policy.check_writes_namespace(context.principal, namespace)
     yield from upgrading.finish(keeper, context)
+    at_once = _at_once(context)
     if request.filters is None:
         held = _named(keeper, context, request, namespace)
         check_version(keeper, namespace, held[0].entry.key, held[0], request.expected_version)
@@ -46,19 +49,19 @@ def forget(
         for one in newest_first(context):
             if fitting.fits(one.entry):
                 matched += 1
-                if matched <= AT_ONCE:
+                if matched <= max(at_once, SHOWN):
                     held.append(one)
             if context.slice_over():
                 yield
     done = request.confirm or matched == 1
-    gone = held[:AT_ONCE] if done else []
+    gone = held[:at_once] if done else []
     answer = replies.MemoryForgotten(
         forgotten=len(gone),
         purged=request.purge and bool(gone),
         confirm_needed=not done and bool(held),
         matched=matched,
         remaining=matched - len(gone),
-        memories=[forgotten(keeper, one.entry) for one in held[:SHOWN]],
+        memories=[forgotten(keeper, one.entry) for one in (gone or held)[:SHOWN]],
     )
     if gone:
         yield from _end(keeper, context, gone, purge=request.purge, action="forget_memory")
@@ -73,7 +76,7 @@ def drop(keeper: Keeper, request: requests.DropMemory, context: Context) -> Slic
     there = [] if held is None else [held]
     if request.purge:
         there += [one for one in _buried(keeper, context, request.namespace, request.key) if one != held]
-    gone = there[:AT_ONCE]
+    gone = there[: _at_once(context)]
     answer = replies.MemoryForgotten(
         forgotten=len(gone),
         purged=request.purge and bool(gone),
@@ -86,6 +89,11 @@ def drop(keeper: Keeper, request: requests.DropMemory, context: Context) -> Slic
         details = {"task_id": request.task_id, "by": request.deleted_by}
         yield from _end(keeper, context, gone, purge=request.purge, action="delete_memory", **details)
     return answer
+
+
+def _at_once(context: Context) -> int:
+    """Return how many memories may be ended in one commit: in a full store only some have room to."""
+    return max(1, context.most_rows(ROWS * AT_ONCE) // ROWS)
 
 
 def _named(keeper: Keeper, context: Context, request: requests.ForgetMemory, namespace: str) -> list[Held]:

@@ -121,12 +121,12 @@ def stage(request: requests.StageLines, context: Context) -> requests.Staged:
 
 
 def staged(request: requests.ReadStaged, context: Context) -> requests.Staged:
-    """Answer how many batches there are."""
+    """Answer how many batches there are; an export asks that, too, whoever makes it."""
     head = _head(context, request.staging)
     if head is None:
         return requests.Staged(batches=0, applied=0)
-    _check_asker(head, context)
-    return requests.Staged(batches=head.staged, applied=head.applied, digest=head.digest)
+    digest = head.digest if head.principal == context.principal else b""
+    return requests.Staged(batches=head.staged, applied=head.applied, digest=digest)
 
 
 def try_lines(keeper: Keeper, request: requests.TryLines, context: Context) -> Slices[dict[str, int]]:
@@ -146,8 +146,9 @@ def drop(request: requests.DropLines, context: Context) -> Slices[None]:
     """Remove what is kept of an import that was given up."""
     context.use_reserve()
     prefix = _head_key(request.staging)
+    most = context.most_rows(_DROPPED_AT_ONCE)
     for dropped, (key, _) in enumerate(context.scan(msgspec.Raw, prefix=prefix)):
-        if dropped == _DROPPED_AT_ONCE:
+        if dropped == most:
             context.tell(context.address, request)
             return
         context.delete(key)

@@ -89,13 +89,14 @@ def sweep(keeper: Keeper, context: Context) -> Slices[None]:
     What expired first goes first.
     """
     context.use_reserve()
+    batch = context.most_rows(SWEEP_BATCH)
     expired = effects = slices = 0
     for key, where in context.scan(bytes, prefix=records.EXPIRIES):
         expires_at, number, version = (int.from_bytes(key[at : at + 8]) for at in (1, 9, 17))
         if records.is_live(expires_at, context.now):
             sweep_by(context, expires_at)
             break
-        if effects >= SWEEP_BATCH or slices >= SWEEP_SLICES:
+        if effects >= batch or slices >= SWEEP_SLICES:
             sweep_soon(context)
             break
         expired += 1
@@ -111,7 +112,7 @@ def sweep(keeper: Keeper, context: Context) -> Slices[None]:
     if expired:
         keeper.removed(context)
         _audit.record(context, "expire_memory", None, owner=context.address.key, versions=expired)
-    yield from _purge_history(context, SWEEP_BATCH - effects)
+    yield from _purge_history(context, batch - effects)
 
 
 def sweep_by(context: Context, time: int) -> None:

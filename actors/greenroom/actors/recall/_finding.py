@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from greenroom.actors.requests._memory_replies import Found, FoundMemory, MemoryFilters
     from greenroom.actors.requests._memory_types import SearchMode
+    from greenroom.actors.requests._vectors import QueryVectors
     from greenroom.runtime import Address, Desk
 
 MILLISECONDS = 1_000.0
@@ -88,7 +89,7 @@ async def find(desk: Desk, search: Asked) -> Outcome:
     vectors = absence = None
     if search.query is not None and search.mode != "exact" and desk.companion is not None and roots:
         vectors = await desk.companion.query(search.query)
-        absence = desk.companion.absence if vectors is None else None
+        absence = desk.companion.absence if vectors is None else _why_nothing(vectors)
     clock.lap("query_vectors")
     counted = len(roots) == 1 and search.uses
     message = FindMemories(
@@ -113,11 +114,25 @@ async def find(desk: Desk, search: Asked) -> Outcome:
         found=answers.found,
         failed=answers.failed,
         asked=len(roots),
-        space=None if vectors is None else vectors.space,
+        space=None if vectors is None or absence is not None else vectors.space,
         absence=absence,
         counted=counted,
         timings=clock.laps,
     )
+
+
+def _why_nothing(vectors: QueryVectors) -> str | None:
+    """Return why no memory is like a query that has its vectors; None when some may be."""
+    if any(_says_something(each) for each in (vectors, *vectors.older)):
+        return None
+    if vectors.sentence is None:
+        return "the embedder knows no word of the query"
+    return "the embedder's vector of the query is all zeros, which is like no memory"
+
+
+def _says_something(vectors: QueryVectors) -> bool:
+    numbers = vectors.rows if vectors.sentence is None else vectors.sentence
+    return any(memoryview(numbers).cast("f"))
 
 
 def reply(

@@ -121,6 +121,8 @@ class MemoriesExported(Reply, frozen=True, kw_only=True):
         count: How many memories it holds.
         digest: SHA-256 of the bytes of all parts.
         parts: All of it, in parts that fit into a message of the protocol; most exports are one.
+        unwritten: Namespaces of which a part may be missing: an import was decided there, and could not
+            yet be written. Exports wait for one that goes on.
     """
 
     uri: str
@@ -130,6 +132,7 @@ class MemoriesExported(Reply, frozen=True, kw_only=True):
     parts: list[ExportPart]
     format: ExportFormat
     mime_type: str
+    unwritten: list[str]
 
 
 # -- to the actor of one import -----------------------------------------

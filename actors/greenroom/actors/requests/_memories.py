@@ -61,7 +61,7 @@ class ForgetMemory(Message[replies.MemoryForgotten], frozen=True, kw_only=True):
 
     Forgotten memories are gone from reads and searches, and their history stays until ``purge``. Purging a
     key ends what was forgotten under it before, too: these are several memories then. One call
-    forgets 1,000 at most.
+    forgets 1,000 at most, in a full store fewer; call again while ``remaining`` is not 0.
     """
 
     memory_id: kinds.MemoryId | None = None
