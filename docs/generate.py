@@ -18,10 +18,11 @@ import msgspec
 from python_names import prose, python_page
 
 from greenroom.actors import is_write
+from greenroom.runtime import reply_type
 from greenroom.transports import _exits
 from greenroom.transports import _settings as settings
 from greenroom.transports.protocol._aliases import ALIASES
-from greenroom.transports.protocol._schema import input_schema, reply_type
+from greenroom.transports.protocol._schema import input_schema
 from greenroom.transports.protocol._tool_errors import _PLAIN as PLAIN_ERRORS
 from greenroom.transports.protocol._tools import TOOLS, Tool
 

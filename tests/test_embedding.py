@@ -21,6 +21,7 @@ from greenroom.actors.embedding._cache import Cache
 from greenroom.actors.embedding._choice import EmbedderChoice, read_choice
 from greenroom.actors.embedding._embedder import EMBEDDED_CHARACTERS
 from greenroom.actors.embedding._errors import EmbedderError
+from greenroom.actors.embedding._numbers import single
 from greenroom.actors.embedding._safetensors import tensors
 from greenroom.actors.embedding._static import StaticEmbedder, load_static
 from greenroom.actors.requests._vectors import QueryVectors, Vectors
@@ -73,6 +74,13 @@ def test_a_texts_vector_has_unit_length_and_depends_on_nothing_else(embedder: St
     assert abs(float(np.linalg.norm(vector(alone[0]))) - 1) < 0.01
     assert len(alone[0].values) == embedder.dimensions == 256
     assert alone[0].tokens is None
+
+
+def test_short_floats_are_read_as_numpy_reads_them() -> None:
+    every = np.arange(2**16, dtype=np.uint16).view(np.float16).reshape(-1, 256)
+    every = np.where(np.isfinite(every), every, np.float16(0))
+    assert single(every).tobytes() == every.astype(np.float32).tobytes()
+    assert single(every.astype(np.float64)).tobytes() == every.astype(np.float32).tobytes()
 
 
 @pytest.mark.parametrize("text", ["", " ", "\n\t"])

@@ -115,6 +115,7 @@ def item(*numbers: Any, **more: Any) -> dict[str, Any]:
         (ok({"data": []}), "answers 1 texts with 0 vectors"),
         (ok({"data": [item(1, 2), item(1, 2)]}), "answers 1 texts with 2 vectors"),
         (ok({"data": [item()]}), "vectors of 0 dimensions"),
+        (ok({"data": [item(*[1] * 16_385)]}), "vectors of 16,385 dimensions, and at most 16,384"),
         (ok({"data": [item(1, 2, index=5)]}), "which vector is of which text"),
         ((200, {}, b'{"data":[{"embedding":[1e39,2]}]}'), "not finite"),
     ],
@@ -144,6 +145,14 @@ async def test_an_endless_answer_is_cut(monkeypatch: pytest.MonkeyPatch) -> None
     async with endpoint() as served:
         served.behaviour = lambda _served, _body: (200, {}, b" " * (1 << 21))
         with pytest.raises(EmbedderError, match="more than"):
+            await load(choice_of(served))
+
+
+async def test_an_endpoint_that_hangs_is_said_not_to_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("greenroom.actors.embedding._http._ANSWER_SECONDS", 0.05)
+    async with endpoint() as served:
+        served.silent = True
+        with pytest.raises(EmbedderError, match=r"/embeddings does not answer within 0.05 seconds"):
             await load(choice_of(served))
 
 

@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 from harness import principal
+from support.endpoints import Answer, Endpoint, endpoint, ok
 from support.models import write_model
 
 from greenroom.actors import Agent, GetEmbedding, open_greenroom
 from greenroom.actors.embedding import _spaces
+from greenroom.actors.embedding._choice import EmbedderChoice
 from greenroom.actors.embedding._embedding import Embedding
 from greenroom.actors.recall._replies import MemoriesFound, SearchDebug
 from greenroom.actors.recall._search import MemorySearch
@@ -58,7 +60,9 @@ class Shop:
 
 
 @asynccontextmanager
-async def shop(folder: Path, embedder: str = "static", agent: str = "anna") -> AsyncIterator[Shop]:
+async def shop(
+    folder: Path, embedder: str | EmbedderChoice = "static", agent: str = "anna"
+) -> AsyncIterator[Shop]:
     async with open_greenroom(folder, embedder=embedder, queries=[Settled], options=FAST) as runtime:
         yield Shop(runtime, agent)
 
@@ -155,3 +159,33 @@ async def test_hostile_texts_have_vectors_too(folder: Path) -> None:
         await here.store(*hostile, REFUNDS)
         await here.settle()
         assert contents(await here.search())[0] == REFUNDS
+
+
+@pytest.mark.promise("embedding.failure")
+async def test_why_words_alone_rank_is_told_when_the_query_has_no_direction(folder: Path) -> None:
+    async with endpoint() as served:
+
+        def answer(endpoint: Endpoint, body: dict[str, Any]) -> Answer | None:
+            if body["input"] != ["refunds nothing"]:
+                return None
+            return ok({"data": [{"embedding": [-0.0] * endpoint.dimensions}]})
+
+        served.behaviour = answer
+        async with shop(folder, EmbedderChoice(kind="http", place=served.url, model="m")) as here:
+            await here.store(REFUNDS, *OTHERS)
+            await here.settle()
+            found = await here.search("refunds nothing")
+            assert contents(found) == [REFUNDS]
+            assert isinstance(found.debug, SearchDebug)
+            assert found.debug.model == "words"
+            assert "all zeros" in (found.debug.without_vectors or "")
+            assert has_vectors(await here.search("refunds"))
+    async with shop(folder / "words") as here:
+        await here.store("!!! :-)", REFUNDS)
+        await here.settle()
+        found = await here.search("!!!")
+        assert isinstance(found.debug, SearchDebug)
+        assert (found.debug.model, found.debug.without_vectors) == (
+            "words",
+            "the embedder knows no word of the query",
+        )

@@ -240,6 +240,20 @@ def virtual_home(folder: Path) -> Enter:
     return partial(home, folder)
 
 
+@pytest.mark.promise("embedding.failure")
+async def test_an_endpoint_that_hangs_is_not_said_to_be_loaded_for_long(virtual_home: Enter) -> None:
+    async def hangs(_choice: EmbedderChoice) -> Embedder:
+        await trio.sleep_forever()
+        raise AssertionError("for ever")
+
+    async with virtual_home(choice("a"), hangs) as here:
+        assert await here.embedding.query("x") is None
+        await trio.sleep(QUERY_SECONDS / 2)
+        assert here.embedding.absence == "the embedder http:http://a is being loaded"
+        await trio.sleep(QUERY_SECONDS)
+        assert here.embedding.absence == "the embedder http:http://a was asked and does not answer"
+
+
 async def test_actors_take_turns(virtual_home: Enter) -> None:
     embedder = Letters()
     async with virtual_home(choice("a"), loads(embedder)) as here:

@@ -117,6 +117,28 @@ async def test_an_export_links_to_a_resource_that_can_be_imported(tmp_path: Path
     assert "there is no resource" in wrong["error"]["message"]
 
 
+@pytest.mark.promise("exchange.export-tool")
+async def test_every_part_of_a_large_export_fits_into_a_frame(tmp_path: Path) -> None:
+    """Also of what becomes twice as long in a message, and twice again."""
+    async with greenroom(tmp_path, "planner") as client:
+        await client.initialize()
+        for n in range(3):
+            source = text(*(line(f"k{n}.{m}", '"\\' * 50_000) for m in range(9)))
+            await client.call("import_memories", source=source)
+        _, result = await asked(client, "export_memories", {})
+        said, *links = result["content"]
+        count = 0
+        for link in links:
+            read = await client.request("resources/read", {"uri": link["uri"]})
+            assert len(json.dumps(read, separators=(",", ":"))) < 8 << 20
+            count += len(read["result"]["contents"][0]["text"].splitlines())
+    answer = json.loads(said["text"])
+    assert answer == result["structuredContent"]
+    assert [link["uri"] for link in links] == [part["uri"] for part in answer["parts"]]
+    assert [link["name"] for link in links] == ["memories.jsonl", "memories2.jsonl"]
+    assert count == answer["count"] == 27
+
+
 async def test_the_older_names_do_the_same(tmp_path: Path) -> None:
     async with greenroom(tmp_path, "planner") as client:
         await client.initialize()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
@@ -13,16 +14,19 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.agents import house
 from support.clocks import VirtualClock
+from support.committers import full
 from support.exchanges import export, imported, keys, line
 
-from greenroom.actors import ExportMemories, Principal, ReadResource, SetMemory
+from greenroom.actors import ExportMemories, ImportMemories, Principal, ReadResource, SetMemory
 from greenroom.actors.exchange._errands import ExportWriter
 from greenroom.actors.requests import _exchange as requests
 from greenroom.actors.requests._memories import ForgetMemory, StoreMemory, UpdateMemory
 from greenroom.actors.requests._memory_replies import MemoryFilters
-from greenroom.runtime import Refusal
+from greenroom.runtime import InlineCommitter, Refusal, RuntimeOptions, StorageFullError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from support.agents import Enter
 
 ANN = Principal(agent_id="planner", user="ann", projects=frozenset({"atlas"}))
@@ -50,6 +54,12 @@ async def test_an_export_holds_what_its_caller_may_see_and_nothing_else(enter: E
         assert await keys(home.runtime, ANN, "user:ann:a") == ["deep"]
         assert await keys(home.runtime, ANN, "user:an") == []
         assert await keys(home.runtime, BOB, "user:ann") == []
+        assert await keys(home.runtime, ANN, "user") == ["own", "deep"]
+        assert await keys(home.runtime, ANN, "project") == ["ours", "all", "lone"]
+        assert await keys(home.runtime, BOB, "project") == ["all"]
+        assert await keys(home.runtime, BOB, "user") == await keys(home.runtime, BOB, "us") == []
+        mine = await home.agent("planner", user="ann").ask(ExportMemories(namespace="agent"))
+        assert mine.count == 1
 
 
 @pytest.mark.promise("exchange.export")
@@ -240,6 +250,48 @@ async def test_an_export_that_is_too_large_to_be_kept_names_the_command(
             await home.agent("planner", user="ann").ask(ExportMemories())
 
 
+@pytest.mark.promise("exchange.export-tool")
+@pytest.mark.parametrize("format", ["jsonl", "json"])
+async def test_a_large_export_comes_in_parts_that_can_be_imported_one_by_one(
+    enter: Enter, monkeypatch: pytest.MonkeyPatch, folder: Path, format: Any
+) -> None:
+    monkeypatch.setattr(requests, "MAX_PART_BYTES", 100_000)
+    async with enter(**QUIET) as home:
+        lines = [line(f"k{n:03}", "x" * (n * 7_919 % 40_000 + 1)) for n in range(200)]
+        await imported(home.runtime, ANN, *lines)
+        agent = home.agent("planner", user="ann")
+        done = await agent.ask(ExportMemories(format=format))
+        texts = [(await agent.ask(ReadResource(uri=part.uri))).text for part in done.parts]  # type: ignore[union-attr]
+        for wrong in (f"{done.uri}/1", f"{done.uri}/{len(texts) + 1}", f"{done.uri}/0", f"{done.uri}/"):
+            with pytest.raises(Refusal, match="there is no resource"):
+                await agent.ask(ReadResource(uri=wrong))
+    data = [text.encode() for text in texts]
+    assert done.uri == done.parts[0].uri
+    assert len({part.uri for part in done.parts}) == len(done.parts) > 30
+    assert (done.count, done.size_bytes) == (200, sum(map(len, data)))
+    assert done.digest == sha256(b"".join(data)).hexdigest()
+    for part, each in zip(done.parts, data, strict=True):
+        assert 50_000 < len(each) <= 100_000 or part is done.parts[-1]
+        assert (part.size_bytes, part.digest) == (len(each), sha256(each).hexdigest())
+    async with house(folder.with_name("other"), VirtualClock(), **QUIET) as home:
+        agent = home.agent("planner", user="ann")
+        for part, each in zip(done.parts, texts, strict=True):
+            assert (await agent.ask(ImportMemories(source=each))).counts == {"created": part.count}
+        assert await keys(home.runtime, ANN) == [f"k{n:03}" for n in range(200)]
+
+
+async def test_a_memory_that_no_part_has_room_for_is_named(
+    enter: Enter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(requests, "MAX_PART_BYTES", 1_000)
+    async with enter(**QUIET) as home:
+        await imported(home.runtime, ANN, line("small"), line("large", "x" * 1_000))
+        agent = home.agent("planner", user="ann")
+        with pytest.raises(Refusal, match=r"'large' in user:ann takes 1,\d\d\d bytes, .* `greenroom export`"):
+            await agent.ask(ExportMemories())
+        assert (await agent.ask(ExportMemories(filters=MemoryFilters(key="small")))).count == 1
+
+
 def test_nothing_is_an_empty_array_or_an_empty_text() -> None:
     assert ExportWriter("jsonl").end() == b""
     assert json.loads(ExportWriter("json").end()) == []
@@ -247,3 +299,56 @@ def test_nothing_is_an_empty_array_or_an_empty_text() -> None:
 
 def test_the_limits_of_tools_fit_into_a_frame() -> None:
     assert 2 * requests.MAX_SOURCE_BYTES <= 8 << 20
+    assert 2 * requests.MAX_PART_BYTES < (8 << 20) - 10_000
+    assert requests.MAX_PART_BYTES <= requests.MAX_SOURCE_BYTES
+
+
+@pytest.mark.promise("exchange.export")
+async def test_an_export_says_where_an_import_is_decided_and_not_written(enter: Enter) -> None:
+    has_room = False
+    is_stuck = trio.Event()
+
+    def commit(store: Any, works: Any) -> None:
+        for work in works:
+            told = [envelope.message for envelope, _ in getattr(work, "settlements", ())]
+            if not has_room and any(isinstance(each, requests.ApplyLines) for each in told):
+                work.error = full()
+                is_stuck.set()
+        store.commit(works)
+
+    async with enter(committer=InlineCommitter(commit), **QUIET) as home, trio.open_nursery() as nursery:
+        planner = home.agent("planner", user="ann", projects=frozenset({"atlas"}))
+        await planner.ask(StoreMemory(content="there", key="there"))
+        lines = [line("one"), line("two", namespace="project:atlas")]
+        nursery.start_soon(partial(imported, home.runtime, ANN, *lines))
+        await is_stuck.wait()
+        stuck = await planner.ask(ExportMemories())
+        assert (stuck.count, stuck.unwritten) == (1, ["project:atlas", "user:ann"])
+        assert (await planner.ask(ExportMemories(namespace="project"))).unwritten == ["project:atlas"]
+        coder = home.agent("coder", user="bob", projects=frozenset({"zeus"}))
+        assert (await coder.ask(ExportMemories())).unwritten == []
+        has_room = True
+        await trio.sleep(120)
+        whole = await planner.ask(ExportMemories())
+        assert (whole.count, whole.unwritten) == (3, [])
+
+
+@pytest.mark.promise("exchange.export", "store.space-reserve")
+async def test_an_export_in_a_full_store_leaves_nothing_and_names_the_command(enter: Enter) -> None:
+    options = RuntimeOptions(durability="process", max_size=4 << 20, min_free=0)
+    async with enter(options=options, **QUIET) as home:
+        planner = home.agent("planner", user="ann")
+        stored: list[str] = []
+        refusals = 0
+        while refusals < 30:
+            try:
+                await planner.ask(StoreMemory(key=f"k{len(stored)}", content="the harbour " * 100))
+                stored.append(f"k{len(stored)}")
+            except StorageFullError:
+                refusals += 1
+        used = home.runtime.statistics().store.rows
+        for _ in range(3):
+            with pytest.raises(StorageFullError, match="take `greenroom export`"):
+                await planner.ask(ExportMemories())
+        assert home.runtime.statistics().store.rows == used
+        assert await keys(home.runtime, ANN) == stored

@@ -22,7 +22,8 @@ from greenroom.actors.memory import _importing
 from greenroom.actors.recall._search import MemorySearch
 from greenroom.actors.requests._exchange import ReadImport, StageLines
 from greenroom.actors.requests._memories import ListVersions, ReadMemory, StoreMemory
-from greenroom.runtime import ActorFailedError, Address, Refusal
+from greenroom.runtime import ActorFailedError, Address, Refusal, verify
+from greenroom.runtime._mailbox import Envelope
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -361,8 +362,18 @@ async def test_an_import_that_stopped_goes_on_where_it_was(enter: Enter, stage: 
         assert (again.resumed, again.counts) == (False, {"skipped": 2_000})
 
 
+def _rows(folder: Path) -> int:
+    """Return how many rows a store has that nobody has open."""
+    return sum(table.rows for table in verify(folder).tables)
+
+
 @pytest.mark.promise("exchange.resumed")
-async def test_what_nobody_goes_on_with_leaves_the_store(enter: Enter) -> None:
+async def test_what_nobody_goes_on_with_leaves_the_store(enter: Enter, folder: Path) -> None:
+    async with enter(**QUIET) as home:
+        await imported(home.runtime, ANN, line("first"))
+        home.tick(2 * 86_400)
+        await trio.sleep(60)
+    before = _rows(folder)
     async with enter(**QUIET) as home:
         importer = Importer(home.runtime, ANN, source_of_text(text(*(line(f"k{n}") for n in range(700)))))
         survey = await importer._checked()
@@ -372,8 +383,87 @@ async def test_what_nobody_goes_on_with_leaves_the_store(enter: Enter) -> None:
         home.tick(8 * 86_400)
         await trio.sleep(60)  # in virtual time
         assert await home.runtime.ask(address, ReadImport(), principal=ANN) is None
+    assert _rows(folder) == before
+    async with enter(**QUIET) as home:
         done = await imported(home.runtime, ANN, *(line(f"k{n}") for n in range(700)))
         assert not done.resumed
+
+
+@pytest.mark.promise("exchange.resumed")
+async def test_an_import_leaves_nothing_but_its_memories(enter: Enter, folder: Path) -> None:
+    lines = [line(f"k{n}", namespace=f"team:t{n % 3}", supersedes=f"k{n + 3}") for n in range(1_000)]
+    async with enter(**QUIET) as home:
+        await imported(home.runtime, ANN, *lines)
+        home.tick(2 * 86_400)
+        await trio.sleep(60)
+    before = _rows(folder)
+    async with enter(**QUIET) as home:
+        for _ in range(3):
+            assert (await imported(home.runtime, ANN, *lines)).counts == {"skipped": 1_000}
+        home.tick(2 * 86_400)
+        await trio.sleep(60)
+    assert _rows(folder) - before == 3 * 4  # what was decided and done three times is audited
+
+
+@pytest.mark.promise("exchange.resumed")
+@pytest.mark.parametrize("end", ["done", "begun anew", "given up"])
+async def test_lines_that_come_too_late_leave_the_store(enter: Enter, folder: Path, end: str) -> None:
+    """They were on their way from another process when the import ended here."""
+    async with enter(**QUIET) as home:
+        importer = Importer(home.runtime, ANN, source_of_text(text(line("a"))))
+        survey = await importer._checked()
+        address = Address("import", importer._import_id(survey))
+        begun = await home.runtime.ask(address, _begin(["user:ann"]), principal=ANN)
+        if end == "given up":
+            home.tick(8 * 86_400)
+            await trio.sleep(60)
+        else:
+            await imported(home.runtime, ANN, line("a"))
+        if end == "begun anew":
+            await imported(home.runtime, ANN, line("a"))
+    before = _rows(folder)
+    async with enter(**QUIET) as home:
+        late = Envelope(_staged_line(begun.staging), ANN, begun)
+        home.runtime._kernel.deliver(memory_address("user:ann"), late)
+        await trio.sleep(60)
+    assert _rows(folder) == before
+
+
+@pytest.mark.parametrize("dies", [False, True])
+async def test_what_was_staged_of_a_source_that_changed_leaves_the_store(
+    enter: Enter, folder: Path, *, dies: bool
+) -> None:
+    """It would be taken for a part of what the source holds at another time."""
+    lines = [line(f"k{n}", "x" * 200) for n in range(1_500)]
+    passes = iter([lines[:900], lines, lines[:900], lines[:900]])
+
+    def read_on() -> Iterator[Made]:
+        for number, each in enumerate(next(passes), start=1):
+            yield Made(f"line {number}", json.dumps(each).encode(), number)
+
+    def die(stage: str, done: int, _total: int) -> None:
+        if dies and stage == "staging" and done > 1_000:
+            raise _StopError
+
+    async with enter(**QUIET) as home:
+        await imported(home.runtime, ANN, *lines)
+        home.tick(2 * 86_400)
+        await trio.sleep(60)
+    before = _rows(folder)
+    async with enter(**QUIET) as home:
+        with pytest.raises(_StopError if dies else SourceError):
+            await Importer(home.runtime, ANN, Source("jsonl", 2, read_on), progress=die).run()
+    assert (_rows(folder) > before) is dies
+    async with enter(**QUIET) as home:
+        if dies:
+            with pytest.raises(SourceError, match="an earlier attempt at this import had staged other lines"):
+                await Importer(home.runtime, ANN, Source("jsonl", 2, read_on)).run()
+        else:
+            done = await Importer(home.runtime, ANN, Source("jsonl", 2, read_on)).run()
+            assert (done.resumed, done.counts) == (False, {"skipped": 900})
+        home.tick(2 * 86_400)
+        await trio.sleep(60)
+    assert _rows(folder) == before + (0 if dies else 2)  # it is audited
 
 
 def _begin(roots: list[str]) -> Any:
@@ -402,8 +492,45 @@ async def test_a_namespace_that_fails_is_told_and_the_same_again_finishes_it(
         monkeypatch.setattr(_importing, "write", write)
         home.runtime.readmit(memory_address("team:t1"))
         done = await imported(home.runtime, ANN, *lines)
-        assert (done.resumed, done.counts) == (True, {"created": 300})
+        # Virtual time does not wait for threads, so it may have come to its end by itself meanwhile.
+        assert (done.resumed, *done.counts) in {(True, "created"), (False, "skipped")}
         assert sorted(await keys(home.runtime, ANN)) == sorted(each["key"] for each in lines)
+
+
+@pytest.mark.promise("exchange.resumed")
+@pytest.mark.parametrize("restart", [False, True])
+async def test_a_namespace_that_failed_finishes_its_part_by_itself(
+    enter: Enter, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, *, restart: bool
+) -> None:
+    caplog.set_level("CRITICAL")
+    lines = [line(f"k{n}", namespace=f"team:t{n % 3}") for n in range(300)]
+    write: Any = vars(_importing)["write"]
+    fails = [True]
+
+    def fail(keeper: Any, *more: Any) -> Any:
+        if keeper.root == "team:t1" and fails[0]:
+            raise RuntimeError("as the test wants it")
+        return write(keeper, *more)
+
+    monkeypatch.setattr(_importing, "write", fail)
+    async with enter(**QUIET) as home:
+        with pytest.raises(ActorFailedError, match="it tries again in two minutes"):
+            await imported(home.runtime, ANN, *lines)
+        await trio.sleep(121)  # and fails again
+        assert len(await keys(home.runtime, ANN)) == 200
+        fails[0] = False
+        if not restart:
+            await trio.sleep(200)
+            assert len(await keys(home.runtime, ANN)) == 200  # the pauses grow
+            await trio.sleep(41)
+            assert len(await keys(home.runtime, ANN)) == 300
+    async with enter(**QUIET) as home:
+        if restart:
+            await trio.sleep(241)
+        assert len(await keys(home.runtime, ANN)) == 300
+        home.tick(2 * 86_400)
+        await trio.sleep(60)
+        assert (await imported(home.runtime, ANN, *lines)).counts == {"skipped": 300}
 
 
 async def test_two_who_import_the_same_at_once_import_it_once(enter: Enter) -> None:

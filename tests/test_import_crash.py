@@ -169,3 +169,19 @@ def test_killed_after_the_decision_it_goes_on_with_the_next_start(tmp_path: Path
                     await changes.next()
 
     assert sorted(each["key"] for each in trio.run(finished)) == KEYS
+
+
+@pytest.mark.promise("exchange.atomic", "exchange.export")
+@pytest.mark.parametrize("share", [0.0, 0.3])
+def test_an_export_waits_for_an_import_that_was_killed_after_its_decision(
+    tmp_path: Path, share: float
+) -> None:
+    path, folder = _file(tmp_path), tmp_path / "data"
+    _killed(tmp_path, "importing", share, path, folder)
+    out = tmp_path / "out.jsonl"
+    command = [*PROGRAM, "export", str(out), "--data", str(folder), *WHO, "--json"]
+    done = subprocess.run(command, env=clean_environment(tmp_path), capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    assert (said["memories"], said["unwritten"]) == (LINES, [])
+    assert sorted(json.loads(each)["key"] for each in out.read_text().splitlines()) == KEYS

@@ -6,12 +6,15 @@ import contextlib
 import json
 import os
 import sqlite3
+import subprocess
 import tempfile
+import tracemalloc
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from harness import PROGRAM, clean_environment
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.exchanges import export
@@ -367,6 +370,35 @@ async def test_markdown(enter: Enter, tmp_path: Path) -> None:
     assert found["windows"]["content"] == "first\r\n\r\n---\r\nsecond"
 
 
+@pytest.mark.promise("exchange.formats")
+def test_links_out_of_a_folder_are_not_followed_and_are_told(tmp_path: Path) -> None:
+    inside, outside = tmp_path / "vault", tmp_path / "secrets"
+    (inside / "deep").mkdir(parents=True)
+    outside.mkdir()
+    (outside / "secret.md").write_text("not yours")
+    (outside / "password").write_text("not yours")
+    (inside / "note.md").write_text("mine")
+    (inside / "deep" / "again.md").symlink_to(inside / "note.md")
+    (inside / "host.md").symlink_to(outside / "password")
+    (inside / "deep" / "up.md").symlink_to("../../secrets/secret.md")
+    (inside / "via.md").symlink_to(inside / "deep" / "up.md")
+    (inside / "folder").symlink_to(outside)
+    (inside / "nowhere.md").symlink_to(tmp_path / "nothing")
+    (tmp_path / "alias").symlink_to(inside)
+    left_out = ["deep/up.md", "host.md", "via.md"]
+    for vault in (inside, tmp_path / "alias"):
+        source = open_source(vault, "auto", ANN)
+        assert [json.loads(line.raw)["content"] for line in source.read()] == ["mine", "mine"]
+        assert [name for name in source.left_out if not name.startswith("folder/")] == left_out
+    command = [*PROGRAM, "import", str(inside), "--data", str(tmp_path / "data"), "--embedder", "none"]
+    done = subprocess.run(
+        [*command, "--json"], env=clean_environment(tmp_path), capture_output=True, check=False, text=True
+    )
+    said = json.loads(done.stdout)
+    assert (said["counts"], said["left_out"]) == ({"created": 2}, left_out)
+    assert all(f"{name!r} is left out" in done.stderr for name in left_out)
+
+
 def test_one_markdown_file_alone(tmp_path: Path) -> None:
     path = tmp_path / "note.md"
     path.write_text("---\nkey: my note\nkind: procedural\nexpires: 2040-01-01T00:00:00+01:00\n---\ndo this")
@@ -382,6 +414,11 @@ def test_one_markdown_file_alone(tmp_path: Path) -> None:
         (b"---\ntags: [a\n---\nx", "front matter is no YAML"),
         (b"---\na: &a [x]\nb: [*a, *a]\n---\nx", "refers to itself"),
         (b"---\n" + b"k: v\n" * 20_000 + b"---\nx", "too large"),
+        (b"---\nk: " + b"9" * 5_000 + b"\n---\nx", "an integer of 5,000 digits.*put it in quotes"),
+        (b"---\nk: -0x" + b"9" * 5_000 + b"\n---\nx", "an integer of 5,003 digits"),
+        (b'---\nk: !!int "' + b"9" * 5_000 + b'"\n---\nx', "an integer of 5,000 digits"),
+        (b"---\nk: " + b"[" * 800 + b"]" * 800 + b"\n---\nx", "nested too deeply"),
+        (b"---\nk: " + b"[" * 30_000 + b"\n---\nx", "nested too deeply"),
     ],
 )
 def test_what_is_wrong_with_a_markdown_file_is_told(tmp_path: Path, text: bytes, sentence: str) -> None:
@@ -392,6 +429,9 @@ def test_what_is_wrong_with_a_markdown_file_is_told(tmp_path: Path, text: bytes,
 
 
 # -- what is none of them --------------------------------------------------------------------
+
+_HUGE = b"9" * 5_000
+_DEEP = b"[" * 30_000 + b"]" * 30_000
 
 
 @pytest.mark.promise("exchange.formats")
@@ -408,6 +448,13 @@ def test_what_is_wrong_with_a_markdown_file_is_told(tmp_path: Path, text: bytes,
         ("server-memory", b'{"type": "entity", "name": "a"}\nnonsense', "line 2: this is no JSON"),
         ("mcp-memory-service", b"nonsense", "cannot be read as SQLite"),
         ("shared-context-server", b"SQLite format 3\0" + b"x" * 5_000, "cannot be read as SQLite"),
+        ("mem0", _DEEP, "is no JSON: it is nested too deeply"),
+        ("mem0", b'[{"id": "1", "memory": ' + _DEEP + b"}]", "is no JSON: it is nested too deeply"),
+        ("server-memory", _DEEP, "line 1: this is no JSON: it is nested too deeply"),
+        ("server-memory", b'{"x": ' + _DEEP + b"}", "is no JSON: it is nested too deeply"),
+        ("auto", _DEEP, "nested too deeply"),
+        ("mem0", b'[{"memory": "x", "n": ' + _HUGE + b"}]", "an integer of 5,000 digits.*put it in quotes"),
+        ("server-memory", b'{"type": "entity", "name": ' + _HUGE + b"}", "an integer of 5,000 digits"),
     ],
 )
 def test_a_file_of_another_kind_is_refused(
@@ -417,6 +464,94 @@ def test_a_file_of_another_kind_is_refused(
     path.write_bytes(content)
     with pytest.raises(SourceError, match=sentence):
         read(path, format)
+
+
+@pytest.mark.promise("exchange.formats")
+@pytest.mark.parametrize(
+    ("metadata", "kept"), [("[" * 30_000 + "]" * 30_000, True), ("[" * 150 + "]" * 150, False)]
+)
+def test_what_a_database_says_in_deep_json_breaks_nothing(
+    tmp_path: Path, metadata: str, *, kept: bool
+) -> None:
+    path = tmp_path / "sqlite_vec.db"
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("CREATE TABLE memories (content_hash TEXT, content TEXT, metadata TEXT)")
+        connection.execute("INSERT INTO memories VALUES ('h', 'Tea', ?)", (metadata,))
+    (memory,) = read(path)
+    assert (memory["metadata"] == {"metadata": metadata}) is kept
+
+
+def test_what_is_nested_too_deeply_to_be_written_is_refused() -> None:
+    value: list[Any] = []
+    for _ in range(10_000):
+        value = [value]
+    with pytest.raises(SourceError, match="memory 1 is nested too deeply"):
+        made("memory 1", 0, value=value)
+
+
+def test_a_database_with_other_columns_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "chat_history.db"
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("CREATE TABLE agent_memory (id INTEGER, agent_id TEXT, key TEXT, value TEXT)")
+        connection.execute("CREATE TABLE messages (id INTEGER)")
+    with pytest.raises(SourceError, match="its agent_memory have no created_at, expires_at, metadata"):
+        read(path)
+
+
+@pytest.mark.promise("exchange.formats")
+def test_values_of_any_type_in_a_database_are_taken_or_refused(tmp_path: Path) -> None:
+    path = tmp_path / "chat_history.db"
+    shared_context(path)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("DELETE FROM agent_memory")
+        for key, value in {"deep": "[" * 30_000, "bytes": b'"\xff"', "blob": b"1"}.items():
+            connection.execute(
+                "INSERT INTO agent_memory (agent_id, key, value) VALUES ('planner', ?, ?)", (key, value)
+            )
+        connection.execute("ALTER TABLE agent_memory RENAME COLUMN value TO old")
+        connection.execute("ALTER TABLE agent_memory ADD COLUMN value")
+        connection.execute("UPDATE agent_memory SET value = old")
+        connection.execute(
+            "INSERT INTO agent_memory (agent_id, key, value, old) VALUES ('planner', 'number', 7, '')"
+        )
+    values = {each["key"]: each["value"] for each in read(path) if "value" in each}
+    assert values == {"deep": "[" * 30_000, "bytes": '"\udcff"', "blob": 1, "number": 7}
+
+
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    path = tmp_path / "pipe.jsonl"
+    os.mkfifo(path)
+    for chosen in ("auto", "jsonl"):
+        with pytest.raises(SourceError, match="is neither a file nor a folder"):
+            open_source(path, chosen, ANN)
+
+
+@pytest.mark.promise("exchange.bounded")
+@pytest.mark.parametrize(
+    ("name", "chosen", "begin", "sentence"),
+    [
+        ("a.json", "auto", b"[", "a JSON array is read in one piece, .* 67,108,864 bytes; .* jq -c "),
+        ("a.json", "auto", b"\xef\xbb\xbf[\n", "a JSON array is read in one piece"),
+        ("a.jsonl", "auto", b"", "line 1 has more than 67,108,864 bytes"),
+        ("a.json", "mem0", b"[", "a.json is read in one piece, .* 67,108,864 bytes; split it"),
+        ("a.jsonl", "server-memory", b"", "line 1 has more than 67,108,864 bytes"),
+        ("a.json", "server-memory", b"{\n", "a.json is read in one piece"),
+        ("a.md", "auto", b"# Title\n", "a.md is read in one piece"),
+    ],
+)
+def test_no_file_is_read_whole_that_is_too_large_for_it(
+    tmp_path: Path, name: str, chosen: str, begin: bytes, sentence: str
+) -> None:
+    path = tmp_path / name
+    path.write_bytes(begin)
+    os.truncate(path, 1 << 34)  # takes no room on the disk
+    tracemalloc.start()
+    try:
+        with pytest.raises(SourceError, match=sentence):
+            read(path, chosen)
+        assert tracemalloc.get_traced_memory()[1] < 200 << 20
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_file_that_is_not_there_or_an_unknown_database(tmp_path: Path) -> None:

@@ -393,11 +393,15 @@ async def test_a_message_that_fails_leaves_no_trace_in_the_index(reopen: Open, *
 
 BROKEN = {
     "no manifest": (records.MANIFEST, None, "there is no index"),
-    "a manifest of nothing": (records.MANIFEST, records.Manifest(1, "1 english"), "is not in the index"),
+    "a manifest of nothing": (
+        records.MANIFEST,
+        records.Manifest(records.FORMAT, "1 english"),
+        "is not in the index",
+    ),
     "another analysis": (
         records.MANIFEST,
-        records.Manifest(1, "0 latin"),
-        "is of another version (1, '0 latin')",
+        records.Manifest(records.FORMAT, "0 latin"),
+        "is of another version",
     ),
     "no record of a row": (records.row_key(13), None, "memory 13 is not in the index"),
     "a dead row": (records.patch_key(2), {"alive": False}, "memory 2 is not in the index"),

@@ -60,11 +60,12 @@ DRAFTS = st.fixed_dictionaries(
         "kind": st.sampled_from(["semantic", "episodic"]),
         "conversation": st.sampled_from([None, "one", "two"]),
         "position": st.none() | st.integers(-3, 3),
+        "number": st.integers(1, 3),
         "created_at": st.integers(0, 9),
         "updated_at": st.integers(0, 9),
         "expires_at": st.none() | st.integers(0, 9),
         "importance": st.sampled_from([0.0, 0.5, 1.0]),
-        "superseded": st.booleans(),
+        "supersedes": st.none() | st.integers(1, 3),
     }
 )
 CHANGES = st.fixed_dictionaries(
@@ -75,7 +76,7 @@ CHANGES = st.fixed_dictionaries(
         "last_used": st.integers(1, 9),
         "rating": st.sampled_from([-1.0, 0.5]),
         "expires_at": st.none() | st.integers(0, 9),
-        "superseded": st.booleans(),
+        "supersedes": st.integers(0, 3),
     },
 )
 SPACES = st.sampled_from(["static", "onnx"])

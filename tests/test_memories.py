@@ -117,6 +117,7 @@ async def test_filters_choose_before_anything_is_ranked(enter: Enter) -> None:
             ({"before": times[20]}, lambda one: one["number"] < 20),
             ({"after": times[5], "before": times[9]}, lambda one: 5 <= one["number"] < 9),
             ({"max_age_days": 0.5}, lambda one: one["number"] >= 47),
+            ({"max_age_days": 1e300}, lambda _: True),
             ({"key_prefix": "odd-"}, lambda one: one["number"] % 2 == 1),
             ({"key": "odd-7"}, lambda one: one["number"] == 7),
             ({"scope": "private"}, lambda _: True),
@@ -338,6 +339,13 @@ async def test_statistics_count_what_the_caller_may_see(enter: Enter) -> None:
         assert mine.by_kind == {"semantic": 3, "episodic": 1}
         assert mine.by_author == {"a": 3, "ann": 1}
         assert mine.by_age == {"day": 4, "week": 0, "month": 0, "year": 0, "older": 0}
+        assert mine.more_namespaces == 0
+        for n in range(120):
+            await store(bob, "y", namespace=f"team:wide:{n}")
+        await store(bob, "z", namespace="team:wide:77")
+        wide = await alice.ask(requests.MemoryStats(namespace="team:wide"))
+        assert (wide.memories, len(wide.by_namespace), wide.more_namespaces) == (121, 100, 20)
+        assert wide.by_namespace["team:wide:77"] == 2
         theirs = await bob.ask(requests.MemoryStats(namespace="team:x"))
         assert (theirs.memories, theirs.by_tag) == (3, {})
         below = await alice.ask(requests.MemoryStats(namespace="team:x:y"))

@@ -17,12 +17,13 @@ from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 from msgspec import UNSET
 from support.clocks import VirtualClock
-from support.memory_model import NAMESPACES, PEOPLE, ROOTS, SECOND, Memories, shown
+from support.memory_model import NAMESPACES, PEOPLE, ROOTS, SECOND, Memories, exported, shown
 from support.sabotage import Crash, Saboteur
 
 from greenroom.actors import Agent, DeleteMemory, SetMemory, open_greenroom
 from greenroom.actors._namespaces import memory_address
 from greenroom.actors.requests import _memories as requests
+from greenroom.actors.requests._exchange import ExportPage
 from greenroom.actors.requests._memory_replies import MemoryFilters, MemoryView
 from greenroom.runtime import Doors, InlineCommitter, Message, Refusal, RuntimeOptions, StorageFullError
 
@@ -122,7 +123,8 @@ class Life:
         await self.ask(who, namespace, request)
 
     async def _forget(self, who: str, namespace: str, key: str, purge: bool) -> None:  # noqa: FBT001
-        await self.ask(who, namespace, requests.ForgetMemory(namespace=namespace, key=key, purge=purge))
+        request = requests.ForgetMemory(namespace=namespace, key=key, purge=purge, confirm=True)
+        await self.ask(who, namespace, request)
 
     async def _rate(self, who: str, namespace: str, key: str, rating: float) -> None:
         await self.ask(who, namespace, requests.RateMemory(namespace=namespace, key=key, rating=rating))
@@ -139,29 +141,19 @@ class Life:
         return {(who, root): await self._look(who, root) for who in PEOPLE for root in ROOTS}
 
     async def _look(self, who: str, root: str) -> dict[str, Any]:
-        listed: list[MemoryView] = []
-        cursor = None
-        while True:
-            page = await self.ask(
-                who,
-                root,
-                requests.ListMemories(
-                    namespace=root, filters=MemoryFilters(superseded=True), limit=2, cursor=cursor
-                ),
-            )
-            listed += page.memories
-            cursor = page.next_cursor
-            if cursor is None:
-                break
+        listed = await self._listed(who, root, superseded=True)
         found = await self.ask(who, root, requests.FindMemories(text="common", limit=50))
         exact = await self.ask(who, root, requests.FindMemories(text="common", mode="exact", limit=50))
         statistics = await self.ask(who, root, requests.MemoryStats(namespace=root))
         return {
-            "listed": [seen(view) for view in listed],
+            "listed": [seen(view, listed) for view in listed],
+            "unhidden": sorted(view.memory_id for view in await self._listed(who, root)),
             "found": ids_of(found),
             "exact": ids_of(exact),
             "visible": sorted(view.memory_id for view in listed if view.superseded_by is None),
             "counted": statistics.memories,
+            "superseded": statistics.superseded,
+            "exported": await self._exported(who, root),
             "versions": {
                 (namespace, key): await self._versions(who, namespace, key)
                 for namespace in NAMESPACES
@@ -169,6 +161,27 @@ class Life:
                 for key in ("k", "l")
             },
         }
+
+    async def _listed(self, who: str, root: str, *, superseded: bool = False) -> list[MemoryView]:
+        listed: list[MemoryView] = []
+        cursor = None
+        while True:
+            filters = MemoryFilters(superseded=superseded)
+            request = requests.ListMemories(namespace=root, filters=filters, limit=2, cursor=cursor)
+            page = await self.ask(who, root, request)
+            listed += page.memories
+            cursor = page.next_cursor
+            if cursor is None:
+                return listed
+
+    async def _exported(self, who: str, root: str) -> list[tuple[str, str, str | None]]:
+        lines = (await self.ask(who, root, ExportPage(namespace=root))).lines
+        every = [msgspec.json.decode(line) for line in lines]
+        found: list[tuple[str, str, str | None]] = [
+            (line["namespace"], bare(line["key"]), bare(line["supersedes"]) if "supersedes" in line else None)
+            for line in every
+        ]
+        return sorted(found, key=str)
 
     async def _versions(self, who: str, namespace: str, key: str) -> list[Any]:
         """Return the versions under a key, and the texts of those that can be read."""
@@ -184,6 +197,11 @@ class Life:
                 text = text_of((await self.ask(who, namespace, request)).memory)
             result.append((version.version, version.deleted_at is not None, text))
         return result
+
+
+def bare(key: str) -> str:
+    """Return a key without the owner's name that an export gives those that several have."""
+    return key.partition("~")[0]
 
 
 def ids_of(found: Any) -> list[str]:
@@ -203,7 +221,8 @@ def text_of(view: MemoryView) -> str:
     return short
 
 
-def seen(view: MemoryView) -> dict[str, Any]:
+def seen(view: MemoryView, listed: list[MemoryView]) -> dict[str, Any]:
+    places = {one.memory_id: place for place, one in enumerate(listed)}
     return {
         "namespace": view.namespace,
         "key": view.key,
@@ -211,6 +230,7 @@ def seen(view: MemoryView) -> dict[str, Any]:
         "version": view.version,
         "scope": view.scope,
         "hidden": view.superseded_by is not None,
+        "supersedes": None if view.supersedes is None else places[view.supersedes],
         "ratings": view.ratings,
         "rating": view.rating,
     }
@@ -233,11 +253,14 @@ def expected_of(model: Memories, now: int, look: dict[tuple[str, str], Any]) -> 
                             for number, text in memory.readable(now).items()
                         ]
             result[who, root] = {
-                "listed": [shown(memory) for memory in visible],
+                "listed": [shown(memory, visible) for memory in visible],
                 "found": ids,
                 "exact": ids,
                 "visible": ids,
+                "unhidden": ids,
                 "counted": len(visible),
+                "superseded": len(visible) - len(ids),
+                "exported": sorted((exported(memory, visible) for memory in visible), key=str),
                 "versions": versions,
             }
     return result

@@ -10,9 +10,10 @@ import msgspec
 import pytest
 import trio
 from support.agents import FAST, keep, keys, value_of
-from support.clocks import START
+from support.clocks import START, VirtualClock
+from support.commands import run_on_store
 
-from greenroom.actors import ListMemory
+from greenroom.actors import ListMemory, VerifyMemories
 from greenroom.actors._namespaces import memory_address
 from greenroom.actors.requests import _memories as requests
 from greenroom.actors.requests._memory_replies import MemoryFilters
@@ -139,6 +140,33 @@ async def test_an_old_store_is_read_as_it_is_and_found_at_once(
             )
         ).memories
         assert again.memory_id == memory.memory_id
+
+
+@pytest.mark.promise("memory.upgrade", "memory.verify")
+async def test_what_an_old_store_holds_is_not_taken_for_compared(
+    folder: Path, enter: Enter, clock: Any
+) -> None:
+    await old_store(folder, clock, 450)
+    async with enter(embedder="none") as at:
+        first = await at.runtime.query(VerifyMemories())
+        assert (first.memories, first.unindexed, first.problems) == (0, 450, [])
+        await keep(at.agent("coder"), "fresh", '"zebra"')
+        second = await at.runtime.query(VerifyMemories())
+        assert (second.memories, second.unindexed) == (1, 450)
+        third = await at.runtime.query(VerifyMemories(rebuild=True))
+        assert (third.memories, third.unindexed, third.problems, third.rebuilt) == (451, 0, [], [])
+        assert await at.runtime.query(VerifyMemories()) == third
+        assert await found(at, at.agent("planner"), "okapi3") == {"old3"}
+
+
+@pytest.mark.promise("memory.verify")
+def test_verify_says_what_it_could_not_compare(tmp_path: Path) -> None:
+    trio.run(old_store, tmp_path / "store", VirtualClock(), 1_050)
+    said = run_on_store(tmp_path, "verify")
+    assert said.returncode == 0
+    assert "1,050 memories of an older program are in no index yet" in said.stdout
+    assert "says what the memories say" not in said.stdout
+    assert "says what the memories say: 1,050" in run_on_store(tmp_path, "verify", "--rebuild").stdout
 
 
 @pytest.mark.promise("memory.upgrade")

@@ -176,6 +176,7 @@ async def test_searching_goes_by_whole_segments_newest_update_first(enter: Enter
             await add(
                 service, f"k{number}", namespace=place, memory_type="semantic" if number % 2 else "episodic"
             )
+            at.tick()
         await service.update_memory("user:alice:a", "k1", {}, "bob", "t")
 
         async def keys(prefix: str, **more: Any) -> list[str]:
@@ -188,8 +189,14 @@ async def test_searching_goes_by_whole_segments_newest_update_first(enter: Enter
         assert await keys("user:alice:b") == []
         assert await keys("user:alice", memory_type="episodic") == ["k2", "k0"]
         assert await keys("user:alice", limit=1) == ["k1"]
-        with refused("VALIDATION_ERROR"):
-            await keys("user")
+        assert await keys("user") == ["k1", "k5", "k4", "k3", "k2", "k0"]
+        assert await keys("user", limit=2) == ["k1", "k5"]
+        assert await keys("us") == []
+        for wrong in ("", "user:", ":", "user:a b", "a:" * 9):
+            with refused("VALIDATION_ERROR"):
+                await keys(wrong)
+        alice = MemoryService(at.runtime, Principal(agent_id="a", user="alice"))
+        assert [memory.key for memory in await alice.search_memories("user")] == ["k1", "k3", "k2", "k0"]
         for number in range(450):
             await add(service, f"many{number:03}", namespace="team:x:y")
         found = await keys("team:x", limit=1_000)

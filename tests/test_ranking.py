@@ -45,6 +45,14 @@ def test_shares_add_up_to_the_score() -> None:
     assert ((found.scores > 0) & (found.scores < 1)).all()
 
 
+def test_a_book_is_no_longer_than_a_page() -> None:
+    page = Note("boat " + " ".join(f"page{number}" for number in range(150)))
+    book = Note("boat " + " ".join(f"word{number}" for number in range(200_000)))
+    found = search([page, book, Note("the boat sails")], "boat")
+    assert found.rows.tolist() == [0, 1, 2]
+    assert found.signals["length"][:2] == pytest.approx([np.log(101)] * 2)
+
+
 def test_context_counts_and_ends_with_the_conversation() -> None:
     notes = [
         Note("so it begins", conversation="a"),

@@ -15,6 +15,7 @@ from support.agents import House, json, moment, refused, wire
 from support.committers import GatedCommitter
 
 from greenroom.actors import Agent, Principal, SetMemory
+from greenroom.actors.memory import _directory
 from greenroom.actors.recall import _several
 from greenroom.actors.recall._context import RecallContext
 from greenroom.actors.recall._retrieve import RetrieveFilters, RetrieveMemory
@@ -33,11 +34,14 @@ from greenroom.runtime import (
     Address,
     Context,
     Desk,
+    GreenroomError,
     PlainCodec,
     Procedure,
     Refusal,
+    RuntimeClosedError,
     Slices,
     StoreDamagedError,
+    StoreFailedError,
     handles,
 )
 
@@ -233,12 +237,12 @@ async def test_a_boost_makes_a_search_hybrid_and_debug_tells_all(enter: Enter) -
         assert (plain.mode, plain.memories[0].id) == ("semantic", poor)
         assert plain.debug is msgspec.UNSET
         best = await alice.ask(MemorySearch(query="harbour six", quality_boost=1.0, include_debug=True))
-        assert (best.mode, best.memories[0].id) == ("hybrid", good)
+        assert (best.mode, best.memories[0].id) == ("semantic", good)
         assert best.memories[0].relevance_score < best.memories[1].relevance_score
         none = await alice.ask(MemorySearch(query="harbour six", mode="hybrid", quality_boost=0.0))
         assert [hit.id for hit in none.memories] == [hit.id for hit in plain.memories]
         debug = wire(best.debug)
-        assert debug["quality_boost"] == 1.0
+        assert (debug["mode"], debug["quality_boost"]) == ("hybrid", 1.0)
         assert set(debug["scores"]) == {poor, good}
         assert any(name.startswith("quality") for name in debug["scores"][good])
         assert (debug["model"], debug["without_vectors"]) == ("words", "the embedder is none")
@@ -411,6 +415,37 @@ async def test_a_damaged_namespace_that_may_not_be_seen_is_not_named(enter: Ente
             assert (answer.memories, answer.failed) == ([], [])
 
 
+@pytest.mark.promise("recall.hidden", "recall.across")
+@pytest.mark.parametrize("scope", ["private", "shared", "public"])
+async def test_a_namespace_of_a_crowd_is_there_for_those_who_see_something_in_it(
+    enter: Enter, scope: str
+) -> None:
+    """It has more owners than its row in the directory lists."""
+    codec = RottenCodec()
+    crowd = 3 * _directory.MOST_SHELVES
+    async with house(enter, codec=codec) as at:
+        writers = [agent(at, f"a{n}", f"u{n}" if n % 2 else None) for n in range(crowd)]
+        for n, writer in enumerate(writers):
+            within = writer if scope == "private" else agent(at, f"a{n}", f"u{n}", projects=frozenset({"p"}))
+            await keep(within, f"harbour {n}", namespace="team:crowd", metadata={"scope": scope})
+        seen = 1 if scope == "private" else crowd
+        for writer in writers:
+            answer = await writer.ask(MemorySearch(query="harbour", limit=1))
+            assert answer.total == seen
+    async with house(enter, codec=codec) as at:
+        codec.word = b"harbour "
+        for agent_id, user in (("stranger", "eve"), ("u7", "a7"), ("nobody", None)):
+            stranger = agent(at, agent_id, user, projects=frozenset({"q"}))
+            answer = await stranger.ask(MemorySearch(query="harbour", include_debug=True))
+            assert [each.namespace for each in answer.failed] == (["team:crowd"] if scope == "public" else [])
+            if scope != "public":
+                own = 1 if user is None else 2
+                assert wire(answer.debug)["namespaces"] == own
+        insider = agent(at, "a9", "u9", projects=frozenset({"p"}))
+        answer = await insider.ask(MemorySearch(query="harbour"))
+        assert [each.namespace for each in answer.failed] == ["team:crowd"]
+
+
 class Odd(Actor):
     """Answers a search as its key says."""
 
@@ -433,7 +468,7 @@ class Odd(Actor):
             created_at=moment(context.now), updated_at=moment(context.now), content=key,
         )  # fmt: skip
         hit = FoundMemory(memory=memory, score=len(key) / 10, relevance=0.5, quality=0.5)
-        return Found(hits=[hit], total=1, counts={"visible": 1}, timings={"rank": 1.0}, model="odd")
+        return Found(hits=[hit], total=1, counts={"visible": 1}, model="odd")
 
 
 class AskOdd(Procedure[list[list[str]]], frozen=True, kw_only=True):
@@ -478,6 +513,35 @@ async def test_one_that_hangs_holds_nobody_up_for_ever(odd: Any) -> None:
         assert (found, failed) == (["a"], ["odd:hangs it did not answer within 4 s"])
         gate.open = True
         gate.let_through()
+
+
+@pytest.mark.promise("recall.across")
+@pytest.mark.parametrize("keys", [["hangs"], ["hangs", "a"], ["hangs", "hangs"], ["hangs"] * 200])
+async def test_what_ends_all_of_them_is_raised_as_it_is(odd: Any, keys: list[str]) -> None:
+    raised: list[BaseException] = []
+
+    async def ask(at: House) -> None:
+        try:
+            await at.runtime.query(AskOdd(keys=keys), principal=who())
+        except GreenroomError as error:
+            raised.append(error)
+
+    async with trio.open_nursery() as outside:
+        gate = GatedCommitter()
+        with trio.CancelScope() as scope:
+            async with odd(committer=gate) as at:
+                outside.start_soon(ask, at)
+                await gate.arrived()
+                scope.cancel()
+                await trio.sleep_forever()
+        gate = GatedCommitter()
+        with pytest.raises(StoreFailedError):  # noqa: PT012  a whole life
+            async with odd(committer=gate) as at:
+                outside.start_soon(ask, at)
+                await gate.arrived()
+                gate.break_for_good()
+                await trio.sleep_forever()
+    assert [type(each) for each in raised] == [RuntimeClosedError, StoreFailedError]
 
 
 @pytest.mark.promise("recall.across")

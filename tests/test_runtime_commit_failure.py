@@ -113,9 +113,36 @@ async def test_tells_whose_handling_found_no_room_are_handled_later_in_their_ord
     async with reopen(committer=InlineCommitter(commit), options=RuntimeOptions(quantum=3)) as runtime:
         entries = [f"entry {number}" for number in range(9)]
         await runtime.ask(Address("relay", "r"), Forward(entries=entries, to=["log"]))
-        await trio.sleep(5)
+        await trio.sleep(10)
         assert await runtime.ask(LOG, Entries()) == entries
         assert runtime.statistics().messages.not_committed >= 3
+
+
+@pytest.mark.promise("runtime.commit-failure")
+async def test_what_is_asked_goes_on_while_a_tell_waits_for_room(reopen: Open) -> None:
+    has_room = False
+
+    def commit(store: Store, works: Sequence[Work]) -> None:
+        for work in works:
+            handled = [envelope for envelope, _ in getattr(work, "settlements", ())]
+            if not has_room and handled and handled[0].stored:
+                work.error = full()
+        store.commit(works)
+
+    async with reopen(committer=InlineCommitter(commit)) as runtime:
+        told = ["one", "two", "three"]
+        await runtime.ask(Address("relay", "r"), Forward(entries=told, to=["log"]))
+        asked: list[str] = []
+        for number in range(30):
+            asked.append(f"asked {number}")
+            once = Idempotency("scope", f"key {number}", b"")
+            await runtime.ask(LOG, Append(entry=asked[-1]), idempotency=once if number % 2 else None)
+            await trio.sleep(0.09)
+        assert await runtime.ask(LOG, Entries()) == asked
+        assert runtime.statistics().messages.not_committed >= 3
+        has_room = True
+        await trio.sleep(5)
+        assert await runtime.ask(LOG, Entries()) == asked + told
 
 
 @pytest.mark.promise("runtime.commit-failure", "store.space-reserve")
@@ -245,5 +272,7 @@ async def test_a_full_disk_does_not_shorten_the_pause_of_an_actor_that_fails(reo
         assert Log.trouble["bad"] == 0
         gate.refuse(0)
         gate.open = True
-        assert await runtime.ask(LOG, Entries()) == ["good", "bad"]
+        await runtime.ask(LOG, Entries())
         assert trio.current_time() >= 15
+        await trio.sleep(2)
+        assert await runtime.ask(LOG, Entries()) == ["good", "bad"]

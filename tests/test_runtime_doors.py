@@ -129,6 +129,28 @@ async def test_tells_and_timers_carry_no_principal(reopen: Open) -> None:
         assert await runtime.ask(address, Entries()) == ["me", "None", "None"]
 
 
+class Those(Query[list[str]], frozen=True):
+    kind: str
+
+    def run(self, reader: IndexReader) -> list[str]:
+        return [address.key for address in reader.addresses(self.kind)]
+
+
+@pytest.mark.promise("runtime.shared-indexes")
+async def test_a_query_finds_the_actors_that_have_records(reopen: Open) -> None:
+    keys = ["a", "a\x01", "a\x01b", "aa", "a b", "ä", "z" * 200]
+    async with reopen() as runtime:
+        assert await runtime.query(Those(kind="counter")) == []
+        for key in keys:
+            for _ in range(3):
+                await runtime.ask(Address("counter", key), Add())
+            await runtime.ask(Address("shelf", key + "!"[: 200 - len(key)]), Place(key=b"k", value="v"))
+        await runtime.ask(Address("counter", "only asked"), Read())
+        assert await runtime.query(Those(kind="counter")) == sorted(keys)
+        assert await runtime.query(Those(kind="count")) == []
+        assert await runtime.query(Those(kind="counters")) == []
+
+
 class Broken(Query[int], frozen=True):
     index: str = "shelves"
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from harness import greenroom, server_process
 
 from greenroom.actors import (
     AddMessage,
@@ -29,7 +30,6 @@ from greenroom.actors.passport._adapters import ADAPTERS, adapter_of
 from greenroom.actors.passport._travels import project_of_path
 from greenroom.actors.session import _book
 from greenroom.runtime import Refusal
-from harness import greenroom, server_process
 
 HOME = "/home/user/greenroom"
 

@@ -15,7 +15,8 @@ from harness import MODERN_META, Client, greenroom
 from greenroom.actors import REQUESTS
 from greenroom.actors._scopes import ADMIN, AUDIT
 from greenroom.actors._scopes import TOOLS as SCOPES
-from greenroom.transports.protocol._schema import input_schema, output_schema, reply_type
+from greenroom.runtime import reply_type
+from greenroom.transports.protocol._schema import input_schema, output_schema
 from greenroom.transports.protocol._tools import TOOLS
 
 INPUT_BUDGET = 8_500

@@ -16,6 +16,23 @@ from greenroom.transports._commands._visible import visible
 
 ALTERNATE_SCREEN = "\x1b[?1049h"
 ORDINARY_SCREEN = "\x1b[?1049l"
+DISPOSING = """\
+import os, signal, sys
+if "top" in sys.argv:
+    from greenroom.transports import _door
+    look = _door.call
+
+    class Interrupted:
+        def __del__(self):
+            os.kill(os.getpid(), signal.SIGINT)
+
+    def call(*arguments, **more):
+        Interrupted()
+        return look(*arguments, **more)
+
+    _door.call = call
+"""
+"""Presses Ctrl-C while an object is disposed of, where Python drops every exception."""
 
 
 def store(home: Path) -> list[str]:
@@ -89,6 +106,15 @@ async def test_a_terminal_gets_a_screen_and_gets_its_own_back(tmp_path: Path, nu
         assert await top.end() == 0
         assert ORDINARY_SCREEN in top.printed
         assert "Traceback" not in top.printed
+
+
+@pytest.mark.promise("cli.top")
+async def test_ctrl_c_ends_it_whatever_it_is_at(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(DISPOSING)
+    async with running(tmp_path, "top", *store(tmp_path), terminal=True, PYTHONPATH=str(tmp_path)) as top:
+        assert await top.end() == 0
+    assert "Exception ignored in" in top.printed
+    assert ORDINARY_SCREEN in top.printed
 
 
 @pytest.mark.promise("cli.top")

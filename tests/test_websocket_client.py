@@ -10,14 +10,23 @@ from typing import Any, Literal
 
 import pytest
 import trio
+from harness import PATIENCE
 from mcp import Client, MCPError
 from mcp.shared.exceptions import MCPDeprecationWarning
+from mcp.shared.message import SessionMessage
 from mcp.shared.subscriptions import ResourceUpdated
-from mcp_types import ResourceUpdatedNotification
+from mcp_types import (
+    JSONRPCNotification,
+    JSONRPCRequest,
+    JSONRPCResponse,
+    RequestId,
+    ResourceUpdatedNotification,
+)
 from support.desk import Desk
 from support.proxies import Proxy, proxy_to
 from support.websocket_programs import answer, connected, server, until
 from support.websockets import venue_on_tcp
+from trio.testing import wait_all_tasks_blocked
 
 from greenroom.actors import REQUESTS
 from greenroom.transports import WebSocketRefusedError, websocket_client
@@ -117,6 +126,51 @@ async def test_after_a_break_the_client_goes_on_where_it_was(desk: Desk, mode: M
         assert outcomes["again"] == {"text": "again"}
         assert (await client.call_tool("echo", {"text": "on"})).structured_content == {"text": "on"}
     assert desk.accepted.count("once") == 1
+
+
+@pytest.mark.promise("websocket.reconnect")
+async def test_an_answer_that_a_break_interrupts_on_its_way_to_the_client_still_arrives(desk: Desk) -> None:
+    def call(number: int) -> SessionMessage:
+        arguments = {"text": str(number), "idempotency_key": str(number)}
+        params = {"name": "echo", "arguments": arguments}
+        return SessionMessage(JSONRPCRequest(jsonrpc="2.0", id=number, method="tools/call", params=params))
+
+    unread = 40
+    with trio.fail_after(PATIENCE):
+        async with (
+            venue_on_tcp(desk) as port,
+            proxy_to(port) as proxy,
+            websocket_client(proxy.url) as (incoming, outgoing),
+        ):
+            about = {
+                "protocolVersion": "2025-06-18",
+                "capabilities": {},
+                "clientInfo": {"name": "a", "version": "1"},
+            }
+            await outgoing.send(
+                SessionMessage(JSONRPCRequest(jsonrpc="2.0", id="hello", method="initialize", params=about))
+            )
+            await incoming.receive()
+            await outgoing.send(
+                SessionMessage(JSONRPCNotification(jsonrpc="2.0", method="notifications/initialized"))
+            )
+            for number in range(unread):
+                await outgoing.send(call(number))
+            # What the client leaves unread fills the stream to it, and holds an answer up halfway.
+            await until(lambda: len(desk.accepted) == unread)
+            await wait_all_tasks_blocked()
+            proxy.cut()
+            for number in range(unread, unread + 2):  # by the second at the latest the break is noticed
+                await wait_all_tasks_blocked()
+                await outgoing.send(call(number))
+            await wait_all_tasks_blocked()
+            answered: list[RequestId | None] = []
+            while len(set(answered)) < unread + 2:
+                message = await incoming.receive()
+                assert isinstance(message, SessionMessage)
+                assert isinstance(message.message, JSONRPCResponse)
+                answered.append(message.message.id)
+    assert sorted(map(str, answered)) == sorted(map(str, range(unread + 2)))
 
 
 @pytest.mark.promise("websocket.reconnect")

@@ -249,7 +249,8 @@ def seen(corpus: Corpus) -> dict[str, Any]:
                 "uses": int(corpus.uses[row]),
                 "importance": float(corpus.importance[row]),
                 "rating": float(corpus.rating[row]),
-                "superseded": bool(corpus.superseded[row]),
+                "number": int(corpus.numbers[row]),
+                "supersedes": int(corpus.supersedes[row]),
                 "flags": int(corpus.flags[row]),
             }
             for row in living
@@ -305,7 +306,8 @@ def expected(
                 "uses": document.uses,
                 "importance": document.importance,
                 "rating": document.rating,
-                "superseded": document.superseded,
+                "number": document.number,
+                "supersedes": document.supersedes or 0,
                 "flags": analysed[document.id].flags,
             }
             for document in every

@@ -48,7 +48,6 @@ class Memory:
     at: int
     versions: list[Version] = field(default_factory=list)
     deleted: bool = False
-    superseded_by: Memory | None = None
     supersedes: Memory | None = None
     rated: dict[str, float] = field(default_factory=dict)
 
@@ -126,10 +125,7 @@ class Memories:
             return "MEMORY_NOT_FOUND"
         private = namespace.startswith(("user:", "agent:"))
         new_scope = scope or (("private" if private else "shared") if held is None else held.scope)
-        if held is not None and (
-            (superseded is not None and self._follows(now, superseded, held))
-            or self._is_taken(now, held, new_scope)
-        ):
+        if held is not None and (superseded is held or self._is_taken(now, held, new_scope)):
             return "VALIDATION_ERROR"
         self._write(now, who, namespace, key, text, new_scope, lifetime, held, superseded)
         return "done"
@@ -214,31 +210,16 @@ class Memories:
         expires_at = None if lifetime is None else now + lifetime * SECOND
         held.versions.append(Version(text, expires_at, who))
         if superseded is not None:
-            self._show_again(held)
-            held.supersedes, superseded.superseded_by = superseded, held
+            one = superseded
+            while one.supersedes is not None and one.supersedes is not held:
+                one = one.supersedes
+            one.supersedes = None if one.supersedes is held else one.supersedes  # the newest word counts
+            held.supersedes = superseded
 
     def _end(self, memory: Memory, *, purge: bool) -> None:
-        self._show_again(memory)
-        memory.deleted = True
+        memory.deleted, memory.supersedes = True, None
         if purge:
             self.memories.remove(memory)
-
-    def _show_again(self, memory: Memory) -> None:
-        if memory.supersedes is not None and memory.supersedes.superseded_by is memory:
-            memory.supersedes.superseded_by = None
-
-    def _follows(self, now: int, later: Memory, memory: Memory) -> bool:
-        """Return whether ``later`` is a memory or takes its place, directly or not."""
-        seen: list[Memory] = []
-        one: Memory | None = memory
-        while one is not None and one not in seen:
-            if one is later:
-                return True
-            seen.append(one)
-            one = one.superseded_by
-            if one is not None and (one not in self.memories or not one.live(now)):
-                one = None
-        return False
 
     def _is_taken(self, now: int, held: Memory, scope: str) -> bool:
         """Return whether another memory of the owner has the key in that scope, where scopes are apart."""
@@ -259,15 +240,23 @@ def _shared_with(who: str, namespace: str) -> frozenset[str]:
     return PEOPLE[who].projects or frozenset()
 
 
-def shown(memory: Memory) -> dict[str, Any]:
-    """Return what a reader sees of a memory."""
+def shown(memory: Memory, visible: list[Memory]) -> dict[str, Any]:
+    """Return what somebody sees of a memory to whom these are visible."""
     return {
         "namespace": memory.namespace,
         "key": memory.key,
         "text": memory.versions[-1].text,
         "version": len(memory.versions),
         "scope": memory.scope,
-        "hidden": memory.superseded_by is not None,
+        "hidden": any(other.supersedes is memory for other in visible),
+        "supersedes": visible.index(memory.supersedes) if memory.supersedes in visible else None,
         "ratings": len(memory.rated),
         "rating": round(sum(memory.rated.values()) / len(memory.rated), 4) if memory.rated else 0.0,
     }
+
+
+def exported(memory: Memory, visible: list[Memory]) -> tuple[str, str, str | None]:
+    """Return what an export says of a memory to somebody to whom these are visible."""
+    before = memory.supersedes
+    named = before is not None and before in visible and before.namespace == memory.namespace
+    return memory.namespace, memory.key, before.key if before is not None and named else None

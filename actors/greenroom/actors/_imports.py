@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from functools import cache
 from importlib import import_module
 from threading import Thread
@@ -27,6 +28,12 @@ def imported(module: str) -> Slices[None]:
 
 @cache
 def _importing(module: str) -> Thread:
-    thread = Thread(target=import_module, args=[module], name=f"import of {module}", daemon=True)
+    thread = Thread(target=_import, args=[module], name=f"import of {module}", daemon=True)
     thread.start()
     return thread
+
+
+def _import(module: str) -> None:
+    import_module(module)
+    if "numpy" in sys.modules:
+        import_module("numpy.ma")  # which `numpy.unique` imports when it is first called

@@ -44,6 +44,11 @@ def is_below(namespace: str, prefix: str) -> bool:
     return namespace == prefix or namespace.startswith(prefix + ":")
 
 
+def below_root(prefix: str | None) -> str | None:
+    """Return leading segments if they say more than half a root does, to narrow what one owner has."""
+    return None if prefix is None or ":" not in prefix else prefix
+
+
 @lru_cache(maxsize=4_096)
 def segment(name: str) -> str:
     """Return any name as a segment; different names become different segments.

@@ -22,6 +22,7 @@ from greenroom.actors.embedding._embedding import open_embedding
 from greenroom.actors.embedding._loading import check_choice
 from greenroom.actors.embedding._progress import GetEmbedding
 from greenroom.actors.embedding._register import EmbedderActor
+from greenroom.actors.exchange import _underway as underway
 from greenroom.actors.exchange._evaluating import TrySearch
 from greenroom.actors.exchange._export_actor import ExportActor
 from greenroom.actors.exchange._import_actor import ImportActor
@@ -69,6 +70,7 @@ def shared_indexes(audit_days: int) -> list[Index]:
         Index(directory.INDEX, names=directory.names_in),
         Index(moves.INDEX, names=moves.names_in),
         Index(namespaces.INDEX, names=namespaces.names_in),
+        Index(underway.INDEX),
         Index(embedding.INDEX),
         Index(embedding.SPACES),
         Index(_audit.INDEX, ttl=audit_days * DAY),
@@ -157,6 +159,7 @@ async def open_greenroom(
             TrySearch,
             FindOffers,
             UnembeddedRoots,
+            underway.FindUnderway,
             AllNamespaces,
             VerifyMemories,
             GetAuditLog,

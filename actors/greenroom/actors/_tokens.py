@@ -15,4 +15,9 @@ def estimate_tokens(text: str | bytes) -> int:
     size = (
         len(text) if isinstance(text, bytes) or text.isascii() else len(text.encode(errors="surrogatepass"))
     )
+    return tokens_of_size(size)
+
+
+def tokens_of_size(size: int) -> int:
+    """Return about how many tokens so many bytes of UTF-8 are."""
     return -(-size // BYTES_PER_TOKEN)

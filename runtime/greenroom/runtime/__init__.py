@@ -13,6 +13,7 @@ from greenroom.runtime._actor import Actor as Actor
 from greenroom.runtime._actor import Message as Message
 from greenroom.runtime._actor import Slices as Slices
 from greenroom.runtime._actor import handles as handles
+from greenroom.runtime._actor import reply_type as reply_type
 from greenroom.runtime._address import Address as Address
 from greenroom.runtime._backup import BackupInfo as BackupInfo
 from greenroom.runtime._backup import RestoreInfo as RestoreInfo

@@ -46,12 +46,14 @@ class Answers:
 
     def admit(self, envelope: Envelope) -> Result | Waiting | None:
         """Return a repeat's answer, `WAITING` when it must wait for the first request, None for a first."""
+        tag = self._tag_of(envelope)
+        if self._under_way.get(tag, (None,))[0] is envelope:  # it is handled anew
+            return None
         if envelope.idempotency is None:
             return self._admit_relayed(envelope)
-        return self._admit_keyed(envelope, envelope.idempotency)
+        return self._admit_keyed(envelope, envelope.idempotency, tag)
 
-    def _admit_keyed(self, envelope: Envelope, request: Idempotency) -> Result | Waiting | None:
-        tag = self._tag(request)
+    def _admit_keyed(self, envelope: Envelope, request: Idempotency, tag: bytes) -> Result | Waiting | None:
         under_way = self._under_way.get(tag)
         if under_way is not None:
             first, repeats = under_way
@@ -112,8 +114,7 @@ class Answers:
 
     def settled(self, envelope: Envelope) -> list[Envelope]:
         """Return the repeats that wait for ``envelope``, which is over now, whichever way."""
-        tag = envelope.relay if envelope.idempotency is None else self._tag(envelope.idempotency)
-        assert tag is not None
+        tag = self._tag_of(envelope)
         first, repeats = self._under_way.get(tag, (None, []))
         if first is not envelope:
             return []
@@ -129,6 +130,11 @@ class Answers:
     def repeats(self) -> list[Envelope]:
         """Return all repeats that wait."""
         return [repeat for _, repeats in self._under_way.values() for repeat in repeats]
+
+    def _tag_of(self, envelope: Envelope) -> bytes:
+        tag = envelope.relay if envelope.idempotency is None else self._tag(envelope.idempotency)
+        assert tag is not None
+        return tag
 
     def _tag(self, request: Idempotency) -> bytes:
         name = f"{request.scope}\0{request.key}".encode()

@@ -20,6 +20,7 @@ from greenroom.runtime._rows import MAX_KEY_BYTES
 from greenroom.runtime._staged import Staged
 from greenroom.runtime._store import ACTORS
 from greenroom.runtime._veil import Names, Veil, key_of, no_names, unwrapped, wrapped
+from greenroom.runtime._work import PAGE
 
 if TYPE_CHECKING:
     from greenroom.runtime._actor import Message
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from greenroom.runtime._work import Changes
 
 T = TypeVar("T")
+_COPIES = 2
+"""Pages that a row may take while it is deleted: those of the commit before cannot be used yet."""
 Overlay = dict[bytes, tuple[int, bytes | None]]
 """Own records on their way to disk: full key -> (number of the work, payload or None for a delete)."""
 
@@ -365,6 +368,17 @@ class Context:
         staged = self._staged()
         staged.reserve = True
         staged.dispensable = dispensable
+
+    def most_rows(self, most: int) -> int:
+        """Return how many rows a message that may use the reserve should touch at once; at least one.
+
+        A row that is deleted or changed takes a new page until the commit after the next one, so that
+        what empties a full store has to do it in small steps.
+
+        Args:
+            most: How many it would be with plenty of room.
+        """
+        return max(1, min(most, self._domain.store.room() // (_COPIES * PAGE)))
 
     def _staged(self) -> Staged:
         if self.effects is None:

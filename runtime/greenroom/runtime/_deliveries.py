@@ -8,7 +8,7 @@ The rows are the truth; this module only remembers which of them it has handed o
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -41,6 +41,11 @@ LOOK_AGAIN_SECONDS = 30.0
 """The longest sleep between two looks at the timers, because the wall clock may jump."""
 
 BACKLOG_SECONDS = 0.25
+FULL_STORE_SECONDS = 1.0
+"""How long an actor gets no stored message after the store had no room for what followed from one."""
+LONGEST_FULL_STORE_SECONDS = 60.0
+"""While that goes on the pause doubles up to this."""
+
 WINDOW = 1_000
 """How many stored messages are handed over and not yet over, at most; the others wait in the store."""
 
@@ -63,6 +68,7 @@ class Deliveries:
         self._clock = clock
         self._handed_over: set[bytes] = set()
         self._behind: set[Address] = set()  # addresses with a tell that its mailbox did not take
+        self._short_of_room: dict[Address, tuple[float, float]] = {}  # until when, and the pause
         self._tells_wait = True  # whether the store may hold tells that nobody has handed over
         self._new_tells = False  # whether one was added to them since the last look
         self._from_the_start = False  # whether an actor takes again what this look has passed
@@ -91,6 +97,26 @@ class Deliveries:
         """Look at every stored message again: an actor that refused its own may take them now."""
         self._tells_wait = self._timers_wait = self._from_the_start = True
         self._look.set()
+
+    def wait_for_room(self, address: Address, envelopes: Sequence[Envelope]) -> None:
+        """Take back what an actor was handed, for want of room, and hand it over again a little later.
+
+        All that is stored for it, so that its order stays; what is asked is handled meanwhile.
+        """
+        self._handed_over.difference_update(
+            envelope.row for envelope in envelopes if envelope.row is not None
+        )
+        now = trio.current_time()
+        lately = {
+            each: short
+            for each, short in self._short_of_room.items()
+            if now < short[0] + LONGEST_FULL_STORE_SECONDS
+        }
+        pause = FULL_STORE_SECONDS
+        if address in lately:
+            pause = min(2 * lately[address][1], LONGEST_FULL_STORE_SECONDS)
+        self._short_of_room = {**lately, address: (now + pause, pause)}
+        self.redeliver()
 
     def finished(self, row: bytes) -> None:
         """Forget a message that is over."""
@@ -191,7 +217,7 @@ class Deliveries:
 
     def _deliver(self, address: Address, envelope: Envelope, row: bytes) -> bool:
         """Return whether the message is in its mailbox; if it is not, its row stays, or is a dead letter."""
-        if self._kernel.waiting_for(address) >= SHARE:
+        if self._kernel.waiting_for(address) >= SHARE or self._waits_for_room(address):
             self._behind.add(address)
             return False
         try:
@@ -206,6 +232,9 @@ class Deliveries:
             self._handed_over.add(row)
             return True
         return False
+
+    def _waits_for_room(self, address: Address) -> bool:
+        return address in self._short_of_room and trio.current_time() < self._short_of_room[address][0]
 
     def _unpack(self, row: bytes, parcel: _rows.Parcel) -> Message[Any] | None:
         """Return the stored message, or bury one that this program does not know."""

@@ -54,7 +54,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 RETRY_AFTER_MS = 100
-FULL_STORE_PAUSE_SECONDS = 1.0
 BUSY_SECONDS = 0.25
 SUSPENDED_LIMIT = 256
 """How many handlers may stand between two slices at once; each may hold a few readers of the store."""
@@ -244,12 +243,7 @@ class Kernel:
     def _advance(self, cell: Cell, running: Running) -> None:
         """Run a generator handler until its slice is over or it is done, unless its asker gave up."""
         envelope, context, slices = running
-        if (
-            envelope.asker is None
-            and not envelope.told
-            and envelope.idempotency is None
-            and envelope.relay is None  # where a repeat may come that must not find it half done
-        ):
+        if not envelope.wanted:
             self._close_running(cell, running)
             cell.actor = None  # it had begun to change
             self._over(envelope, outcome.Value(None))
@@ -413,23 +407,35 @@ class Kernel:
             self.bus.publish(topic, label)
 
     def _not_committed(self, cell: Cell, works: Sequence[Effects]) -> None:
-        """Fail an actor's works, which are all that ran on the state that the first of them left."""
+        """Fail an actor's works, which are all that ran on the state that the first of them left.
+
+        Stored messages are handled later. Whoever asked and merely came after one of these is handled
+        anew: while it waits for room, what needs none goes on.
+        """
         self.counts["not_committed"] += len(works)
         error = works[0].error
         assert error is not None
         tainted = [envelope for work in works for envelope, _ in work.settlements]
+        after_stored = tainted[0].stored
         if cell.running is not None:
             tainted.append(cell.running.envelope)
             self._close_running(cell, cell.running)
         cell.overlay.clear()
         cell.last_work = None
         cell.actor = None
-        for envelope in reversed(tainted):  # so that stored messages return to the mailbox in their order
-            if envelope.stored:
+        stored = [envelope for envelope in tainted if envelope.stored]
+        for envelope in reversed(tainted):  # so that they return to the mailbox in their order
+            if after_stored and not envelope.stored and envelope.wanted:
                 self._put_back(cell, envelope)
-                self.dispatcher.pause(cell, FULL_STORE_PAUSE_SECONDS)
-            else:
+            elif not envelope.stored:
                 self._over(envelope, outcome.Error(error))
+        if stored:
+            stored += [envelope for envelope in cell.mailbox or () if envelope.stored]
+            cell.mailbox = deque(envelope for envelope in cell.mailbox or () if not envelope.stored)
+            self.waiting -= len(stored)
+            self.deliveries.wait_for_room(cell.address, stored)
+        if cell.mailbox:
+            self.dispatcher.make_ready(cell)
 
     def _after_pass(self) -> None:
         self._domain.glance.close()

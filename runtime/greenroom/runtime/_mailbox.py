@@ -114,6 +114,16 @@ class Envelope:
         """Whether the message survives a crash and so must be retried rather than answered."""
         return self.row is not None
 
+    @property
+    def wanted(self) -> bool:
+        """Whether somebody wants it handled: not when its asker gave up, and nobody may repeat it."""
+        return (
+            self.asker is not None
+            or self.told
+            or self.idempotency is not None
+            or self.relay is not None  # where a repeat may come that must not find it half done
+        )
+
     def settle(self, result: Result) -> bool:
         """Hand the result to the asker; return False when nobody waits for it any more."""
         asker, self.asker = self.asker, None

@@ -62,10 +62,12 @@ class Desk:
 
 
 class Procedure(msgspec.Struct, Generic[R_co], frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A read that asks several actors, or waits: subclass ``Procedure[int]`` and define `run`.
+    """Questions to several actors, or one that waits: subclass ``Procedure[int]`` and define `run`.
 
-    It is asked as a `Query` is, and carried out by the process that owns the folder. It only reads: after a
-    takeover it is carried out again. What must be written by several actors is told by one of them.
+    It is asked as a `Query` is, and carried out by the process that owns the folder. After a takeover it is
+    carried out again, from the start: so what it asks for and tells on the way may happen twice, and must
+    do no harm then. A search counts what it finds as used, for instance, and in such a case counts it twice.
+    What must be written by several actors exactly once is told by one of them.
     """
 
     sees_notes: ClassVar[bool] = False

@@ -12,7 +12,7 @@ from greenroom.runtime._address import Address
 from greenroom.runtime._errors import UnknownKindError
 from greenroom.runtime._journal import Checkpoint, Entry, decoded, end_of, scan
 from greenroom.runtime._journal_check import JournalReport, check
-from greenroom.runtime._store import INDEXES
+from greenroom.runtime._store import ACTORS, INDEXES
 
 if TYPE_CHECKING:
     from greenroom.runtime._actor import Slices
@@ -133,6 +133,20 @@ class IndexReader:
         if keys is None:
             raise UnknownKindError(f"no journal {journal!r} was given to open_runtime")
         return keys
+
+    def addresses(self, kind: str) -> Iterator[Address]:
+        """Yield the actors of a kind that have records of their own, in the order of their keys.
+
+        They are looked up one by one among the records, so this is for an operator's rare questions.
+        In an encrypted store none are found: there the keys of records do not tell whose they are.
+        """
+        if self._domain.veil is not None:
+            return
+        prefix = start = kind.encode() + b"\0"
+        while (found := next(self._reading.keys(ACTORS, prefix, start=start), None)) is not None:
+            key = found[len(prefix) :].partition(b"\0")[0]
+            yield Address(kind, key.decode())
+            start = prefix + key + b"\1"
 
     def _check(self, index: str) -> None:
         if index not in self._domain.indexes:

@@ -54,10 +54,10 @@ class Reading:
             key = cursor.key() if _seek_back(cursor, prefix, None) else b""
             return key if key.startswith(prefix) else None
 
-    def keys(self, table: int, prefix: bytes) -> Iterator[bytes]:
+    def keys(self, table: int, prefix: bytes, *, start: bytes | None = None) -> Iterator[bytes]:
         """Yield the keys that begin with ``prefix``, in order; their records may be damaged."""
         with self._transaction.cursor(self._tables[table]) as cursor:
-            if _seek(cursor, prefix, None):
+            if _seek(cursor, prefix, start):
                 yield from takewhile(lambda key: key.startswith(prefix), cursor.iternext(values=False))
 
 

@@ -333,6 +333,20 @@ class Store:
         except (lmdb.Error, OSError) as error:
             raise store_error(error, f"{self._path} cannot be read") from error
 
+    def room(self) -> int:
+        """Return about how many bytes a commit can write before there is no page left, reserve included.
+
+        Raises:
+            StoreError: as `statistics`.
+        """
+        self._check_usable()
+        try:
+            used = self.writer.in_use().size
+            file_bytes, most = self._path.stat().st_size, self._environment.info()["map_size"]
+            return max(0, min(most, file_bytes + disk_free(self.folder)) - used)
+        except (lmdb.Error, OSError) as error:
+            raise store_error(error, f"{self._path} cannot be read") from error
+
     def copy_to(self, descriptor: int) -> None:
         """Write the file as of now, page by page, to an open file; commits go on meanwhile.
 

@@ -9,6 +9,7 @@ keeps what it gets in the same commit; where it gets nothing it calls `noticed` 
 from __future__ import annotations
 
 import logging
+import math
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
@@ -38,7 +39,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 QUERY_SECONDS: Final = 2.0
-"""A search waits this long for an endpoint, and then goes on by words alone."""
+"""A search waits this long for an endpoint, and then goes on by words alone.
+
+One that has not answered the first question by then is said not to answer."""
 QUERIES_KEPT: Final = 256
 LOOK_SECONDS: Final = 60.0
 
@@ -65,6 +68,7 @@ class Embedding:
         self._tried = trio.Event()
         self._looked = trio.Event()
         self._asked = self._unanswered = 0
+        self._loading_since = math.inf
 
     @property
     def space(self) -> str | None:
@@ -78,7 +82,11 @@ class Embedding:
             return "the embedder is none"
         if self._worker.trouble is not None:
             return self._worker.trouble
-        return f"the embedder {self._choice} is being loaded" if self._embedder is None else None
+        if self._embedder is not None:
+            return None
+        if self._choice.kind == "http" and trio.current_time() >= self._loading_since + QUERY_SECONDS:
+            return f"the embedder {self._choice} was asked and does not answer"
+        return f"the embedder {self._choice} is being loaded"
 
     def embed_nowait(self, text: str) -> Vectors | None:
         """Return the vectors of a text that is kept, when that takes no time to speak of.
@@ -182,6 +190,7 @@ class Embedding:
 
     async def _loaded(self) -> Embedder:
         while True:
+            self._loading_since = trio.current_time()
             try:
                 self._embedder = embedder = await self._load(self._choice)
             except EmbedderError as error:

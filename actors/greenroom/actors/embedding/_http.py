@@ -21,8 +21,10 @@ if TYPE_CHECKING:
     from greenroom.actors.requests._vectors import Vectors
 
 _PATH: Final = "/embeddings"
-_TIMES: Final = httpx2.Timeout(60.0, connect=5.0)  # seconds; a model on a processor takes its time
+_CONNECT_SECONDS: Final = 5.0
+_ANSWER_SECONDS: Final = 60.0  # a model on a processor takes its time
 _ANSWER_LIMIT: Final = 64 << 20  # bytes
+_MOST_DIMENSIONS: Final = 16_384  # four times those of large models; all vectors of a root are in memory
 _REFUSED: Final = frozenset({400, 413, 422})
 _CLIPPED: Final = 200  # characters of an endpoint's own words
 _PROBE: Final = "probe"
@@ -54,7 +56,8 @@ class HttpEmbedder:
         self.space = ""
         self.dimensions = 0
         headers = {"Authorization": f"Bearer {choice.key}"} if choice.key else {}
-        self._client = httpx2.AsyncClient(timeout=_TIMES, headers=headers, follow_redirects=False)
+        times = httpx2.Timeout(_ANSWER_SECONDS, connect=_CONNECT_SECONDS)
+        self._client = httpx2.AsyncClient(timeout=times, headers=headers, follow_redirects=False)
 
     async def connect(self) -> None:
         """Find out how many dimensions the vectors have.
@@ -85,6 +88,8 @@ class HttpEmbedder:
         try:
             async with self._client.stream("POST", self._url, json=body) as response:
                 content = await self._read(response)
+        except httpx2.ReadTimeout as error:
+            raise EmbedderError(f"{self._url} does not answer within {_ANSWER_SECONDS:g} seconds") from error
         except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
             raise EmbedderError(f"{self._url} cannot be reached: {error or type(error).__name__}") from error
         if response.is_success:
@@ -125,6 +130,11 @@ class HttpEmbedder:
             raise EmbedderError(
                 f"{self._url} answers with vectors of {found} dimensions, and {self.dimensions or 'some'} "
                 "are expected; if there is another model now, start again, and everything is embedded anew"
+            )
+        if expected > _MOST_DIMENSIONS:
+            raise EmbedderError(
+                f"{self._url} answers with vectors of {expected:,} dimensions, "
+                f"and at most {_MOST_DIMENSIONS:,} are searched"
             )
         places = [place if item.index is None else item.index for place, item in enumerate(items)]
         if sorted(places) != [*range(count)]:

@@ -50,8 +50,7 @@ class StaticEmbedder:
 
     def __init__(self, tokenizer: tokenizers.Tokenizer, table: np.ndarray[Any, Any]) -> None:
         self._tokenizer = tokenizer
-        self._table = table
-        self._last = len(table) - 1
+        self._table = np.asarray(table)  # where it is mapped, without what a mapped array does at each look
         self.dimensions: int = table.shape[1]
 
     def embed(self, texts: Sequence[str]) -> list[Vectors]:
@@ -67,13 +66,14 @@ class StaticEmbedder:
     def query(self, text: str) -> QueryVectors:
         """Return the vectors of a text that is searched for: of each word the sum of its tokens'."""
         words = [word.spelling for word in words_of(prepared(text))]
-        encodings = self._tokenizer.encode_batch_fast(words, add_special_tokens=False)
-        rows = b"".join(self._sum(encoding.ids).tobytes() for encoding in encodings)
-        return QueryVectors(space=self.space, words=words, rows=rows)
+        once = list(dict.fromkeys(words))  # of thousands of words most are the same
+        encodings = self._tokenizer.encode_batch_fast(once, add_special_tokens=False)
+        rows = {word: self._sum(each.ids).tobytes() for word, each in zip(once, encodings, strict=True)}
+        return QueryVectors(space=self.space, words=words, rows=b"".join(map(rows.__getitem__, words)))
 
     def _sum(self, ids: list[int]) -> _numbers.Floats:
-        rows = self._table[np.minimum(ids, self._last)] if ids else self._table[:0]
-        total: _numbers.Floats = rows.sum(axis=0, dtype=np.float32)
+        rows = self._table.take(ids, axis=0, mode="clip") if ids else self._table[:0]
+        total: _numbers.Floats = _numbers.single(rows).sum(axis=0)
         return total
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from hashlib import sha256
 from typing import TYPE_CHECKING, Annotated, ClassVar, Final
 
@@ -16,18 +16,21 @@ from greenroom.actors.exchange._export_actor import MIME_TYPES, export_address, 
 from greenroom.actors.exchange._exporting import exported
 from greenroom.actors.exchange._importing import Importer, ImportRefusedError
 from greenroom.actors.exchange._json_lines import source_of_text
+from greenroom.actors.exchange._lines import decode_line
 from greenroom.actors.exchange._making import SourceError
 from greenroom.actors.requests import _exchange as requests
 from greenroom.actors.requests import _memory_types as kinds
 from greenroom.actors.requests._exchange import ExportFormat, MemoriesExported, MemoriesImported, OnConflict
 from greenroom.actors.requests._memory_replies import MemoryFilters
+from greenroom.runtime import Refusal, StorageFullError
 
 if TYPE_CHECKING:
     from greenroom.actors._principal import Principal
     from greenroom.runtime import Doors
 
-PIECE_BYTES: Final = 262_144
 _STEPS: Final = {"checking": 0, "staging": 1, "importing": 2, "embedding": 3}
+_AROUND: Final = 4
+"""The most that stands around a line, or around all of them."""
 _PART: Final = 100
 """Progress counts in hundredths of a step, since the steps count different things."""
 
@@ -83,9 +86,9 @@ class ImportMemories(Errand[MemoriesImported], frozen=True, kw_only=True):
 
 
 class ExportMemories(Errand[MemoriesExported], frozen=True, kw_only=True):
-    """Export memories that the caller may see; the answer links to the export."""
+    """Export memories that the caller may see; the answer links to the export, part by part."""
 
-    namespace: kinds.NamespacePrefix | None = None
+    namespace: kinds.Below | None = None
     filters: MemoryFilters | None = None
     format: ExportFormat = "jsonl"
 
@@ -93,33 +96,122 @@ class ExportMemories(Errand[MemoriesExported], frozen=True, kw_only=True):
         """Keep the export where the caller can read it.
 
         Raises:
-            Refusal: ``VALIDATION_ERROR``: it is too large to be kept.
+            Refusal: ``VALIDATION_ERROR``: it is too large to be kept, or one memory for a part of it.
+            StorageFullError: the store has no room to keep it.
         """
-        export_id = secrets.token_hex(16)
-        writer = ExportWriter(self.format)
-        number = size = count = 0
-        digest = sha256()
-        async with aclosing(exported(doors, principal, self.namespace, self.filters, _counted)) as pages:
-            is_over = False
-            while not is_over:
-                page = await anext(pages, None)
-                is_over = page is None
-                piece = writer.end() if page is None else writer.lines(page)
-                count += 0 if page is None else len(page)
-                size += len(piece)
-                digest.update(piece)
-                _check_size(size)
-                kept = requests.KeepExport(number=number, text=piece.decode(), format=self.format)
-                await doors.ask(export_address(export_id), kept, principal=principal)
-                number += 1
+        parts = _Parts(doors, principal, self.format)
+        unwritten: list[str] = []
+        found = exported(doors, principal, self.namespace, self.filters, _counted, unwritten)
+        try:
+            async with aclosing(found) as pages:
+                async for page in pages:
+                    await parts.add(page)
+            await parts.end()
+        except (Refusal, StorageFullError) as error:
+            await parts.drop()
+            if isinstance(error, Refusal):
+                raise
+            raise StorageFullError(
+                "the store has no room to keep an export; make room, or take `greenroom export`, which "
+                "writes a file and works with a full store, too"
+            ) from error
         return MemoriesExported(
-            uri=export_uri(export_id),
-            count=count,
-            size_bytes=size,
-            digest=digest.hexdigest(),
+            uri=parts.all[0].uri,
+            count=sum(part.count for part in parts.all),
+            size_bytes=parts.size,
+            digest=parts.digest.hexdigest(),
+            parts=parts.all,
             format=self.format,
             mime_type=MIME_TYPES[self.format],
+            unwritten=unwritten,
         )
+
+
+class _Parts:
+    """An export on its way into parts, each of which fits into a message.
+
+    Attributes:
+        all: The parts that are kept.
+        size: The bytes of all of them.
+        digest: Of those.
+    """
+
+    def __init__(self, doors: Doors, principal: Principal, format: ExportFormat) -> None:
+        self.all: list[requests.ExportPart] = []
+        self.size = 0
+        self.digest = sha256()
+        self._doors = doors
+        self._principal = principal
+        self._format: ExportFormat = format
+        self._id = secrets.token_hex(16)
+        self._begin()
+
+    async def add(self, page: list[msgspec.Raw]) -> None:
+        """Keep lines; a part that is full is ended, and another one begun.
+
+        Raises:
+            Refusal: ``VALIDATION_ERROR``: they are too large to be kept, or one of them is to be read.
+        """
+        fitting: list[msgspec.Raw] = []
+        for line in page:
+            size = len(bytes(line)) + _AROUND
+            if size > requests.MAX_PART_BYTES:
+                raise _too_large_a_line(line)
+            if self._room < size:
+                await self._keep(self._writer.lines(fitting))
+                await self.end()
+                self._begin()
+                fitting = []
+            self._room -= size
+            self._count += 1
+            fitting.append(line)
+        await self._keep(self._writer.lines(fitting))
+
+    async def end(self) -> None:
+        """End the part that is being written."""
+        await self._keep(self._writer.end(), is_last=True)
+        part = requests.ExportPart(
+            uri=export_uri(self._id, len(self.all) + 1),
+            count=self._count,
+            size_bytes=self._bytes,
+            digest=self._digest.hexdigest(),
+        )
+        self.all.append(part)
+
+    async def drop(self) -> None:
+        """Remove what is kept, since nobody will get its address."""
+        with suppress(StorageFullError):  # then it goes by itself in a day
+            await self._doors.ask(export_address(self._id), requests.ForgetExport())
+
+    def _begin(self) -> None:
+        self._writer = ExportWriter(self._format)
+        self._digest = sha256()
+        self._room = requests.MAX_PART_BYTES - _AROUND
+        self._number = self._count = self._bytes = 0
+
+    async def _keep(self, piece: bytes, *, is_last: bool = False) -> None:
+        if not piece and not (is_last and not self._number):  # an empty part is kept, too
+            return
+        self.size += len(piece)
+        self._bytes += len(piece)
+        _check_size(self.size)
+        self.digest.update(piece)
+        self._digest.update(piece)
+        part = len(self.all) + 1
+        kept = requests.KeepExport(part=part, number=self._number, text=piece.decode(), format=self._format)
+        self._number += 1
+        await self._doors.ask(export_address(self._id), kept, principal=self._principal)
+
+
+def _too_large_a_line(line: msgspec.Raw) -> Refusal:
+    memory = decode_line(line)
+    return _refusals.invalid(
+        "namespace",
+        f"namespace: the memory {memory.key!r} in {memory.namespace} takes {len(bytes(line)):,} bytes, and a "
+        f"message has room for {requests.MAX_PART_BYTES:,}; leave it out by filters, or take `greenroom "
+        "export`, which writes a file of any size",
+        limit=requests.MAX_PART_BYTES,
+    )
 
 
 def _check_size(size: int) -> None:

@@ -34,9 +34,10 @@ def export_address(export_id: str) -> Address:
     return Address(KIND, export_id)
 
 
-def export_uri(export_id: str) -> str:
-    """Return the URI of an export."""
-    return f"greenroom://export/{export_id}"
+def export_uri(export_id: str, part: int = 1) -> str:
+    """Return the URI of a part of an export; the parts are counted from 1."""
+    uri = f"greenroom://export/{export_id}"
+    return uri if part == 1 else f"{uri}/{part}"
 
 
 class ExportActor(Actor):
@@ -53,21 +54,24 @@ class ExportActor(Actor):
             context.set_timer(TIMER, context.now + KEPT_FOR, requests.ForgetExport())
         elif not _is_same(head.principal, context.principal):
             raise _refusals.resource_not_found(export_uri(context.address.key))
-        context.put(_PIECE + request.number.to_bytes(4), request.text)
+        context.put(_part_prefix(request.part) + request.number.to_bytes(4), request.text)
 
     @handles(resources.ReadResource)
     def read(self, request: resources.ReadResource, context: Context) -> Slices[resources.ExportResource]:
-        """Answer the whole of it, to its caller."""
+        """Answer a part of it, to its caller."""
         head = context.get(_HEAD, Export)
         if head is None:
             raise _refusals.resource_not_found(request.uri)
         if not _is_same(head.principal, context.principal):
             raise _refusals.denial(_refusals.resource_not_found(request.uri))
+        part = request.uri.removeprefix(export_uri(context.address.key)).removeprefix("/")
         pieces: list[str] = []
-        for _, piece in context.scan(str, prefix=_PIECE):
+        for _, piece in context.scan(str, prefix=_part_prefix(int(part or 1))):
             pieces.append(piece)
             if context.slice_over():
                 yield
+        if not pieces:
+            raise _refusals.resource_not_found(request.uri)
         mime_type = MIME_TYPES[head.format]
         return resources.ExportResource(uri=request.uri, mime_type=mime_type, text="".join(pieces))
 
@@ -79,6 +83,10 @@ class ExportActor(Actor):
             context.delete(key)
             if context.slice_over():
                 yield
+
+
+def _part_prefix(part: int) -> bytes:
+    return _PIECE + part.to_bytes(2)
 
 
 def _is_same(one: Principal, other: Principal) -> bool:

@@ -9,6 +9,7 @@ import msgspec
 
 from greenroom.actors import _namespaces as names
 from greenroom.actors.audit._actor import tell
+from greenroom.actors.exchange._underway import written
 from greenroom.actors.memory._directory import ListNamespaces
 from greenroom.actors.requests._exchange import ExportPage
 
@@ -27,22 +28,36 @@ async def exported(
     namespace: str | None,
     filters: MemoryFilters | None = None,
     progress: Progress = lambda _memories, _roots, _of: None,
+    unwritten: list[str] | None = None,
 ) -> AsyncGenerator[list[msgspec.Raw], None]:
-    """Yield the memories below a namespace, or all that the caller may see, as JSON of lines, page by page.
+    """Yield the memories that the caller may see, all or below leading segments, as JSON of lines, by pages.
 
     Namespaces come in the order of their names, the memories of each in the order of their creation. What
     is written meanwhile may be in it or not; nothing is in it twice. Who leaves it closes it (`aclosing`).
+    An import that is decided is waited for, as long as it goes on: no part of it is taken for the whole.
+
+    Args:
+        doors: Where the actors are.
+        principal: Who exports.
+        namespace: Below which leading segments.
+        filters: Only what fits.
+        progress: Hears how far it is.
+        unwritten: Gets the roots where a decided import is not written, since it does not go on.
 
     Raises:
         GreenroomError: as `Doors.ask`.
     """
-    roots = sorted(await doors.query(ListNamespaces(prefix=namespace), principal=principal))
+    listing = ListNamespaces(prefix=namespace)
+    left = await written(doors, principal, namespace, await doors.query(listing, principal=principal))
+    if unwritten is not None:
+        unwritten += left
+    roots = sorted(await doors.query(listing, principal=principal))
     if filters is not None:
         filters = msgspec.structs.replace(filters, superseded=True)
     count = size = 0
     try:
         for number, root in enumerate(roots):
-            below = root if namespace is None else namespace
+            below = names.below_root(namespace) or root
             start: int | None = 0
             while start is not None:
                 asked = ExportPage(namespace=below, filters=filters, start=start)

@@ -13,16 +13,24 @@ import msgspec
 from greenroom.actors import _audit, _policy, _refusals
 from greenroom.actors import _namespaces as names
 from greenroom.actors._principal import Principal
-from greenroom.actors._times import DAY
+from greenroom.actors._times import DAY, HOUR, SECOND
+from greenroom.actors.exchange import _underway
 from greenroom.actors.memory._importing import topic_of
 from greenroom.actors.requests import _exchange as requests
 from greenroom.runtime import Actor, Context, handles
 
-TIMER = "give up"
+TIMER = "next"
 STAGED_FOR = 7 * DAY
 """How long an import waits to be gone on with."""
 KEPT_FOR = DAY
 """How long it can be seen that an import is done."""
+FIRST_PAUSE = 120 * SECOND
+"""After how many microseconds roots that have not said that they are done are urged again.
+
+Longer than supervision remembers a failure, so that what fails again is not set aside for that.
+"""
+LONGEST_PAUSE = HOUR
+"""The pause doubles up to this."""
 _RECORD = b"i"
 
 
@@ -30,9 +38,10 @@ class Import(msgspec.Struct, frozen=True, array_like=True):
     """Where an import is.
 
     Attributes:
-        attempt: How often it was begun anew.
+        attempt: When it was begun; no two attempts have the same.
         applied: What came of the lines, by root.
         batches: How many batches each root has, once it is decided.
+        pause: How long until the roots are urged again, once it is decided.
     """
 
     principal: Principal
@@ -41,6 +50,7 @@ class Import(msgspec.Struct, frozen=True, array_like=True):
     roots: list[str]
     applied: dict[str, dict[str, int]] = {}
     batches: dict[str, int] = {}
+    pause: int = FIRST_PAUSE
 
 
 class ImportActor(Actor):
@@ -55,7 +65,7 @@ class ImportActor(Actor):
         if found is None or found.state == "done":
             for root in request.roots:
                 _policy.check_writes_namespace(context.principal, root)
-            attempt = 0 if found is None else found.attempt + 1
+            attempt = context.now if found is None else max(context.now, found.attempt + 1)
             found = Import(context.principal, "staging", attempt, request.roots)
             context.put(_RECORD, found)
         if found.state == "staging":
@@ -72,8 +82,6 @@ class ImportActor(Actor):
             raise _refusals.invalid("staging", "staging: this import was given up; begin it again")
         if found.state == "staging":
             found = msgspec.structs.replace(found, state="decided", batches=request.batches)
-            context.put(_RECORD, found)
-            context.cancel_timer(TIMER)
             self._urge(context, found)
             _audit.record(context, "decide_import", None, roots=found.roots)
         return self._progress(context, found)
@@ -84,16 +92,40 @@ class ImportActor(Actor):
         found = self._read(context)
         return None if found is None else self._progress(context, found)
 
+    @handles(requests.UrgeImport)
+    def urge(self, _: requests.UrgeImport, context: Context) -> None:
+        """Tell the roots again: one of them failed, or there was no room, or it is just not done."""
+        context.use_reserve()
+        found = context.get(_RECORD, Import)
+        if found is not None and found.state == "decided":
+            self._urge(context, found)
+
+    @handles(requests.LinesStaged)
+    def staged(self, told: requests.LinesStaged, context: Context) -> None:
+        """Have lines removed that came too late: nobody will ever decide about them."""
+        context.use_reserve()
+        found = context.get(_RECORD, Import)
+        is_wanted = (
+            found is not None
+            and self._staging(context, found) == told.staging
+            and found.state != "done"
+            and told.root not in found.applied
+        )
+        if not is_wanted:
+            context.tell(names.memory_address(told.root), requests.DropLines(staging=told.staging))
+
     @handles(requests.ImportApplied)
     def applied(self, told: requests.ImportApplied, context: Context) -> None:
         """Take note that a root is done."""
+        context.use_reserve()
         found = context.get(_RECORD, Import)
-        if found is None or self._staging(context, found) != told.staging:
+        if found is None or self._staging(context, found) != told.staging or told.root in found.applied:
             return
         applied = {**found.applied, told.root: told.counts}
         is_done = len(applied) == len(found.roots)
         found = msgspec.structs.replace(found, applied=applied, state="done" if is_done else "decided")
         context.put(_RECORD, found)
+        self._note(context, found)
         if is_done:
             context.set_timer(TIMER, context.now + KEPT_FOR, requests.GiveUpImport())
         audience = _policy.own_audience(found.principal.agent_id)
@@ -103,20 +135,32 @@ class ImportActor(Actor):
     def give_up(self, _: requests.GiveUpImport, context: Context) -> None:
         """Forget what nobody went on with, and what is done."""
         context.use_reserve()
-        found = context.get(_RECORD, Import)
+        found = context.get(_RECORD, Import) if context.principal is None else self._read(context)
         if found is None or found.state == "decided":
             return
-        for root in found.roots:  # of what is done, too: a batch may have come too late to be of use
-            dropped = requests.DropLines(staging=self._staging(context, found))
-            context.tell(names.memory_address(root), dropped)
+        if found.state == "staging":
+            for root in found.roots:
+                dropped = requests.DropLines(staging=self._staging(context, found))
+                context.tell(names.memory_address(root), dropped)
         context.delete(_RECORD)
+        context.cancel_timer(TIMER)
 
     def _urge(self, context: Context, found: Import) -> None:
-        """Tell the roots to apply what they have; one that is about it already does nothing twice."""
+        """Tell the roots to apply what they have, and see to it that they are told again.
+
+        One that is about it already does nothing twice.
+        """
         for root in found.roots:
             if root not in found.applied:
                 told = requests.ApplyLines(staging=self._staging(context, found), batches=found.batches[root])
                 context.tell(names.memory_address(root), told)
+        self._note(context, found)
+        context.set_timer(TIMER, context.now + found.pause, requests.UrgeImport())
+        context.put(_RECORD, msgspec.structs.replace(found, pause=min(2 * found.pause, LONGEST_PAUSE)))
+
+    def _note(self, context: Context, found: Import) -> None:
+        left = [root for root in found.roots if root not in found.applied]
+        _underway.note(context, _underway.Underway(self._staging(context, found), left))
 
     def _read(self, context: Context) -> Import | None:
         found = context.get(_RECORD, Import)

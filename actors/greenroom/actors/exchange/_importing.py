@@ -23,7 +23,7 @@ from greenroom.actors.embedding._progress import GetEmbedding
 from greenroom.actors.embedding._rows import INDEX, WAITING, Waiting
 from greenroom.actors.exchange._lines import Checked, Problem, check_line, check_namespace, problem_of
 from greenroom.actors.exchange._making import SourceError
-from greenroom.actors.memory._importing import topic_of
+from greenroom.actors.memory._importing import digest_with, topic_of
 from greenroom.actors.requests import _exchange as requests
 from greenroom.runtime import ActorFailedError, Address, IndexReader, Query, Refusal, Slices, StoreError
 
@@ -231,6 +231,9 @@ class Importer:
         """Stage and decide, unless somebody who imports the same was faster; return where it is then."""
         try:
             batches, resumed = await self._staged(survey, begun)
+        except SourceError:  # what is staged is not what would be imported under this id another time
+            await self._ask(address, requests.GiveUpImport())
+            raise
         except Refusal as refusal:
             found = await self._ask(address, requests.ReadImport())
             if refusal.code != requests.NOT_STAGING or found is None or found.state == "staging":
@@ -241,17 +244,20 @@ class Importer:
 
     async def _staged(self, survey: _Survey, begun: requests.ImportProgress) -> tuple[dict[str, int], bool]:
         """Stage what is not yet there; return how many batches there are by root, and whether some were."""
-        there: dict[str, int] = {}
+        there: dict[str, requests.Staged] = {}
         for root in begun.roots:
-            found = await self._ask(names.memory_address(root), requests.ReadStaged(staging=begun.staging))
-            there[root] = found.batches
+            asked = requests.ReadStaged(staging=begun.staging)
+            there[root] = await self._ask(names.memory_address(root), asked)
         batches = dict.fromkeys(begun.roots, 0)
+        digests = dict.fromkeys(begun.roots, b"")
         done = 0
         async with aclosing(self._batches(survey)) as pieces:
             async for root, lines in pieces:
                 number = batches[root]
                 batches[root] += 1
-                if number >= there[root]:
+                if number < there[root].batches:
+                    digests[root] = digest_with(digests[root], lines)
+                else:
                     staged = requests.StageLines(
                         staging=begun.staging,
                         root=root,
@@ -262,7 +268,12 @@ class Importer:
                     await self._ask(names.memory_address(root), staged)
                 done += len(lines)
                 self._progress("staging", done, survey.lines)
-        return batches, any(there.values())
+        if any(digests[root] != found.digest for root, found in there.items()):
+            raise SourceError(
+                "an earlier attempt at this import had staged other lines, since its source changed while it "
+                "was read; they are removed and nothing was imported, begin again"
+            )
+        return batches, any(found.batches for found in there.values())
 
     async def _batches(self, survey: _Survey) -> AsyncGenerator[tuple[str, list[msgspec.Raw]], None]:
         """Yield the lines again, in batches of one root; the same source makes the same batches."""
@@ -333,8 +344,8 @@ class Importer:
                 await changes.next()
             if patience.cancelled_caught and done == before and self._lost_messages() > lost:
                 raise ActorFailedError(
-                    "a namespace failed while it wrote its part, as the log says; the rest follows when the "
-                    "same is imported again"
+                    "a namespace failed while it wrote its part, as the log says; it tries again in two "
+                    "minutes, then ever more seldom, and when the same is imported again"
                 )
             before = done
             found_now = await self._ask(address, requests.ReadImport())

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 import msgspec
 
-from greenroom.actors.exchange._lines import MAX_LINE_BYTES
-from greenroom.actors.exchange._making import Made, SourceError
+from greenroom.actors.exchange._making import MAX_WHOLE_BYTES, Made, SourceError, read_whole
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+
+_MARK = b"\xef\xbb\xbf"
 
 
 class Source(NamedTuple):
@@ -22,11 +24,13 @@ class Source(NamedTuple):
         format: In which format it is.
         size: Its bytes, about; what `read` has passed is told as part of that.
         read: Reads it from the front.
+        left_out: Files of a folder that are not read, since they are links out of it.
     """
 
     format: str
     size: int
     read: Callable[[], Iterator[Made]]
+    left_out: Sequence[str] = ()
 
 
 def source_of_text(text: str) -> Source:
@@ -41,20 +45,22 @@ def file_lines(path: Path) -> Iterator[Made]:
         yield from _read(file)
 
 
-def _read(file: io.BufferedIOBase | io.BytesIO) -> Iterator[Made]:
+def _read(file: BinaryIO) -> Iterator[Made]:
     """Yield the lines of a file that are not blank; a byte order mark at the beginning is none of them."""
     number = passed = 0
-    while raw := file.readline(MAX_LINE_BYTES + 1):
+    while raw := file.readline(MAX_WHOLE_BYTES + 1):
         number += 1
         passed += len(raw)
         if number == 1:
-            raw = raw.removeprefix(b"\xef\xbb\xbf")
+            raw = raw.removeprefix(_MARK)
         line = raw.strip(b" \t\r\n")
         if number == 1 and line.startswith(b"["):
-            yield from _array(raw + file.read())
+            file.seek(0)
+            data = read_whole(file, "a JSON array", "make JSON Lines of it: jq -c '.[]' FILE")
+            yield from _array(data.removeprefix(_MARK))
             return
-        if len(raw) > MAX_LINE_BYTES:
-            raise SourceError(f"line {number} has more than {MAX_LINE_BYTES:,} bytes")
+        if len(raw) > MAX_WHOLE_BYTES:
+            raise SourceError(f"line {number} has more than {MAX_WHOLE_BYTES:,} bytes")
         if line:
             yield Made(f"line {number}", line, passed)
 
@@ -63,6 +69,8 @@ def _array(data: bytes) -> Iterator[Made]:
     """Yield the elements of an array, which is read whole."""
     try:
         elements = msgspec.json.decode(data, type=list[msgspec.Raw])
+    except RecursionError:
+        raise SourceError("this array is nested too deeply") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise SourceError(f"this is neither JSON Lines nor a JSON array: {error}") from None
     size = len(data)

@@ -7,10 +7,20 @@ so that they are found together. A relation becomes a memory of three words.
 
 from __future__ import annotations
 
-import json
+import itertools
 from typing import TYPE_CHECKING, Any
 
-from greenroom.actors.exchange._making import Made, SourceError, key_of, made, name_of, tags_of
+from greenroom.actors.exchange._making import (
+    MAX_WHOLE_BYTES,
+    Made,
+    SourceError,
+    key_of,
+    made,
+    name_of,
+    parsed,
+    read_whole,
+    tags_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,13 +47,18 @@ def read(path: Path) -> Iterator[Made]:
 def _items(path: Path) -> Iterator[tuple[str, int, dict[str, Any]]]:
     passed = 0
     with path.open("rb") as file:
-        for number, raw in enumerate(file, start=1):
+        for number in itertools.count(1):
+            raw = file.readline(MAX_WHOLE_BYTES + 1)
+            if not raw:
+                return
+            if len(raw) > MAX_WHOLE_BYTES:
+                raise SourceError(f"{path}, line {number} has more than {MAX_WHOLE_BYTES:,} bytes")
             passed += len(raw)
             text = raw.removeprefix(b"\xef\xbb\xbf").strip() if number == 1 else raw.strip()
             if not text:
                 continue
             try:
-                item = json.loads(text)
+                item = parsed(text)
             except ValueError as error:
                 if number == 1 and text.startswith(b"{"):
                     yield from _whole(path)
@@ -58,8 +73,10 @@ def _items(path: Path) -> Iterator[tuple[str, int, dict[str, Any]]]:
 
 
 def _whole(path: Path) -> Iterator[tuple[str, int, dict[str, Any]]]:
+    with path.open("rb") as file:
+        data = read_whole(file, str(path))
     try:
-        graph = json.loads(path.read_bytes())
+        graph = parsed(data)
     except ValueError as error:
         raise SourceError(f"{path} is no JSON: {error}") from None
     if not isinstance(graph, dict) or "entities" not in graph:

@@ -13,14 +13,12 @@ from greenroom.actors._json import check_json
 from greenroom.actors._parse import parse_request
 from greenroom.actors._refusals import MAX_VALUE_BYTES
 from greenroom.actors.requests._exchange import MemoryLine
-from greenroom.actors.requests._memory_types import MAX_IMPORTED_BYTES, Namespace
+from greenroom.actors.requests._memory_types import MAX_IMPORTED_BYTES, Below, Namespace
 from greenroom.runtime import Refusal
 
 if TYPE_CHECKING:
     from greenroom.actors._principal import Principal
 
-MAX_LINE_BYTES = 64 << 20
-"""The most that a line may take: the largest value, and what JSON makes of it."""
 _NO_OBJECT = b"{}"
 _decode = msgspec.json.Decoder(MemoryLine).decode
 _encode = msgspec.json.Encoder().encode
@@ -123,8 +121,22 @@ def _check_values(line: MemoryLine) -> None:
         raise _refusals.invalid("metadata", f"metadata: it takes an object and got {metadata[:40].decode()}")
 
 
+def check_below(prefix: str) -> str:
+    """Return leading segments of namespaces as they are.
+
+    Raises:
+        Refusal: they are none.
+    """
+    parse_request(_Below, _encode({"namespace": prefix}))
+    return prefix
+
+
 class _Where(msgspec.Struct):
     namespace: Namespace
+
+
+class _Below(msgspec.Struct):
+    namespace: Below
 
 
 class Problem(NamedTuple):

@@ -6,12 +6,18 @@ import json
 import re
 from datetime import UTC, date, datetime, time
 from hashlib import blake2b
-from typing import Any, Final, NamedTuple
+from typing import Any, BinaryIO, Final, NamedTuple
 
 import msgspec
 
+from greenroom.actors._json import DOUBLE_DIGITS
+
 MAX_KEY: Final = 255
 MAX_TAG: Final = 200
+MAX_WHOLE_BYTES: Final = 64 << 20
+"""The most that is read in one piece: a line (of the largest value), or a file that has none of these."""
+MAX_DIGITS: Final = DOUBLE_DIGITS + 1
+"""Integers that are longer are out of the range of a double for sure, which is checked later."""
 _TIMES: Final = ("created_at", "updated_at", "expires_at")
 _NAMES: Final = {"created_by": 128, "conversation_id": 255}
 KINDS: Final = frozenset({"semantic", "episodic", "procedural"})
@@ -22,6 +28,43 @@ _encode = msgspec.json.Encoder().encode
 
 class SourceError(Exception):
     """A file is not in its format at all, or cannot be read; nothing was imported."""
+
+
+def read_whole(file: BinaryIO, name: str, remedy: str = "split it") -> bytes:
+    """Return the rest of a file that cannot be read line by line.
+
+    Raises:
+        SourceError: it is too large for that; the sentence ends with the remedy.
+    """
+    data = file.read(MAX_WHOLE_BYTES + 1)
+    if len(data) > MAX_WHOLE_BYTES:
+        raise SourceError(
+            f"{name} is read in one piece, and then it may have {MAX_WHOLE_BYTES:,} bytes; {remedy}"
+        )
+    return data
+
+
+def parsed(text: str | bytes) -> Any:
+    """Return what a text of JSON says.
+
+    Raises:
+        ValueError: it is none, too much of it stands in each other, or an integer is too long.
+    """
+    try:
+        return json.loads(text, parse_int=_integer)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
+def too_long(digits: int) -> str:
+    """Return what is said of an integer that no client could read."""
+    return f"it holds an integer of {digits:,} digits and {MAX_DIGITS} are the most; put it in quotes"
+
+
+def _integer(digits: str) -> int:
+    if len(digits) > MAX_DIGITS:
+        raise ValueError(too_long(len(digits)))
+    return int(digits)
 
 
 class Made(NamedTuple):
@@ -37,6 +80,9 @@ def made(place: str, passed: int, **fields: Any) -> Made:
 
     What does not fit its field, such as a time that cannot be read or an author of a thousand letters, is
     kept in the metadata; the field gets what fits of it.
+
+    Raises:
+        SourceError: a value is nested too deeply.
     """
     given = {name: value for name, value in fields.items() if value is not None}
     metadata = dict(given.pop("metadata", None) or {})
@@ -54,6 +100,8 @@ def made(place: str, passed: int, **fields: Any) -> Made:
         given["metadata"] = metadata
     try:
         return Made(place, _encode(given), passed)
+    except RecursionError:
+        raise SourceError(f"{place} is nested too deeply") from None
     except UnicodeEncodeError:
         # A lone surrogate: the same with an escape, which is refused with its place when it is checked.
         return Made(place, json.dumps(given, default=str).encode(), passed)
@@ -132,7 +180,7 @@ def object_of(given: object) -> dict[str, Any]:
     """Return an object given as such or as JSON; what is neither is kept under ``metadata``."""
     if isinstance(given, str) and given.strip():
         try:
-            given = json.loads(given)
+            given = parsed(given)
         except ValueError:
             return {"metadata": given}
     if given is None or given == "":

@@ -14,14 +14,17 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from greenroom.actors.exchange._making import (
     KINDS,
+    MAX_DIGITS,
     Made,
     SourceError,
     fraction_of,
     key_of,
     made,
     name_of,
+    read_whole,
     tags_of,
     time_of,
+    too_long,
 )
 
 if TYPE_CHECKING:
@@ -30,11 +33,13 @@ if TYPE_CHECKING:
 
 SUFFIXES: Final = frozenset({".md", ".markdown", ".mdown"})
 MAX_FRONT_MATTER: Final = 65_536
+MAX_FRONT_MATTER_DEPTH: Final = 50
 _FRONT_MATTER: Final = re.compile(
     r"---[ \t]*\r?\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE
 )
 _HEADING: Final = re.compile(r" {0,3}(#{1,6})[ \t]+(.*?)[ \t]*#*[ \t]*$")
 _FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})")
+_INTEGER: Final = re.compile(r"[-+]?(?:0b[01_]+|0x[0-9a-fA-F_]+|[0-9][0-9_:]*)")
 _SCOPES: Final = frozenset({"private", "shared", "public"})
 _KNOWN: Final = frozenset(
     {
@@ -53,9 +58,23 @@ class _Section(NamedTuple):
 
 
 def files(path: Path) -> list[Path]:
-    """Return the Markdown files of a folder by name, without what is hidden; of a file itself."""
+    """Return the Markdown files of a folder by name, without what is hidden; of a file itself.
+
+    A link out of the folder is not followed: who filled the folder may not be who imports it.
+    """
     if not path.is_dir():
         return [path]
+    return [each for each in _candidates(path) if _is_inside(each, path)]
+
+
+def left_out(path: Path) -> list[str]:
+    """Return the Markdown files of a folder that are links out of it."""
+    if not path.is_dir():
+        return []
+    return [each.relative_to(path).as_posix() for each in _candidates(path) if not _is_inside(each, path)]
+
+
+def _candidates(path: Path) -> list[Path]:
     return sorted(
         each
         for each in path.rglob("*")
@@ -65,14 +84,19 @@ def files(path: Path) -> list[Path]:
     )
 
 
+def _is_inside(file: Path, folder: Path) -> bool:
+    return file.resolve().is_relative_to(folder.resolve())
+
+
 def read(path: Path) -> Iterator[Made]:
     """Yield the sections of all files."""
     passed = 0
     taken: dict[str, int] = {}
     for file in files(path):
-        data = file.read_bytes()
-        passed += len(data)
         name = file.name if file == path else file.relative_to(path).as_posix()
+        with file.open("rb") as opened:
+            data = read_whole(opened, name)
+        passed += len(data)
         try:
             text = data.decode("utf-8-sig")
         except UnicodeDecodeError as error:
@@ -89,10 +113,15 @@ def _front_matter(name: str, text: str) -> tuple[dict[str, Any], str]:
     import yaml  # noqa: PLC0415  only who imports Markdown waits for it
 
     try:
-        if len(found[1]) > MAX_FRONT_MATTER or any(
-            isinstance(event, yaml.AliasEvent) for event in yaml.parse(found[1], yaml.SafeLoader)
-        ):
-            raise SourceError(f"{name}: its front matter is too large, or refers to itself")
+        if len(found[1]) > MAX_FRONT_MATTER:
+            raise SourceError(f"{name}: its front matter is too large")
+        depth = 0
+        for event in yaml.parse(found[1], yaml.SafeLoader):
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if isinstance(event, yaml.ScalarEvent) and (event.tag or not event.style):
+                _check_integer(name, event.value)
+            if depth > MAX_FRONT_MATTER_DEPTH or isinstance(event, yaml.AliasEvent):
+                raise SourceError(f"{name}: its front matter is nested too deeply, or refers to itself")
         about = yaml.safe_load(found[1])
     except (yaml.YAMLError, ValueError) as error:
         raise SourceError(f"{name}: its front matter is no YAML: {error}") from None
@@ -101,6 +130,11 @@ def _front_matter(name: str, text: str) -> tuple[dict[str, Any], str]:
     if not isinstance(about, dict):  # a rule at the top, and another one further down
         return {}, text
     return {str(key): value for key, value in about.items()}, text[found.end() :]
+
+
+def _check_integer(name: str, text: str) -> None:
+    if len(text) > MAX_DIGITS and _INTEGER.fullmatch(text):
+        raise SourceError(f"{name}: its front matter cannot be read: {too_long(len(text))}")
 
 
 def _sections_of(

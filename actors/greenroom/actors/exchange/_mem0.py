@@ -6,7 +6,6 @@ conversation, and who said it (``actor_id``, else ``agent_id``, else ``user_id``
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 from greenroom.actors.exchange._making import (
@@ -16,6 +15,8 @@ from greenroom.actors.exchange._making import (
     made,
     name_of,
     object_of,
+    parsed,
+    read_whole,
     tags_of,
     time_of,
 )
@@ -29,8 +30,10 @@ _KEPT = ("user_id", "agent_id", "app_id", "run_id", "actor_id", "role", "hash", 
 
 def read(path: Path) -> Iterator[Made]:
     """Yield the memories of an export."""
+    with path.open("rb") as file:
+        data = read_whole(file, str(path))
     try:
-        text = path.read_text("utf-8-sig")
+        text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise SourceError(f"{path} is not UTF-8: {error.reason} at byte {error.start}") from None
     size = len(text)
@@ -40,7 +43,7 @@ def read(path: Path) -> Iterator[Made]:
 
 def _memories(path: Path, text: str) -> Iterator[tuple[str, Any]]:
     try:
-        whole = json.loads(text)
+        whole = parsed(text)
     except ValueError as error:
         whole = [
             _parsed(path, number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip()
@@ -61,7 +64,7 @@ def _memories(path: Path, text: str) -> Iterator[tuple[str, Any]]:
 
 def _parsed(path: Path, number: int, line: str) -> Any:
     try:
-        return json.loads(line)
+        return parsed(line)
     except ValueError as error:
         raise SourceError(f"{path}, line {number}: this is no JSON: {error}") from None
 

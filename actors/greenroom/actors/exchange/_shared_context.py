@@ -8,7 +8,7 @@ with their author; a session is a conversation.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -20,6 +20,7 @@ from greenroom.actors.exchange._making import (
     made,
     name_of,
     object_of,
+    parsed,
     tags_of,
     time_of,
 )
@@ -31,6 +32,17 @@ if TYPE_CHECKING:
 
     from greenroom.actors._principal import Principal
 
+_COLUMNS: Final = {
+    "agent_memory": {
+        *("id", "agent_id", "session_id", "key", "value", "metadata"),
+        *("created_at", "updated_at", "expires_at"),
+    },
+    "sessions": {"id", "purpose", "created_at", "created_by", "metadata"},
+    "messages": {
+        *("id", "session_id", "sender", "content", "visibility", "message_type", "metadata", "timestamp"),
+    },
+}
+
 
 def read(path: Path, principal: Principal) -> Iterator[Made]:
     """Yield the memories of agents, then the sessions' purposes and messages, in their order."""
@@ -38,7 +50,13 @@ def read(path: Path, principal: Principal) -> Iterator[Made]:
     if not {"agent_memory", "messages"} & tables:
         raise SourceError(f"{path} is no file of shared-context-server: it has no table agent_memory")
     with opened(path) as connection:
-        wanted = [table for table in ("agent_memory", "sessions", "messages") if table in tables]
+        wanted = [table for table in _COLUMNS if table in tables]
+        for table in wanted:
+            columns = {row["name"] for row in connection.execute(f"PRAGMA table_info({table})")}
+            if missing := sorted(_COLUMNS[table] - columns):
+                raise SourceError(
+                    f"{path} is no file of shared-context-server: its {table} have no {', '.join(missing)}"
+                )
         counts = [connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in wanted]  # noqa: S608
         size, total, number = path.stat().st_size, sum(counts) or 1, 0
         for table in wanted:
@@ -54,17 +72,17 @@ def read(path: Path, principal: Principal) -> Iterator[Made]:
 def _memory(row: dict[str, Any], passed: int, principal: Principal) -> Made:
     agent, session, value = row["agent_id"], row["session_id"], row["value"]
     try:
-        parsed, text = json.loads(value), value
-    except ValueError:  # that server takes any text
-        parsed, text = value, json.dumps(value)
+        content, text = parsed(value), value.encode()
+    except (ValueError, TypeError):  # that server takes any text, and SQLite any type
+        content, text = value, json.dumps(value).encode()
     is_own = agent == principal.agent_id
     key = row["key"] if session is None else f"{session}.{row['key']}"
     return made(
         f"agent_memory {row['id']}",
         passed,
         key=key_of(key) if is_own else key_of(agent, key),
-        value=msgspec.Raw(text.encode()) if is_own or not isinstance(parsed, str) else None,
-        content=None if is_own or not isinstance(parsed, str) else parsed,
+        value=msgspec.Raw(text) if is_own or not isinstance(content, str) else None,
+        content=None if is_own or not isinstance(content, str) else content,
         namespace=names.agent_namespace(principal) if is_own else None,
         created_at=time_of(row["created_at"]),
         updated_at=time_of(row["updated_at"]),

@@ -7,14 +7,13 @@ format at all; what is wrong with a single memory is found when the line is chec
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from greenroom.actors.exchange import _knowledge_graph, _markdown, _mem0, _memory_service, _shared_context
 from greenroom.actors.exchange._json_lines import Source, file_lines
-from greenroom.actors.exchange._making import Made, SourceError
+from greenroom.actors.exchange._making import Made, SourceError, parsed
 from greenroom.actors.exchange._sqlite import MAGIC, tables_of
 
 if TYPE_CHECKING:
@@ -45,8 +44,10 @@ def open_source(path: Path, chosen: str, principal: Principal) -> Source:
         SourceError: it is in none of the formats, or cannot be read.
     """
     try:
+        _check_kind(path)
         found = _detect(path) if chosen == "auto" else chosen
         size = _size(path)
+        left_out = _markdown.left_out(path) if found == "markdown" else ()
     except OSError as error:
         raise SourceError(f"{path} cannot be read: {error.strerror or error}") from None
     readers: dict[str, Callable[[], Iterator[Made]]] = {
@@ -57,13 +58,19 @@ def open_source(path: Path, chosen: str, principal: Principal) -> Source:
         "shared-context-server": lambda: _shared_context.read(path, principal),
         "markdown": lambda: _markdown.read(path),
     }
-    return Source(found, size, readers[found])
+    return Source(found, size, readers[found], left_out)
 
 
 def _size(path: Path) -> int:
     if path.is_dir():
         return sum(each.stat().st_size for each in _markdown.files(path))
     return path.stat().st_size
+
+
+def _check_kind(path: Path) -> None:
+    """Refuse pipes and devices: what is read twice, and by its size, has to be a file."""
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise SourceError(f"{path} is neither a file nor a folder")
 
 
 def _detect(path: Path) -> str:
@@ -84,7 +91,7 @@ def _detect(path: Path) -> str:
 def _detect_json(begin: bytes) -> str:
     first = begin.split(b"\n", 1)[0].strip()
     try:
-        line = json.loads(first)
+        line = parsed(first)
     except ValueError:
         line = None
     if isinstance(line, dict):

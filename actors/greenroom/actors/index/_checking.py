@@ -49,7 +49,7 @@ class _Findings:
 
 def check(
     context: Context,
-    documents: Iterable[Document],
+    documents: Iterable[Document | None],
     kept: Corpus | None,
     shelf: Callable[[bytes], Any],
 ) -> Slices[list[str]]:
@@ -57,14 +57,14 @@ def check(
 
     Args:
         context: Where its records are.
-        documents: The memories.
+        documents: The memories; None where they pause.
         kept: The index in memory, if it is there.
         shelf: Decodes shelves.
     """
     try:
         manifest = context.get(records.MANIFEST, records.Manifest)
         if manifest is None:
-            return [] if next(iter(documents), None) is None else ["there is no index"]
+            return ["there is no index"] if any(documents) else []
         rules = rules_named(manifest.analysis)
         if manifest.format != records.FORMAT or rules is None:
             return [f"the index is of another version ({manifest.format}, {manifest.analysis!r})"]
@@ -84,13 +84,16 @@ def check(
 def _compare_documents(
     corpus: Corpus,
     prints: Prints,
-    documents: Iterable[Document],
+    documents: Iterable[Document | None],
     rules: Rules,
     found: _Findings,
     pace: Pace,
 ) -> Slices[None]:
     expected = np.zeros(corpus.size, np.bool_)
     for document in documents:
+        if document is None:
+            yield
+            continue
         row = corpus.row(document.id)
         if row is None:
             found.add(f"memory {document.id} is not in the index")
@@ -162,7 +165,8 @@ def _wrong_columns(corpus: Corpus, row: int, document: Document, flags: int) -> 
         "updated": document.updated_at,
         "position": NO_POSITION if document.position is None else document.position,
         "flags": flags,
-        "superseded": document.superseded,
+        "number": document.number,
+        "supersedes": document.supersedes or 0,
         "importance": np.float32(document.importance),
         "rating": np.float32(document.rating),
         "uses": document.uses,

@@ -15,13 +15,14 @@ N = TypeVar("N", bound="Hashable")
 
 NAMED = ("shelf", "namespace", "author", "kind", "conversation")
 """Columns that hold numbers of names."""
-CHANGING = ("alive", "superseded", "importance", "rating", "uses", "last_used", "expires")
+CHANGING = ("alive", "supersedes", "importance", "rating", "uses", "last_used", "expires")
 """Columns that change while a row lives; all others never do."""
 TYPES: Mapping[str, Any] = {
     "id": np.uint64,
     "created": np.int64,
     "updated": np.int64,
     "position": np.int64,
+    "number": np.uint64,
     **dict.fromkeys(NAMED, np.int32),
     "flags": np.uint8,
     "length.text": np.uint32,
@@ -30,7 +31,7 @@ TYPES: Mapping[str, Any] = {
     "length.author": np.uint32,
     "length.labels": np.uint32,
     "alive": np.bool_,
-    "superseded": np.bool_,
+    "supersedes": np.uint64,
     "importance": np.float32,
     "rating": np.float32,
     "uses": np.uint32,

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from greenroom.actors.index._document import Analysed, Document, Pace
     from greenroom.runtime import Slices
 
-BLOCK = 4_096
-"""Terms of one block of the vocabulary, at most."""
 _POSTED = 1_024  # terms posted without a pause (0.5 ms)
 _NO_ROWS = np.empty(0, np.int32)
 _NO_TIMES = np.empty(0, np.uint16)
@@ -227,13 +225,14 @@ class Corpus(Rows):
         return np.concatenate([rows for rows, _ in found]), np.concatenate([times for _, times in found])
 
     def vocabulary(self, field: Field) -> Iterator[Sequence[str]]:
-        """Yield the terms of a field in blocks; a term may come twice, and may have no living row."""
+        """Yield the terms of a field in blocks, none empty, each block in order.
+
+        A term may come in several blocks, and may have no living row.
+        """
         for segment in self.segments:
             for chunk in segment.chunks[field]:
                 yield chunk.terms
-        remaining = iter(self._tail.fields[field])
-        while block := list(islice(remaining, BLOCK)):
-            yield block
+        yield from self._tail.vocabulary(field)
 
     # -- vectors -----------------------------------------------------------
 
@@ -267,5 +266,5 @@ class Corpus(Rows):
         """Return an estimate of the memory in use, in bytes."""
         terms = self._tail.resident_bytes + sum(segment.resident_bytes for segment in self.segments)
         vectors = sum(matrix.resident_bytes(self.size) for matrix in self._matrices.values())
-        order = self._order.resident_bytes() + (0 if self._neighbours is None else 12 * self.size)
+        order = self._order.resident_bytes() + (0 if self._neighbours is None else 16 * self.size)
         return super().resident_bytes() + terms + vectors + order

@@ -65,6 +65,7 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
         kind: What kind of memory it is.
         conversation: The conversation that it belongs to.
         position: Its place in the conversation; None for after those that have one.
+        number: What stands for the memory through all its versions.
         created_at: When the entry was first written.
         updated_at: When this version was written.
         expires_at: From when on it is no longer there; None for never.
@@ -72,7 +73,7 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
         uses: How often it was used.
         last_used: When it was last used.
         rating: The mean rating, -1 to 1; 0 for none.
-        superseded: Whether another memory took its place.
+        supersedes: The ``number`` of the memory whose place it takes; None for none.
     """
 
     id: int
@@ -85,6 +86,7 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     kind: str = ""
     conversation: str | None = None
     position: int | None = None
+    number: int = 0
     created_at: int = 0
     updated_at: int = 0
     expires_at: int | None = None
@@ -92,7 +94,7 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     uses: int = 0
     last_used: int | None = None
     rating: float = 0.0
-    superseded: bool = False
+    supersedes: int | None = None
 
 
 class Analysed(NamedTuple):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import msgspec
 
+from greenroom.actors._imports import imported
 from greenroom.actors.index import _records as records
 from greenroom.actors.index._document import FOREVER, Analysed, Document, Field, analyse
 from greenroom.actors.search._text import current_rules
@@ -43,7 +44,7 @@ class Changes(TypedDict, total=False):
     last_used: int
     rating: float
     expires_at: int | None
-    superseded: bool
+    supersedes: int
 
 
 class MemoryIndex:
@@ -55,11 +56,13 @@ class MemoryIndex:
 
     Args:
         shelf: The type of the documents' shelves.
-        documents: Brings the memories that the index has to have, each in one go. With it, an index that
-            cannot be read, or was made by other rules, is made anew when it is loaded.
+        documents: Brings the memories that the index has to have, and None where it pauses. With it, an index
+            that cannot be read, or was made by other rules, is made anew when it is loaded.
     """
 
-    def __init__(self, shelf: Any, documents: Callable[[Context], Iterable[Document]] | None = None) -> None:
+    def __init__(
+        self, shelf: Any, documents: Callable[[Context], Iterable[Document | None]] | None = None
+    ) -> None:
         self._documents = documents
         self._decode_shelf = msgspec.msgpack.Decoder(shelf).decode
         self._manifest: records.Manifest | None = None
@@ -176,11 +179,12 @@ class MemoryIndex:
             context.set_timer(TIMER, context.now, TidyIndex())
         self._writes = 0
 
-    def rebuild(self, context: Context, documents: Iterable[Document]) -> Slices[None]:
+    def rebuild(self, context: Context, documents: Iterable[Document | None]) -> Slices[None]:
         """Make the index anew of the memories that there are; yields when the slice is over.
 
         Vectors that can be read are kept.
         """
+        yield from imported("greenroom.actors.index._rebuilding")
         from greenroom.actors.index._rebuilding import rebuild  # noqa: PLC0415 - needs numpy
 
         try:
@@ -192,11 +196,12 @@ class MemoryIndex:
         self._is_stored = True
         self._take(loaded)
 
-    def check(self, context: Context, documents: Iterable[Document]) -> Slices[list[str]]:
+    def check(self, context: Context, documents: Iterable[Document | None]) -> Slices[list[str]]:
         """Return how the index differs from the memories that there are, a sentence each.
 
         It is read anew from its records, and what is in memory is compared as well.
         """
+        yield from imported("greenroom.actors.index._checking")
         from greenroom.actors.index._checking import check  # noqa: PLC0415 - needs numpy
 
         kept = None if self._loaded is None else self._loaded.corpus
@@ -233,11 +238,6 @@ class MemoryIndex:
         """Return the spaces in which memories have vectors."""
         return list(self._known(context).spaces)
 
-    @property
-    def is_loaded(self) -> bool:
-        """Whether the index is in memory."""
-        return self._loaded is not None
-
     def resident_bytes(self) -> int:
         """Return an estimate of the memory in use, in bytes."""
         return 0 if self._loaded is None else self._loaded.corpus.resident_bytes()
@@ -266,9 +266,10 @@ class MemoryIndex:
 
     def _wants(self, context: Context) -> bool:
         """Return whether there are memories that an index has to have."""
-        return self._documents is not None and next(iter(self._documents(context)), None) is not None
+        return self._documents is not None and any(self._documents(context))
 
     def _load(self, context: Context) -> Slices[None]:
+        yield from imported("greenroom.actors.index._upkeep")
         from greenroom.actors.index._loading import load  # noqa: PLC0415 - not before the first search
 
         try:
@@ -339,6 +340,7 @@ def _stage_row(context: Context, document: Document, analysed: Analysed) -> Slic
         kind=document.kind,
         conversation=document.conversation,
         position=document.position,
+        number=document.number,
         created_at=document.created_at,
         updated_at=document.updated_at,
         expires_at=document.expires_at,
@@ -346,7 +348,7 @@ def _stage_row(context: Context, document: Document, analysed: Analysed) -> Slic
         uses=document.uses,
         last_used=document.last_used,
         rating=document.rating,
-        superseded=document.superseded,
+        supersedes=document.supersedes,
         flags=analysed.flags,
         counts=first,
         parts=number,

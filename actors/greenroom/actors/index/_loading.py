@@ -134,6 +134,7 @@ def _load_row(
         kind=row.kind,
         conversation=row.conversation,
         position=row.position,
+        number=row.number,
         created_at=row.created_at,
         updated_at=row.updated_at,
         expires_at=row.expires_at,
@@ -141,7 +142,7 @@ def _load_row(
         uses=row.uses,
         last_used=row.last_used,
         rating=row.rating,
-        superseded=row.superseded,
+        supersedes=row.supersedes,
     )
     place = yield from corpus.add_analysed(document, Analysed(row.counts, row.flags), context.slice_over)
     for part in range(row.parts):

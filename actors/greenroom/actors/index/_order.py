@@ -19,11 +19,15 @@ _FEW = 256
 
 
 class Neighbours(NamedTuple):
-    """By row, -1 for none: the row before and after it in its conversation, and its place there, from 0."""
+    """By row, -1 for none: the row before and after it in its conversation, and its place there, from 0.
+
+    And the rows that have a place, conversation by conversation, each in its order.
+    """
 
     previous: npt.NDArray[np.int32]
     following: npt.NDArray[np.int32]
     place: npt.NDArray[np.int32]
+    order: npt.NDArray[np.int32]
 
 
 class Order:
@@ -94,13 +98,13 @@ def neighbours(order: Rows, conversation: Rows, mask: npt.NDArray[np.bool_]) -> 
     """
     size = len(conversation)
     previous, following, place = (np.full(size, -1, np.int32) for _ in range(3))
-    seen = order[mask[order]]
+    seen = order if mask.all() else order[mask[order]]
     if len(seen):
         group = conversation[seen]
         same = group[1:] == group[:-1]
-        previous[seen[1:][same]] = seen[:-1][same]
-        following[seen[:-1][same]] = seen[1:][same]
+        previous[seen[1:]] = np.where(same, seen[:-1], np.int32(-1))
+        following[seen[:-1]] = np.where(same, seen[1:], np.int32(-1))
         index = np.arange(len(seen), dtype=np.int32)
-        first = np.where(np.concatenate(([True], ~same)), index, 0)
+        first = np.where(np.concatenate(([True], ~same)), index, np.int32(0))
         place[seen] = index - np.maximum.accumulate(first)
-    return Neighbours(previous, following, place)
+    return Neighbours(previous, following, place, seen)

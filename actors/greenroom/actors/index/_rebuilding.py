@@ -22,14 +22,14 @@ _REPLACED = (records.ROWS, records.MORE, records.PATCHES, records.SEGMENTS)
 
 
 def rebuild(
-    context: Context, old: records.Manifest | None, documents: Iterable[Document], analysis: str
+    context: Context, old: records.Manifest | None, documents: Iterable[Document | None], analysis: str
 ) -> Slices[tuple[records.Manifest, Loaded]]:
     """Stage an index of ``documents`` in the place of what is there; yields when the slice is over.
 
     Args:
         context: Where its records are.
         old: What the index consisted of; its vectors are kept.
-        documents: The memories.
+        documents: The memories; None where they pause.
         analysis: How texts become terms.
     """
     for prefix in _REPLACED:
@@ -39,9 +39,10 @@ def rebuild(
                 yield
     corpus = Corpus()
     for document in documents:
-        yield from corpus.add(document, context.slice_over)
-        yield from corpus.tidy(context.slice_over)
-        if context.slice_over():
+        if document is not None:
+            yield from corpus.add(document, context.slice_over)
+            yield from corpus.tidy(context.slice_over)
+        if document is None or context.slice_over():
             yield
     yield from corpus.seal(context.slice_over)
     manifest = records.Manifest(records.FORMAT, analysis)

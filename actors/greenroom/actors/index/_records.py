@@ -22,7 +22,7 @@ import msgspec
 
 from greenroom.actors.index._document import FIELDS, Field
 
-FORMAT = 1
+FORMAT = 2
 ALL = b"i"
 MANIFEST = b"im"
 ROWS = b"ir"
@@ -115,6 +115,7 @@ class RowRecord(msgspec.Struct, frozen=True, array_like=True):
     kind: str
     conversation: str | None
     position: int | None
+    number: int
     created_at: int
     updated_at: int
     expires_at: int | None
@@ -122,7 +123,7 @@ class RowRecord(msgspec.Struct, frozen=True, array_like=True):
     uses: int
     last_used: int | None
     rating: float
-    superseded: bool
+    supersedes: int | None
     flags: int
     counts: Counts
     parts: int

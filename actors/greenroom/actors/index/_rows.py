@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _ID_BYTES = 130  # a dictionary entry and two integers
 _BEGINNINGS = count(step=1 << 40)  # so that numbers of one corpus are not those of the next
-_OF_VIEWS = frozenset({"alive", "expires"})
+_OF_VIEWS = frozenset({"alive", "expires", "supersedes"})
 
 
 class Rows:
@@ -28,8 +28,8 @@ class Rows:
 
     Attributes:
         generation: Grows with every change, so that what was made of the rows can be kept.
-        arrangement: Grows when rows come, go, expire at another time, or are numbered anew: what readers see
-            and who stands next to whom is the same as long as it does not.
+        arrangement: Grows when rows come, go, expire at another time, take others' place, or are numbered
+            anew: what readers see and who stands next to whom is the same as long as it does not.
         names: What the numbers in the columns of `NAMED` stand for.
     """
 
@@ -51,6 +51,7 @@ class Rows:
             "id": document.id,
             "created": document.created_at,
             "updated": document.updated_at,
+            "number": document.number,
             "position": NO_POSITION if document.position is None else document.position,
             "shelf": names["shelf"].number(document.shelf),
             "namespace": names["namespace"].number(document.namespace),
@@ -64,7 +65,7 @@ class Rows:
             "length.author": 0,
             "length.labels": 0,
             "alive": True,
-            "superseded": document.superseded,
+            "supersedes": document.supersedes or 0,
             "importance": document.importance,
             "rating": document.rating,
             "uses": document.uses,
@@ -162,9 +163,14 @@ class Rows:
         return self.column("alive")
 
     @property
-    def superseded(self) -> npt.NDArray[np.bool_]:
-        """Whether another memory took its place."""
-        return self.column("superseded")
+    def numbers(self) -> npt.NDArray[np.uint64]:
+        """What stands for the memories through all their versions."""
+        return self.column("number")
+
+    @property
+    def supersedes(self) -> npt.NDArray[np.uint64]:
+        """The numbers of the memories whose place each takes, 0 for none."""
+        return self.column("supersedes")
 
     @property
     def shelf(self) -> npt.NDArray[np.int32]:

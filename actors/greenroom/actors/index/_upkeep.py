@@ -191,6 +191,7 @@ class Upkeep:
 
     def _clear(self, context: Context) -> Slices[None]:
         """Delete some records of a doomed segment."""
+        context.use_reserve()
         doomed = self._manifest.doomed
         found = context.scan(msgspec.Raw, prefix=records.segment_prefix(doomed[0]))
         cleared = 0

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from greenroom.actors.embedding import _rows as rows
 from greenroom.actors.memory import _upgrading as upgrading
-from greenroom.actors.memory._values import searched_text
+from greenroom.actors.memory._values import beginning
 from greenroom.actors.requests import _memories as requests
 from greenroom.actors.requests import _memory_replies as replies
 
@@ -32,6 +32,11 @@ def said(text: str, author: str) -> str:
     return (text[len(name) :].lstrip() or text) if author and text.startswith(name) else text
 
 
+def embedded(value: bytes, form: int, author: str) -> str:
+    """Return what of a value that is not compressed is embedded."""
+    return said(beginning(value, form, EMBEDDED_CHARACTERS), author)
+
+
 def attend(keeper: Keeper, context: Context, written: Sequence[tuple[int, str]]) -> Slices[None]:
     """Stage vectors of memories that were just written, by update number and text, or see to it later."""
     companion = context.companion
@@ -39,7 +44,7 @@ def attend(keeper: Keeper, context: Context, written: Sequence[tuple[int, str]])
         return
     vectors: list[tuple[int, Vectors]] = []
     for update, text in written:
-        made = companion.embed_nowait(text[:EMBEDDED_CHARACTERS])
+        made = companion.embed_nowait(text)
         if made is None:
             wait(keeper, context)
             break
@@ -93,7 +98,7 @@ def texts(
         if held is not None and size < BATCH_CHARACTERS:
             value, version = yield from keeper.value(context, held.entry)
             form = 0 if version.more is None else version.more.form
-            text = said(searched_text(value, form), keeper.author(held.entry))[:EMBEDDED_CHARACTERS]
+            text = embedded(value, form, keeper.author(held.entry))
             found.append(replies.UnembeddedText(id=update, text=text))
             size += len(text)
         if context.slice_over():

@@ -10,10 +10,11 @@ from msgspec import UNSET
 from greenroom.actors import _namespaces as names
 from greenroom.actors import _policy
 from greenroom.actors._times import optional_datetime, to_datetime
+from greenroom.actors.memory import _links as links
 from greenroom.actors.memory import _records as records
 from greenroom.actors.memory import _upgrading as upgrading
 from greenroom.actors.memory._filters import Filter
-from greenroom.actors.memory._records import Entry, More
+from greenroom.actors.memory._records import PLAIN, Entry
 from greenroom.actors.requests import _exchange as requests
 from greenroom.actors.requests._exchange import MemoryLine
 from greenroom.actors.requests._memory_replies import MemoryFilters
@@ -55,10 +56,12 @@ def page(keeper: Keeper, request: requests.ExportPage, context: Context) -> Slic
 
 
 def _line(keeper: Keeper, context: Context, entry: Entry) -> Slices[bytes]:
-    more = entry.more or _PLAIN
+    more = entry.more or PLAIN
     value, version = yield from keeper.value(context, entry)
     is_text = bool(more.form & records.TEXT)
-    replaced = None if more.supersedes is None else keeper.numbered(context, more.supersedes)
+    replaced = links.superseded(keeper, context, entry)
+    if replaced is not None and (replaced.sub, replaced.session_id) != (entry.sub, entry.session_id):
+        replaced = None  # a line names by the key alone, so it has to be in the same place
     return _encode(
         MemoryLine(
             key=_key(keeper, context, entry),
@@ -77,7 +80,7 @@ def _line(keeper: Keeper, context: Context, entry: Entry) -> Slices[bytes]:
             scope=keeper.shelf(entry).scope,
             expires_at=optional_datetime(entry.expires_at),
             metadata=UNSET if version.metadata == _NO_METADATA else msgspec.Raw(version.metadata),
-            supersedes=None if replaced is None else _key(keeper, context, replaced.entry),
+            supersedes=None if replaced is None else _key(keeper, context, replaced),
             session_id=entry.session_id,
         )
     )
@@ -100,6 +103,3 @@ def _key(keeper: Keeper, context: Context, entry: Entry) -> str:
             owner = names.segment(shelf.agent or shelf.user or "").replace(":", ".")
             return f"{entry.key[: _MAX_KEY - len(owner) - 1]}~{owner}"
     return entry.key
-
-
-_PLAIN = More(0)

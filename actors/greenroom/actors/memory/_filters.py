@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from greenroom.actors import _namespaces as names
 from greenroom.actors._times import DAY, to_microseconds
+from greenroom.actors.memory import _links as links
 from greenroom.actors.memory import _records as records
 from greenroom.actors.memory._keeper import Held, Keeper
-from greenroom.actors.memory._records import Entry, More
+from greenroom.actors.memory._records import PLAIN, Entry, More
 from greenroom.actors.requests._memory_replies import MemoryFilters
 
 if TYPE_CHECKING:
@@ -40,14 +41,13 @@ class Filter:
 
     def fits(self, entry: Entry) -> bool:
         """Return whether an entry is there, may be seen, and fits."""
-        keeper, filters, more = self._keeper, self._filters, entry.more or _PLAIN
+        keeper, filters, more = self._keeper, self._filters, entry.more or PLAIN
         if not records.is_there(entry, self._context.now):
             return False
         namespace = keeper.namespace(more.sub)
         return (
             keeper.may_see(self._context.principal, entry)
             and all(names.is_below(namespace, prefix) for prefix in self._below)
-            and (filters.superseded or more.superseded_by is None)
             and filters.key in {None, entry.key}
             and entry.key.startswith(filters.key_prefix or "")
             and filters.kind in {None, more.kind}
@@ -58,6 +58,7 @@ class Filter:
             and more.importance >= (filters.min_importance or 0.0)
             and self.after <= entry.created_at < self.before
             and self._has_tags(more)
+            and (filters.superseded or links.successor(keeper, self._context, entry) is None)
         )
 
     def _has_tags(self, more: More) -> bool:
@@ -72,7 +73,7 @@ def created_within(filters: MemoryFilters, now: int) -> tuple[int, int]:
     """Return from when on (included) and until when (not included), in microseconds since 1970."""
     after = _time(filters.after, -_EVER)
     if filters.max_age_days is not None:
-        after = max(after, now - int(filters.max_age_days * DAY))
+        after = max(after, now - int(min(filters.max_age_days * DAY, _EVER)))
     return after, _time(filters.before, _EVER)
 
 
@@ -90,4 +91,3 @@ def _time(given: datetime | None, otherwise: int) -> int:
 
 
 _EVER = 1 << 62
-_PLAIN = More(0)

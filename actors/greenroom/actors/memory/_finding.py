@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from greenroom.actors._imports import imported
 from greenroom.actors.memory import _embedding as embedding
 from greenroom.actors.memory import _records as records
 from greenroom.actors.memory import _upgrading as upgrading
+from greenroom.actors.memory._by_key import rows_of_key
 from greenroom.actors.memory._filters import ALL
 from greenroom.actors.memory._values import searched_text
 from greenroom.actors.memory._views import LARGE_BYTES, shown
@@ -28,6 +30,8 @@ ANSWER_BYTES = 4 * 1_048_576
 BYTES_A_MEMORY = 500
 COUNTED = 10_000
 """Contents looked at in an exact search, after which it ends once it has its hits."""
+_NEEDED = ("greenroom.actors.memory._masks", "greenroom.actors.memory._quality", "greenroom.actors.ranking")
+_SIGNS = str.maketrans(dict.fromkeys('{}[]:,"', " "))
 _BOOSTED = 1_000
 """Hits by relevance among which quality chooses, at least."""
 _BOOSTED_BY_TOKENS = 200
@@ -41,50 +45,57 @@ class Hit(NamedTuple):
         row: Its number in the index.
         score: 0-1.
         relevance: 0-1.
-        quality: 0-1.
+        quality: 0-1; None where it says nothing.
         components: Why, by name.
     """
 
     row: int
     score: float
     relevance: float
-    quality: float
+    quality: float | None
     components: Mapping[str, float]
 
 
 class Outcome(NamedTuple):
-    """What was found, best first; how many match; and what ranked."""
+    """What was found, best first; how many match, or at least match; and what ranked."""
 
     hits: Sequence[Hit]
     total: int
     model: str
+    is_minimum: bool = False
 
 
 def find(keeper: Keeper, request: requests.FindMemories, context: Context) -> Slices[replies.Found]:
     """Answer the best memories that the sender may see and that fit the filters."""
     if not keeper.counter:
-        return replies.Found(hits=[], total=0, counts={"visible": 0}, timings={}, model="empty")
+        return replies.Found(hits=[], total=0, counts={"visible": 0}, model="empty")
     yield from upgrading.finish(keeper, context)
     corpus = yield from keeper.index.loaded(context)
+    for module in _NEEDED:
+        yield from imported(module)
     from greenroom.actors.memory._masks import Narrowing  # noqa: PLC0415 - needs numpy, loaded by now
 
     embedding.look(keeper, context, corpus)
-    view = keeper.views.of(corpus, context.principal, context.now)
+    seen = keeper.views.of(corpus, context.principal, context.now)
     filters = request.filters or ALL
-    narrowing = Narrowing(view)
-    narrowing.apply(filters, context.now)
+    narrowing = Narrowing(seen)
+    yield from narrowing.apply(filters, context.now, context.slice_over)
     yield from _by_entries(keeper, context, corpus, narrowing, filters)
     if request.text is None:
         outcome = _newest(corpus, narrowing, request, context.now)
     elif request.mode == "exact":
         outcome = yield from _exact(keeper, context, corpus, narrowing, request)
     else:
-        outcome = yield from _ranked(keeper, context, view, narrowing, request)
+        outcome = yield from _ranked(keeper, context, seen.view, narrowing, request)
     hits = yield from _shown(keeper, context, corpus, outcome.hits, request)
     if request.use:
         keeper.uses.write_soon(context)
     return replies.Found(
-        hits=hits, total=outcome.total, counts=narrowing.counts, timings={}, model=outcome.model
+        hits=hits,
+        total=outcome.total,
+        is_minimum=outcome.is_minimum,
+        counts=narrowing.counts,
+        model=outcome.model,
     )
 
 
@@ -105,21 +116,22 @@ def _by_entries(
     filters: replies.MemoryFilters,
 ) -> Slices[None]:
     """Narrow by what the index does not know."""
-    if filters.key is None and not filters.key_prefix and filters.session_id is None:
+    if filters.key is not None:
+        narrowing.leave("key", (yield from rows_of_key(keeper, context, corpus, filters.key)))
+    if not filters.key_prefix and filters.session_id is None:
         return
     rows: list[int] = []
     for row in narrowing.wanted.nonzero()[0].tolist():
         held = keeper.updated(context, int(corpus.ids[row]))
         if (
             held is not None
-            and filters.key in {None, held.entry.key}
             and held.entry.key.startswith(filters.key_prefix or "")
             and filters.session_id in {None, held.entry.session_id}
         ):
             rows.append(row)
         if context.slice_over():
             yield
-    narrowing.leave("key", rows)
+    narrowing.leave("key_prefix" if filters.session_id is None else "session_id", rows)
 
 
 def _newest(corpus: Corpus, narrowing: Narrowing, request: requests.FindMemories, now: int) -> Outcome:
@@ -159,17 +171,19 @@ def _exact(
             yield
     hits: list[Hit] = []
     total = 0
+    is_minimum = False
     for looked, row in enumerate(wanted.nonzero()[0][::-1].tolist()):
         if looked >= COUNTED and len(hits) == request.limit:
+            is_minimum = True
             break
         held = keeper.updated(context, int(corpus.ids[row]))
         if held is not None and (yield from _holds(keeper, context, held, request.text)):
             total += 1
             if len(hits) < request.limit:
-                hits.append(Hit(row, 1.0, 1.0, 0.0, {}))
+                hits.append(Hit(row, 1.0, 1.0, None, {}))
         if context.slice_over():
             yield
-    return Outcome(hits, total, "exact")
+    return Outcome(hits, total, "exact", is_minimum)
 
 
 def _holds(keeper: Keeper, context: Context, held: Held, text: str) -> Slices[bool]:
@@ -177,17 +191,26 @@ def _holds(keeper: Keeper, context: Context, held: Held, text: str) -> Slices[bo
     form = records.JSON if version.more is None else version.more.form
     if form & records.TEXT:
         return text.encode() in value
-    return text.encode() in value or text in searched_text(value, form)
+    return text.encode() in value or text in (yield from searched_text(value, form, context))
 
 
 def whole_terms(text: str) -> set[str]:
-    """Return terms that every text has that holds this one: those of words with blanks around them."""
+    """Return terms that each memory has that holds this text: those of words with blanks around them.
+
+    Of JSON only strings, numbers and names are indexed, so what its signs, escapes and ``null`` are part of
+    does not count.
+    """
     inner = text.split()
     if not text[:1].isspace():
         inner = inner[1:]
     if inner and not text[-1:].isspace():
         inner = inner[:-1]
-    return {term for token in tokens(" ".join(inner)) for term in token.posted}
+    plain = " ".join(word for word in inner if "\\" not in word)
+    return (_terms(plain) & _terms(plain.translate(_SIGNS))) - _terms("null")
+
+
+def _terms(text: str) -> set[str]:
+    return {term for token in tokens(text) for term in token.posted}
 
 
 def _ranked(

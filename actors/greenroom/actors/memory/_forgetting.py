@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 
 SHOWN = 100
 """Memories that an answer names."""
+AT_ONCE = 1_000
+"""Memories that are forgotten in one commit: it bounds how long everybody's writes wait for it."""
+ROWS = 4
+"""Rows of one memory that lie far from those of the next one: its entry, its id, what is known of it."""
 
 
 def forget(
@@ -33,27 +37,34 @@ def forget(
     if request.memory_id is None:
         _policy.check_writes_namespace(context.principal, namespace)
     yield from upgrading.finish(keeper, context)
+    at_once = _at_once(context)
     if request.filters is None:
         held = _named(keeper, context, request, namespace)
         check_version(keeper, namespace, held[0].entry.key, held[0], request.expected_version)
+        matched = len(held)
     else:
         fitting = Filter(keeper, context, request.filters, request.namespace)
         held = []
+        matched = 0
         for one in newest_first(context):
             if fitting.fits(one.entry):
-                held.append(one)
+                matched += 1
+                if matched <= max(at_once, SHOWN):
+                    held.append(one)
             if context.slice_over():
                 yield
-    done = request.confirm or len(held) == 1 or request.filters is None
+    done = request.confirm or matched == 1
+    gone = held[:at_once] if done else []
     answer = replies.MemoryForgotten(
-        forgotten=len(held) if done else 0,
-        purged=request.purge and done and bool(held),
+        forgotten=len(gone),
+        purged=request.purge and bool(gone),
         confirm_needed=not done and bool(held),
-        matched=len(held),
-        memories=[forgotten(keeper, one.entry) for one in held[:SHOWN]],
+        matched=matched,
+        remaining=matched - len(gone),
+        memories=[forgotten(keeper, one.entry) for one in (gone or held)[:SHOWN]],
     )
-    if done and held:
-        yield from _end(keeper, context, held, purge=request.purge, action="forget_memory")
+    if gone:
+        yield from _end(keeper, context, gone, purge=request.purge, action="forget_memory")
     return answer
 
 
@@ -62,20 +73,27 @@ def drop(keeper: Keeper, request: requests.DropMemory, context: Context) -> Slic
     _policy.check_writes_namespace(context.principal, request.namespace)
     yield from upgrading.finish(keeper, context)
     held = keeper.find(context, keeper.sub(request.namespace), None, request.key)
-    gone = [] if held is None else [held]
+    there = [] if held is None else [held]
     if request.purge:
-        gone += [one for one in _buried(keeper, context, request.namespace, request.key) if one != held]
+        there += [one for one in _buried(keeper, context, request.namespace, request.key) if one != held]
+    gone = there[: _at_once(context)]
     answer = replies.MemoryForgotten(
         forgotten=len(gone),
         purged=request.purge and bool(gone),
         confirm_needed=False,
-        matched=len(gone),
+        matched=len(there),
+        remaining=len(there) - len(gone),
         memories=[forgotten(keeper, one.entry) for one in gone[:SHOWN]],
     )
     if gone:
         details = {"task_id": request.task_id, "by": request.deleted_by}
         yield from _end(keeper, context, gone, purge=request.purge, action="delete_memory", **details)
     return answer
+
+
+def _at_once(context: Context) -> int:
+    """Return how many memories may be ended in one commit: in a full store only some have room to."""
+    return max(1, context.most_rows(ROWS * AT_ONCE) // ROWS)
 
 
 def _named(keeper: Keeper, context: Context, request: requests.ForgetMemory, namespace: str) -> list[Held]:
@@ -116,7 +134,7 @@ def _end(
         # One of them may have taken the place of another one, which so has changed meanwhile.
         current = keeper.numbered(context, held.entry.number)
         assert current is not None, "it is still there"
-        (removing.purge if purge else removing.forget)(keeper, context, current)
+        (removing.remove if purge else removing.forget)(keeper, context, current)
         _audit.record(
             context,
             action,

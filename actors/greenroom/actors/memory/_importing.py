@@ -23,8 +23,7 @@ from greenroom.actors.memory import _embedding as embedding
 from greenroom.actors.memory import _records as records
 from greenroom.actors.memory import _upgrading as upgrading
 from greenroom.actors.memory._keeper import Held, Keeper
-from greenroom.actors.memory._records import Ends, Entry, More
-from greenroom.actors.memory._values import searched_text
+from greenroom.actors.memory._records import PLAIN, Ends, Entry
 from greenroom.actors.memory._writing import Draft, write
 from greenroom.actors.requests import _exchange as requests
 from greenroom.actors.requests._exchange import OnConflict, Outcome
@@ -59,6 +58,7 @@ class Head(msgspec.Struct, frozen=True, array_like=True):
         first: Where the first of them lies.
         passed: How many of them were looked at in vain since one of them was written.
         vain: How many were looked at in vain in all.
+        digest: Stands for all lines that came.
     """
 
     root: str
@@ -71,6 +71,7 @@ class Head(msgspec.Struct, frozen=True, array_like=True):
     first: int = _MIDDLE
     passed: int = 0
     vain: int = 0
+    digest: bytes = b""
 
 
 class _Judged(NamedTuple):
@@ -79,6 +80,11 @@ class _Judged(NamedTuple):
     draft: Draft
     held: Held | None
     outcome: Outcome
+
+
+def digest_with(digest: bytes, lines: Iterable[msgspec.Raw]) -> bytes:
+    """Return what stands for all batches so far and one more."""
+    return blake2b(digest + b"\n".join(map(bytes, lines)), digest_size=_TAG_BYTES).digest()
 
 
 def topic_of(import_id: str) -> str:
@@ -102,8 +108,12 @@ def stage(request: requests.StageLines, context: Context) -> requests.Staged:
     _check_asker(head, context)
     _policy.check_writes_namespace(context.principal, request.root)
     if request.number == head.staged:
+        if request.number == 0:  # another one may have decided since the question, and even be done
+            told = requests.LinesStaged(staging=request.staging, root=request.root)
+            context.tell(requests.import_address(request.staging), told)
         context.put(_batch_key(request.staging, request.number), [bytes(line) for line in request.lines])
-        head = msgspec.structs.replace(head, staged=head.staged + 1)
+        digest = digest_with(head.digest, request.lines)
+        head = msgspec.structs.replace(head, staged=head.staged + 1, digest=digest)
         context.put(_head_key(request.staging), head)
     elif request.number > head.staged:
         raise _refusals.invalid("number", f"number: batch {head.staged} comes before {request.number}")
@@ -111,12 +121,12 @@ def stage(request: requests.StageLines, context: Context) -> requests.Staged:
 
 
 def staged(request: requests.ReadStaged, context: Context) -> requests.Staged:
-    """Answer how many batches there are."""
+    """Answer how many batches there are; an export asks that, too, whoever makes it."""
     head = _head(context, request.staging)
     if head is None:
         return requests.Staged(batches=0, applied=0)
-    _check_asker(head, context)
-    return requests.Staged(batches=head.staged, applied=head.applied)
+    digest = head.digest if head.principal == context.principal else b""
+    return requests.Staged(batches=head.staged, applied=head.applied, digest=digest)
 
 
 def try_lines(keeper: Keeper, request: requests.TryLines, context: Context) -> Slices[dict[str, int]]:
@@ -136,8 +146,9 @@ def drop(request: requests.DropLines, context: Context) -> Slices[None]:
     """Remove what is kept of an import that was given up."""
     context.use_reserve()
     prefix = _head_key(request.staging)
+    most = context.most_rows(_DROPPED_AT_ONCE)
     for dropped, (key, _) in enumerate(context.scan(msgspec.Raw, prefix=prefix)):
-        if dropped == _DROPPED_AT_ONCE:
+        if dropped == most:
             context.tell(context.address, request)
             return
         context.delete(key)
@@ -241,8 +252,9 @@ def _write_line(
             return msgspec.structs.replace(head, waiting=head.waiting + 1, first=first)
     outcome = yield from _write(keeper, context, head, judged)
     if outcome in _WRITTEN:
-        text = searched_text(judged.draft.value, judged.draft.form)
-        written.append((keeper.counter, text[: embedding.EMBEDDED_CHARACTERS]))
+        draft = judged.draft
+        text = embedding.embedded(draft.value, draft.form, draft.author or "")
+        written.append((keeper.counter, text))
     head.counts[outcome] = head.counts.get(outcome, 0) + 1
     return head
 
@@ -302,6 +314,8 @@ def _finish(context: Context, staging: str, head: Head) -> None:
 def _judged(keeper: Keeper, context: Context, head: Head, line: MemoryLine) -> Slices[_Judged]:
     draft = _draft(head.principal, line)
     held = _held(keeper, context, draft)
+    if held is not None and line.created_by is None:
+        draft.author = keeper.author(held.entry)
     outcome: Outcome
     if not records.is_live(draft.expires_at, context.now):
         outcome = "expired"
@@ -371,7 +385,7 @@ def _superseded(keeper: Keeper, context: Context, draft: Draft, key: str) -> Hel
 
 def _is_same(keeper: Keeper, context: Context, draft: Draft, entry: Entry) -> Slices[bool]:
     """Return whether an entry says already what a draft would make of it."""
-    more = entry.more or _PLAIN
+    more = entry.more or PLAIN
     alike = (
         more.form & records.TEXT == draft.form & records.TEXT
         and entry.value_size == len(draft.value)
@@ -409,5 +423,4 @@ def _check_asker(head: Head, context: Context) -> None:
         raise _refusals.permission_denied("staging", "staging: this is another's import")
 
 
-_PLAIN = More(0)
 _WRITTEN = frozenset({"created", "versioned", "overwritten"})

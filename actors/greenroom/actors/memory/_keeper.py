@@ -14,7 +14,7 @@ from greenroom.actors._policy import MemoryShelf
 from greenroom.actors.index import Document, MemoryIndex
 from greenroom.actors.memory import _directory, _ids
 from greenroom.actors.memory import _records as records
-from greenroom.actors.memory._records import Common, Entry, More, Version
+from greenroom.actors.memory._records import PLAIN, Common, Entry, More, Version
 from greenroom.actors.memory._uses import Uses
 from greenroom.actors.memory._values import searched_text, unpack
 from greenroom.actors.resources._uris import memory_uri
@@ -110,9 +110,12 @@ class Keeper:
         self._is_listed = True
 
     def removed(self, context: Context) -> None:
-        """Stage what follows from removals; to be called once after all that a message removes."""
+        """Stage what follows from removals; to be called once after all that a message removes.
+
+        The root stays in the directory as long as there are entries: by it also forgotten ones are found.
+        """
         context.put(NEWEST, self.counter)  # no number is ever used twice
-        if next(context.scan(msgspec.Raw, prefix=records.UPDATES), None) is None:
+        if next(context.scan(msgspec.Raw, prefix=records.ENTRIES), None) is None:
             _directory.remove(context, self.root)
             self._is_listed = False
 
@@ -158,6 +161,15 @@ class Keeper:
         assert self.common is not None, "an entry with more came after it"
         return self.common.shelves[entry.more.shelf]
 
+    def more(self, context: Context, entry: Entry) -> More:
+        """Return what an entry has besides; what an agent's plain one would have."""
+        return entry.more or More(self.shelf_number(context, self._agent_shelf), stored_size=entry.value_size)
+
+    def sees_shelf(self, principal: Principal, number: int) -> bool:
+        """Return whether ``principal`` may know of what lies on the shelf with this number."""
+        assert self.common is not None, "a shelf has its number there"
+        return _policy.may_see_memory(principal, self.common.shelves[number])
+
     def may_see(self, principal: Principal, entry: Entry) -> bool:
         """Return whether ``principal`` may know of an entry."""
         return _policy.may_see_memory(principal, self.shelf(entry))
@@ -186,7 +198,7 @@ class Keeper:
         found: Held | None = None
         best: tuple[bool, bool, int] | None = None
         principal = context.principal
-        for held in self._places_in_use(context, prefix):
+        for held in self.places_in_use(context, prefix):
             entry, shelf = held.entry, self.shelf(held.entry)
             if not records.is_there(entry, context.now) or not _policy.may_see_memory(principal, shelf):
                 continue
@@ -199,6 +211,13 @@ class Keeper:
         """Yield what lies under one key: at most one entry a shelf that is there, and forgotten ones."""
         for where, entry in context.scan(Entry, prefix=prefix):
             yield Held(where, entry)
+
+    def places_in_use(self, context: Context, prefix: bytes) -> Iterator[Held]:
+        """Yield what may be there under one key; where one owner writes that is at most one."""
+        if self.has_several_owners:
+            yield from self.places(context, prefix)
+        elif (entry := context.get(prefix, Entry)) is not None:
+            yield Held(prefix, entry)
 
     def find_id(self, context: Context, memory_id: str, *, forgotten: bool = False) -> Held | None:
         """Return the entry with an id if the sender may see it, also a forgotten one if that is wanted."""
@@ -229,20 +248,23 @@ class Keeper:
 
     # -- the index ---------------------------------------------------------
 
-    def document(self, entry: Entry, value: bytes, quality: records.Quality) -> Document:
+    def document(
+        self, context: Context, entry: Entry, value: bytes, quality: records.Quality
+    ) -> Slices[Document]:
         """Return an entry as the index gets it; ``value`` is not compressed."""
-        more = entry.more or _PLAIN
+        more = entry.more or PLAIN
         return Document(
             id=entry.update,
             shelf=self.shelf(entry),
             namespace=self.namespace(more.sub),
-            text=searched_text(value, more.form),
+            text=(yield from searched_text(value, more.form, context)),
             key="" if MADE_UP.fullmatch(entry.key) else entry.key,
             author=self.author(entry),
             tags=more.tags,
             kind=more.kind,
             conversation=more.conversation,
             position=more.position,
+            number=entry.number,
             created_at=entry.created_at,
             updated_at=entry.updated_at,
             expires_at=entry.expires_at,
@@ -250,17 +272,17 @@ class Keeper:
             uses=quality.uses,
             last_used=quality.last_used,
             rating=quality.rating,
-            superseded=more.superseded_by is not None,
+            supersedes=more.supersedes,
         )
 
-    def documents(self, context: Context) -> Iterator[Document]:
-        """Yield the memories that the index has to have, each read in one go."""
+    def documents(self, context: Context) -> Iterator[Document | None]:
+        """Yield the memories that the index has to have, and None when the slice is over."""
         for _, where in context.scan(bytes, prefix=records.UPDATES):
             entry = context.get(where, Entry)
             assert entry is not None, "an order row goes with its entry"
             if self.is_indexed(entry):
-                value = _in_one_go(self.value(context, entry))
-                yield self.document(entry, value, self.uses.quality(context, entry))
+                value, _ = yield from self.value(context, entry)
+                yield (yield from self.document(context, entry, value, self.uses.quality(context, entry)))
 
     def author(self, entry: Entry) -> str:
         """Return who is said to have written an entry."""
@@ -279,7 +301,8 @@ class Keeper:
 
     def resident_bytes(self) -> int:
         """Return an estimate of the memory in use."""
-        return self.index.resident_bytes() + self.uses.resident_bytes()
+        views = 0 if self._views is None else self._views.resident_bytes()
+        return self.index.resident_bytes() + self.uses.resident_bytes() + views
 
     # -- parts -------------------------------------------------------------
 
@@ -293,26 +316,7 @@ class Keeper:
         self.tag = names.tag_of_root(root)
         self.has_several_owners = not root.startswith(_SINGLE_OWNER)
 
-    def _places_in_use(self, context: Context, prefix: bytes) -> Iterator[Held]:
-        """Yield what may be there under one key; where one owner writes that is at most one."""
-        if self.has_several_owners:
-            yield from self.places(context, prefix)
-        elif (entry := context.get(prefix, Entry)) is not None:
-            yield Held(prefix, entry)
-
     def _at_tail(self, context: Context, tail: bytes) -> Held | None:
         where = context.get(records.id_key(tail), bytes)
         entry = None if where is None else context.get(where, Entry)
         return None if where is None or entry is None else Held(where, entry)
-
-
-def _in_one_go(reading: Slices[tuple[bytes, Version]]) -> bytes:
-    while True:
-        try:
-            next(reading)
-        except StopIteration as done:
-            value: bytes = done.value[0]
-            return value
-
-
-_PLAIN = More(0)

@@ -88,6 +88,7 @@ def read(
     if entry is None or number is None or version is None or not records.is_live(version.expires_at, now):
         raise _refusals.memory_not_found(request.key, scope)
     keeper.uses.note(entry, now)
+    keeper.uses.write_soon(context)
     if version.more is not None and version.more.form != records.JSON:
         return _read_otherwise(entry, version, number, context)
     return _answer(entry, version, number, version.value)
@@ -152,7 +153,7 @@ def delete(keeper: Keeper, request: requests.DeleteMemory, context: Context) -> 
     existed = entry is not None and records.is_there(entry, context.now)
     context.use_reserve()
     if entry is not None and entry.deleted_at is None:  # the history of what was forgotten stays
-        removing.purge(keeper, context, Held(where, entry))
+        removing.remove(keeper, context, Held(where, entry))
         keeper.removed(context)
     if existed:
         _audit.record(context, "delete_memory", request.session_id, key=request.key)

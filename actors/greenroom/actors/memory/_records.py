@@ -8,6 +8,7 @@
     x time entry version    a version that expires
     d entry                 the versions of a purged entry that are still on disk
     u id                    where the entry with this id lies (of the id, what follows the root)
+    s entry shelf later     the later entry, which lies on the shelf, takes the place of the entry
     q entry                 how often an entry was used, and its ratings together
     r entry rater           one rating
     i …                     the index
@@ -34,10 +35,12 @@ from greenroom.actors.requests import _replies as replies
 from greenroom.actors.requests._memory_types import DEFAULT_IMPORTANCE, MemoryKind
 
 COMMON = b"k"
+ENTRIES = b"e"
 UPDATES = b"a"
 EXPIRIES = b"x"
 DELETED = b"d"
 GLOBAL = b"g"
+SESSION = b"s"
 
 JSON = 0
 """A value is the bytes of its JSON."""
@@ -82,7 +85,7 @@ class More(msgspec.Struct, frozen=True, array_like=True):
         conversation: Which conversation it belongs to.
         position: Its place there.
         supersedes: The number of the entry that it takes the place of.
-        superseded_by: The number of the entry that took its place.
+        superseded_by: The number of the entry that took its place last; whether it still does, its link says.
         deleted_at: When it was forgotten.
         form: `JSON` or `TEXT`, and whether `COMPRESSED`.
         stored_size: The bytes of the stored value.
@@ -101,6 +104,10 @@ class More(msgspec.Struct, frozen=True, array_like=True):
     deleted_at: int | None = None
     form: int = JSON
     stored_size: int = 0
+
+
+PLAIN = More(0)
+"""What an agent's plain entry has."""
 
 
 class Entry(msgspec.Struct, frozen=True, array_like=True):
@@ -206,7 +213,7 @@ def scope_bytes(session_id: str | None, sub: str = "") -> bytes:
     """Return what tells scopes apart in keys."""
     if sub:
         return b"n" + blake2b(sub.encode(), digest_size=_SUB_BYTES).digest()
-    return GLOBAL if session_id is None else b"s" + session_id.encode() + b"\0"
+    return GLOBAL if session_id is None else SESSION + session_id.encode() + b"\0"
 
 
 def scope_name(session_id: str | None) -> replies.Scope:
@@ -217,7 +224,7 @@ def scope_name(session_id: str | None) -> replies.Scope:
 @functools.lru_cache(maxsize=1_024)
 def entry_key(session_id: str | None, key: str, sub: str = "") -> bytes:
     """Return where an entry lies, or what the places of several begin with."""
-    return b"e" + scope_bytes(session_id, sub) + blake2b(key.encode(), digest_size=_HASH_BYTES).digest()
+    return ENTRIES + scope_bytes(session_id, sub) + blake2b(key.encode(), digest_size=_HASH_BYTES).digest()
 
 
 def shelf_place(shelf: int) -> bytes:
@@ -264,6 +271,16 @@ def expiry_key(expires_at: int, number: int, version: int) -> bytes:
 def deleted_key(number: int) -> bytes:
     """Return where it is noted that a purged entry has versions left on disk."""
     return DELETED + number.to_bytes(8)
+
+
+def successors_prefix(number: int) -> bytes:
+    """Return the bytes before the shelves and numbers of what took an entry's place."""
+    return b"s" + number.to_bytes(8)
+
+
+def successor_key(number: int, shelf: int, later: int) -> bytes:
+    """Return where it lies that a later entry, on this shelf, takes an entry's place."""
+    return successors_prefix(number) + shelf_place(shelf) + later.to_bytes(8)
 
 
 def id_key(tail: bytes) -> bytes:

@@ -8,9 +8,10 @@ import msgspec
 
 from greenroom.actors import _audit
 from greenroom.actors._times import SECOND
+from greenroom.actors.memory import _links as links
 from greenroom.actors.memory import _records as records
 from greenroom.actors.memory._keeper import Held, Keeper
-from greenroom.actors.memory._records import Ends, Entry, More
+from greenroom.actors.memory._records import Ends, Entry
 from greenroom.actors.requests import _memory as requests
 
 if TYPE_CHECKING:
@@ -58,12 +59,9 @@ def forget(keeper: Keeper, context: Context, held: Held) -> None:
     """Stage that an entry is gone from reads and searches; its history stays."""
     where, entry = held
     unlist(keeper, context, entry)
-    more = entry.more or More(keeper.shelf_number(context, keeper.shelf(entry)), stored_size=entry.value_size)
-    context.put(
-        where, msgspec.structs.replace(entry, more=msgspec.structs.replace(more, deleted_at=context.now))
-    )
-    if more.supersedes is not None:
-        show_again(keeper, context, more.supersedes, entry.number)
+    links.relink(keeper, context, entry, None)
+    more = msgspec.structs.replace(keeper.more(context, entry), deleted_at=context.now, supersedes=None)
+    context.put(where, msgspec.structs.replace(entry, more=more))
 
 
 def remove(keeper: Keeper, context: Context, held: Held) -> None:
@@ -74,7 +72,9 @@ def remove(keeper: Keeper, context: Context, held: Held) -> None:
     context.delete(where)
     if keeper.common is not None:
         context.delete(records.id_key(keeper.tail(entry.number)))
-    if keeper.uses.drop(context, entry.number).ratings or entry.version > 1:
+    links.relink(keeper, context, entry, None)
+    is_superseded = entry.more is not None and entry.more.superseded_by is not None
+    if keeper.uses.drop(context, entry.number).ratings or entry.version > 1 or is_superseded:
         context.put(records.deleted_key(entry.number), True)
         sweep_soon(context)
     else:
@@ -83,39 +83,20 @@ def remove(keeper: Keeper, context: Context, held: Held) -> None:
             context.delete(records.expiry_key(entry.expires_at, entry.number, entry.version))
 
 
-def purge(keeper: Keeper, context: Context, held: Held) -> None:
-    """Stage an entry's end with all its history, and show again what it superseded."""
-    superseded = None if held.entry.more is None else held.entry.more.supersedes
-    remove(keeper, context, held)
-    if superseded is not None:
-        show_again(keeper, context, superseded, held.entry.number)
-
-
-def show_again(keeper: Keeper, context: Context, number: int, successor: int) -> None:
-    """Stage that an entry is not hidden any more, if this successor hides it."""
-    held = keeper.numbered(context, number)
-    if held is None or held.entry.more is None or held.entry.more.superseded_by != successor:
-        return
-    where, entry = held
-    more = msgspec.structs.replace(held.entry.more, superseded_by=None)
-    context.put(where, msgspec.structs.replace(entry, more=more))
-    if keeper.is_indexed(entry):
-        keeper.index.change(context, entry.update, superseded=False)
-
-
 def sweep(keeper: Keeper, context: Context) -> Slices[None]:
     """Stage the end of a batch of what has expired or was purged, and come back for the rest.
 
     What expired first goes first.
     """
     context.use_reserve()
+    batch = context.most_rows(SWEEP_BATCH)
     expired = effects = slices = 0
     for key, where in context.scan(bytes, prefix=records.EXPIRIES):
         expires_at, number, version = (int.from_bytes(key[at : at + 8]) for at in (1, 9, 17))
         if records.is_live(expires_at, context.now):
             sweep_by(context, expires_at)
             break
-        if effects >= SWEEP_BATCH or slices >= SWEEP_SLICES:
+        if effects >= batch or slices >= SWEEP_SLICES:
             sweep_soon(context)
             break
         expired += 1
@@ -131,7 +112,7 @@ def sweep(keeper: Keeper, context: Context) -> Slices[None]:
     if expired:
         keeper.removed(context)
         _audit.record(context, "expire_memory", None, owner=context.address.key, versions=expired)
-    yield from _purge_history(context, SWEEP_BATCH - effects)
+    yield from _purge_history(context, batch - effects)
 
 
 def sweep_by(context: Context, time: int) -> None:
@@ -150,7 +131,7 @@ def sweep_soon(context: Context) -> None:
 
 
 def _purge_history(context: Context, effects: int) -> Slices[None]:
-    """Stage about so many removals of versions and ratings of removed entries; come back for the rest."""
+    """Stage about so many removals of what is left of removed entries; come back for the rest."""
     for mark, _ in context.scan(bool, prefix=records.DELETED):
         number = int.from_bytes(mark[1:])
         for key, ends in context.scan(Ends, prefix=records.versions_prefix(number)):
@@ -165,13 +146,14 @@ def _purge_history(context: Context, effects: int) -> Slices[None]:
                 effects -= 1
             if context.slice_over():
                 yield
-        for key, _ in context.scan(msgspec.Raw, prefix=records.ratings_prefix(number)):
-            if effects <= 0:
-                sweep_soon(context)
-                return
-            context.delete(key)
-            effects -= 1
-            if context.slice_over():
-                yield
+        for prefix in (records.ratings_prefix(number), records.successors_prefix(number)):
+            for key, _ in context.scan(msgspec.Raw, prefix=prefix):
+                if effects <= 0:
+                    sweep_soon(context)
+                    return
+                context.delete(key)
+                effects -= 1
+                if context.slice_over():
+                    yield
         context.delete(mark)
         effects -= 1

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from greenroom.actors._imports import imported
 from greenroom.actors.memory import _records as records
-from greenroom.actors.memory._values import searched_text
+from greenroom.actors.memory._values import beginning
 from greenroom.actors.requests import _memory_replies as replies
 from greenroom.actors.search._text import tokens
 
 if TYPE_CHECKING:
     from greenroom.actors.index._corpus import Corpus
     from greenroom.actors.memory._keeper import Keeper
+    from greenroom.actors.memory._masks import Seen
     from greenroom.actors.memory._records import Entry
     from greenroom.actors.memory._writing import Draft
     from greenroom.runtime import Context, Slices
@@ -27,11 +29,6 @@ PREVIEW = 120
 _LEEWAY = 0.8  # bytes are not characters, and other cases of letters have other sizes
 
 
-class _Candidate(NamedTuple):
-    update: int
-    shared: int
-
-
 def near(keeper: Keeper, context: Context, entry: Entry, draft: Draft) -> Slices[list[replies.SimilarMemory]]:
     """Return the most similar memories that the sender may see, of the same namespace and below the root.
 
@@ -43,17 +40,14 @@ def near(keeper: Keeper, context: Context, entry: Entry, draft: Draft) -> Slices
     if not text.strip():
         return []
     corpus = yield from keeper.index.loaded(context)
+    yield from imported("greenroom.actors.memory._masks")
+    seen = keeper.views.of(corpus, context.principal, context.now)
     found: list[replies.SimilarMemory] = []
-    for candidate in _candidates(corpus, text, entry.update):
-        held = keeper.updated(context, candidate.update)
-        other = None if held is None else held.entry
-        if (
-            other is None
-            or not records.is_there(other, context.now)
-            or not keeper.may_see(context.principal, other)
-            or (other.more is not None and other.more.superseded_by is not None)
-            or not _may_be_alike(entry, other)
-        ):
+    for update in _candidates(corpus, seen, text, entry.update):
+        held = keeper.updated(context, update)
+        assert held is not None, "what is in the index is in the store"
+        other = held.entry
+        if not _may_be_alike(entry, other):
             continue
         value, version = yield from keeper.value(context, other)
         form = records.JSON if version.more is None else version.more.form
@@ -83,28 +77,33 @@ def _may_be_alike(entry: Entry, other: Entry) -> bool:
 
 def _start(value: bytes, form: int) -> str:
     """Return the beginning of a content; of a large JSON value nothing, since it is not parsed for this."""
-    if form & records.TEXT:
-        return value[: 4 * _COMPARED_CHARACTERS].decode(errors="ignore")[:_COMPARED_CHARACTERS]
-    if len(value) > 4 * _COMPARED_CHARACTERS:
+    if not form & records.TEXT and len(value) > 4 * _COMPARED_CHARACTERS:
         return ""
-    return searched_text(value, form)[:_COMPARED_CHARACTERS]
+    return beginning(value, form, _COMPARED_CHARACTERS)
 
 
-def _candidates(corpus: Corpus, text: str, update: int) -> list[_Candidate]:
-    """Return the memories that share most of the rare terms of a text, most first."""
+def _candidates(corpus: Corpus, seen: Seen, text: str, update: int) -> list[int]:
+    """Return the memories that share most of the rare terms of a text, most first, by update number.
+
+    Nothing else is counted than what is seen and not superseded.
+    """
     import numpy as np  # noqa: PLC0415 - loaded by now
 
     terms = {term for token in tokens(text) for term in token.posted}
     longest = sorted(terms, key=lambda term: (-len(term), term))[:_LOOKED_UP]
-    postings = [corpus.postings("text", term)[0] for term in longest]
-    rarest = sorted((rows for rows in postings if len(rows) > 1), key=len)[:_RARE]
+    others = seen.view.visible & (corpus.ids != update)
+    if seen.superseded is not None:
+        others &= ~seen.superseded
+    postings = [rows[others[rows]] for rows in (corpus.postings("text", term)[0] for term in longest)]
+    rarest = sorted((rows for rows in postings if len(rows)), key=len)[:_RARE]
     if not rarest:
         return []
-    rows, shared = np.unique(np.concatenate(rarest), return_counts=True)
-    alive = corpus.alive[rows] & (corpus.ids[rows] != update) & (3 * shared >= 2 * len(rarest))
-    rows, shared = rows[alive], shared[alive]
-    best = np.lexsort((-rows, -shared))[:_COMPARED]
-    return [_Candidate(int(corpus.ids[rows[at]]), int(shared[at])) for at in best]
+    shared = np.zeros(corpus.size, np.int8)
+    for rows in rarest:
+        shared[rows] += 1
+    rows = np.flatnonzero(3 * shared >= 2 * len(rarest))
+    best = np.lexsort((-rows, -shared[rows]))[:_COMPARED]
+    return [int(corpus.ids[rows[at]]) for at in best]
 
 
 def _likeness(text: str, other: str) -> float:

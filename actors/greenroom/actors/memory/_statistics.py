@@ -7,11 +7,12 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from greenroom.actors._times import DAY, optional_datetime, to_datetime
+from greenroom.actors._tokens import tokens_of_size
+from greenroom.actors.memory import _links as links
 from greenroom.actors.memory import _records as records
 from greenroom.actors.memory import _upgrading as upgrading
 from greenroom.actors.memory._filters import Filter, newest_first
-from greenroom.actors.memory._records import Entry, More
-from greenroom.actors.memory._values import tokens_of
+from greenroom.actors.memory._records import PLAIN, Entry
 from greenroom.actors.requests import _memories as requests
 from greenroom.actors.requests import _memory_replies as replies
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from greenroom.actors.memory._keeper import Keeper
     from greenroom.runtime import Context, Slices
 
+MOST_NAMESPACES = 100
 MOST_TAGS = 100
 TOP_USED = 10
 _AGES = (("day", DAY), ("week", 7 * DAY), ("month", 30 * DAY), ("year", 365 * DAY))
@@ -38,16 +40,16 @@ def count(
     for held in newest_first(context):
         entry = held.entry
         if fitting.fits(entry):
-            more = entry.more or _PLAIN
+            more = entry.more or PLAIN
             stored = more.stored_size if entry.more is not None else entry.value_size
             sums["memories"] += 1
             sums["versions"] += entry.version
             sums["bytes"] += entry.value_size
             sums["stored"] += stored
             sums["compressed"] += bool(more.form & records.COMPRESSED)
-            sums["tokens"] += tokens_of(entry.value_size)
-            sums["saved"] += tokens_of(entry.value_size) - tokens_of(stored)
-            sums["superseded"] += more.superseded_by is not None
+            sums["tokens"] += tokens_of_size(entry.value_size)
+            sums["saved"] += tokens_of_size(entry.value_size) - tokens_of_size(stored)
+            sums["superseded"] += links.successor(keeper, context, entry) is not None
             counts["namespace"][keeper.namespace(more.sub)] += 1
             counts["tag"].update(dict.fromkeys(more.tags, 1))
             counts["kind"][more.kind] += 1
@@ -72,7 +74,8 @@ def count(
         tokens=sums["tokens"],
         tokens_saved=sums["saved"],
         superseded=sums["superseded"],
-        by_namespace=dict(counts["namespace"].most_common()),
+        by_namespace=dict(counts["namespace"].most_common(MOST_NAMESPACES)),
+        more_namespaces=max(0, len(counts["namespace"]) - MOST_NAMESPACES),
         by_tag=dict(counts["tag"].most_common(MOST_TAGS)),
         by_kind=dict(counts["kind"].most_common()),
         by_scope=dict(counts["scope"].most_common()),
@@ -97,6 +100,3 @@ def _used(keeper: Keeper, context: Context, entry: Entry) -> replies.UsedMemory:
         uses=quality.uses,
         last_used=None if quality.last_used is None else to_datetime(quality.last_used),
     )
-
-
-_PLAIN = More(0)

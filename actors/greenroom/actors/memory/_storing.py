@@ -9,14 +9,14 @@ from msgspec import UNSET
 
 from greenroom.actors import _audit, _policy, _refusals
 from greenroom.actors._times import optional_datetime, to_datetime
+from greenroom.actors._tokens import tokens_of_size
 from greenroom.actors.memory import _drafting as drafting
 from greenroom.actors.memory import _embedding as embedding
 from greenroom.actors.memory import _records as records
 from greenroom.actors.memory import _similar as similar
 from greenroom.actors.memory import _upgrading as upgrading
 from greenroom.actors.memory._keeper import Held, Keeper
-from greenroom.actors.memory._records import More
-from greenroom.actors.memory._values import searched_text, tokens_of
+from greenroom.actors.memory._records import PLAIN
 from greenroom.actors.memory._writing import Draft, Written, write
 from greenroom.actors.requests import _memories as requests
 from greenroom.actors.requests import _memory_replies as replies
@@ -44,6 +44,7 @@ def store(keeper: Keeper, request: requests.StoreMemory, context: Context) -> Sl
     if held is not None:
         old = keeper.shelf(held.entry)
         shelf = _policy.moved_shelf(old, context.principal, namespace, known.scope or old.scope)
+    writer = request.author or context.principal.agent_id
     draft = Draft(
         key=key,
         sub=keeper.sub(namespace),
@@ -56,8 +57,8 @@ def store(keeper: Keeper, request: requests.StoreMemory, context: Context) -> Sl
         kind=request.kind or "semantic",
         tags=tuple(known.tags or ()),
         importance=_importance(known.importance, DEFAULT_IMPORTANCE),
-        author=request.author or context.principal.agent_id,
-        by=request.author or context.principal.agent_id,
+        author=writer if held is None else keeper.author(held.entry),
+        by=writer,
         conversation=request.conversation_id,
         position=request.position,
         supersedes=superseded(keeper, context, request.supersedes),
@@ -80,7 +81,7 @@ def update(keeper: Keeper, request: requests.UpdateMemory, context: Context) -> 
     shelf = _policy.moved_shelf(old, context.principal, namespace, known.scope or old.scope)
     supersedes = superseded(keeper, context, request.supersedes)
     value, version = yield from keeper.value(context, entry)
-    more = entry.more or _PLAIN
+    more = entry.more or PLAIN
     draft = Draft(
         key=entry.key,
         sub=more.sub,
@@ -134,7 +135,7 @@ def revise(keeper: Keeper, request: requests.ReviseMemory, context: Context) -> 
     if held is None:
         raise _refusals.no_memory(request.key, where=request.namespace)
     _, version = yield from keeper.value(context, held.entry)
-    more = held.entry.more or _PLAIN
+    more = held.entry.more or PLAIN
     draft = Draft(
         key=request.key,
         sub=more.sub,
@@ -211,7 +212,7 @@ def _saved(
     written = yield from write(keeper, context, draft, held)
     alike = yield from similar.near(keeper, context, written.entry, draft)
     entry = written.entry
-    text = embedding.said(searched_text(draft.value, draft.form), keeper.author(entry))
+    text = embedding.embedded(draft.value, draft.form, keeper.author(entry))
     yield from embedding.attend(keeper, context, [(entry.update, text)])
     _audit.record(
         context,
@@ -234,7 +235,7 @@ def _reply(
     alike: list[replies.SimilarMemory],
 ) -> replies.MemorySaved:
     entry, size = written.entry, written.entry.value_size
-    more = entry.more or _PLAIN
+    more = entry.more or PLAIN
     return replies.MemorySaved(
         memory_id=keeper.memory_id(entry.number),
         id=entry.update,
@@ -247,8 +248,8 @@ def _reply(
         size_bytes=size,
         compressed=bool(more.form & records.COMPRESSED),
         compression_ratio=round(size / max(1, written.stored_size), 2),
-        tokens=tokens_of(size),
-        tokens_saved=tokens_of(size) - tokens_of(written.stored_size),
+        tokens=tokens_of_size(size),
+        tokens_saved=tokens_of_size(size) - tokens_of_size(written.stored_size),
         similar=alike,
         supersedes=None if draft.supersedes is None else keeper.memory_id(draft.supersedes.entry.number),
     )
@@ -256,6 +257,3 @@ def _reply(
 
 def _importance(given: float | msgspec.UnsetType | None, otherwise: float) -> float:
     return given if isinstance(given, float) else otherwise
-
-
-_PLAIN = More(0)

@@ -46,7 +46,8 @@ def step(keeper: Keeper, context: Context, most: int | None = BATCH) -> Slices[N
         assert entry is not None, "an order row goes with its entry"
         value, _ = yield from keeper.value(context, entry)
         context.put(records.id_key(keeper.tail(entry.number)), where)
-        document = keeper.document(entry, value, keeper.uses.quality(context, entry))
+        quality = keeper.uses.quality(context, entry)
+        document = yield from keeper.document(context, entry, value, quality)
         yield from keeper.index.add(context, document)
         if context.slice_over():
             yield

@@ -22,11 +22,14 @@ _BYTES_PENDING = 250
 
 
 class Uses:
-    """The uses that are not written yet. A crash loses them, and nothing else."""
+    """The uses that are not written yet.
+
+    A crash loses them, and nothing else; so does an end of the process or of the actor before they are due.
+    """
 
     def __init__(self) -> None:
         self._pending: dict[int, tuple[int, int, int]] = {}
-        self._timer_set = False
+        self._awaited = 0
 
     def note(self, entry: Entry, now: int) -> None:
         """Count one use of an entry."""
@@ -37,9 +40,11 @@ class Uses:
             self._pending[entry.number] = (entry.update, 1, now)
 
     def write_soon(self, context: Context) -> None:
-        """Stage the writing of what is pending, unless that is staged."""
-        if self._pending and not self._timer_set:
-            self._timer_set = True
+        """Stage the writing of what is pending, unless that was staged not long ago."""
+        if self._pending and context.now >= self._awaited:
+            if context.effects is None:
+                context.use_reserve(dispensable=True)  # who only reads is answered in a full store, too
+            self._awaited = context.now + 2 * WRITTEN_EVERY
             context.set_timer(TIMER, context.now + WRITTEN_EVERY, requests.WriteUses())
 
     def quality(self, context: Context, entry: Entry) -> Quality:
@@ -66,7 +71,7 @@ class Uses:
 
     def write(self, context: Context, index: MemoryIndex) -> Slices[None]:
         """Stage everything that is pending."""
-        self._timer_set = False
+        self._awaited = 0
         while self._pending:
             number, pending = self._pending.popitem()
             quality = _with(context.get(quality_key(number), Quality) or _NONE, pending)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
+from greenroom.actors.memory import _records as records
 from greenroom.actors.memory import _upgrading as upgrading
 from greenroom.actors.requests import _upkeep as requests
 
@@ -19,8 +22,9 @@ _MOST_PROBLEMS = 20
 
 def verify(keeper: Keeper, request: requests.VerifyIndex, context: Context) -> Slices[requests.IndexVerified]:
     """Answer how the index differs from the memories, and rebuild it if that was asked and is needed."""
-    if keeper.common is None:
-        return requests.IndexVerified(memories=0, problems=[], rebuilt=False)
+    if keeper.indexed_to is not None and not request.rebuild:
+        unindexed = yield from _unindexed(keeper, context)
+        return requests.IndexVerified(memories=0, problems=[], rebuilt=False, unindexed=unindexed)
     yield from upgrading.finish(keeper, context)
     yield from keeper.uses.write(context, keeper.index)
     counted = _Counted(keeper, context)
@@ -34,6 +38,18 @@ def verify(keeper: Keeper, request: requests.VerifyIndex, context: Context) -> S
     )
 
 
+def _unindexed(keeper: Keeper, context: Context) -> Slices[int]:
+    """Return how many entries come into the index at the first search, or are on their way."""
+    assert keeper.indexed_to is not None, "some are not"
+    first = records.update_key(keeper.indexed_to + 1)
+    count = 0
+    for _ in context.scan(msgspec.Raw, prefix=records.UPDATES, start=first):
+        count += 1
+        if context.slice_over():
+            yield
+    return count
+
+
 class _Counted:
     """The memories that the index is to have, counted as they pass."""
 
@@ -42,7 +58,7 @@ class _Counted:
         self._keeper = keeper
         self._context = context
 
-    def documents(self) -> Iterator[Document]:
+    def documents(self) -> Iterator[Document | None]:
         for document in self._keeper.documents(self._context):
-            self.number += 1
+            self.number += document is not None
             yield document

@@ -8,8 +8,9 @@ import msgspec
 from msgspec import UNSET
 
 from greenroom.actors._times import optional_datetime, to_datetime
+from greenroom.actors.memory import _links as links
 from greenroom.actors.memory import _records as records
-from greenroom.actors.memory._records import Entry, More, Version
+from greenroom.actors.memory._records import PLAIN, Entry, Version
 from greenroom.actors.memory._values import unpack
 from greenroom.actors.requests import _memory_replies as replies
 
@@ -42,7 +43,7 @@ def shown_version(
     most: int | None = LARGE_BYTES,
 ) -> Slices[replies.MemoryView]:
     """Return an entry with the value that it had at one version."""
-    more = entry.more or _PLAIN
+    more = entry.more or PLAIN
     then = version.more
     form = records.JSON if then is None else then.form
     size = len(version.value) if then is None else then.size
@@ -77,8 +78,8 @@ def shown_version(
         last_used=optional_datetime(quality.last_used),
         rating=round(quality.rating, 4),
         ratings=quality.ratings,
-        supersedes=None if more.supersedes is None else keeper.memory_id(more.supersedes),
-        superseded_by=None if more.superseded_by is None else keeper.memory_id(more.superseded_by),
+        supersedes=_id(keeper, links.superseded(keeper, context, entry)),
+        superseded_by=_id(keeper, links.successor(keeper, context, entry)),
         deleted_at=optional_datetime(more.deleted_at),
     )
 
@@ -105,4 +106,5 @@ def forgotten(keeper: Keeper, entry: Entry) -> replies.ForgottenMemory:
     )
 
 
-_PLAIN = More(0)
+def _id(keeper: Keeper, entry: Entry | None) -> str | None:
+    return None if entry is None else keeper.memory_id(entry.number)

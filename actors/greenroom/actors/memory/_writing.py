@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from greenroom.actors import _refusals
+from greenroom.actors.memory import _links as links
 from greenroom.actors.memory import _records as records
 from greenroom.actors.memory import _removing as removing
 from greenroom.actors.memory import _upgrading as upgrading
@@ -103,11 +104,11 @@ def write(keeper: Keeper, context: Context, draft: Draft, held: Held | None) -> 
     if draft.compress:
         packed = yield from pack(draft.value, context)
     old = None if held is None else held.entry
-    if draft.supersedes is not None and old is not None:
-        _check_chain(keeper, context, old, draft.supersedes)
     common_root = keeper.root if keeper.common is None else keeper.common.root
     prefix = records.entry_key(draft.session_id, draft.key, draft.sub)
     where, occupant = _place(keeper, context, draft, held, prefix)
+    if draft.supersedes is not None and old is not None:
+        yield from links.open_ring(keeper, context, old, draft.supersedes.entry)
     keeper.begin(context, common_root)
     update = keeper.counter + 1
     shelf = (
@@ -123,10 +124,11 @@ def write(keeper: Keeper, context: Context, draft: Draft, held: Held | None) -> 
     entry = _entry(draft, old, context.now, update, shelf, packed)
     version = _version(draft, entry, stored)
     _stage(keeper, context, where, entry, version, moved=held is None or held.where != where)
-    _link(keeper, context, draft, entry, old)
+    links.relink(keeper, context, old, entry, is_new=draft.supersedes is not None)
     quality = Quality() if old is None else keeper.uses.settle(context, old)
     if keeper.indexed_to is None:
-        yield from keeper.index.add(context, keeper.document(entry, draft.value, quality))
+        document = yield from keeper.document(context, entry, draft.value, quality)
+        yield from keeper.index.add(context, document)
     keeper.counter = update
     keeper.publish(context)
     keeper.uses.write_soon(context)
@@ -218,36 +220,3 @@ def _stage(
     if entry.expires_at is not None:
         context.put(records.expiry_key(entry.expires_at, entry.number, entry.version), where)
         removing.sweep_by(context, entry.expires_at)
-
-
-def _link(keeper: Keeper, context: Context, draft: Draft, entry: Entry, old: Entry | None) -> None:
-    """Hide what the entry supersedes, and show again what it superseded before."""
-    if draft.supersedes is None:
-        return
-    before = None if old is None or old.more is None else old.more.supersedes
-    if before is not None and before != draft.supersedes.entry.number:
-        removing.show_again(keeper, context, before, entry.number)
-    where, hidden = draft.supersedes
-    more = hidden.more or More(
-        keeper.shelf_number(context, keeper.shelf(hidden)), stored_size=hidden.value_size
-    )
-    more = msgspec.structs.replace(more, superseded_by=entry.number)
-    context.put(where, msgspec.structs.replace(hidden, more=more))
-    if keeper.is_indexed(hidden):
-        keeper.index.change(context, hidden.update, superseded=True)
-
-
-def _check_chain(keeper: Keeper, context: Context, entry: Entry, superseded: Held) -> None:
-    """Refuse that an entry supersedes itself, or one that supersedes it, directly or not."""
-    seen: set[int] = set()
-    one: Entry | None = entry
-    while one is not None and one.number not in seen:
-        if one.number == superseded.entry.number:
-            raise _refusals.invalid(
-                "supersedes", "supersedes: a memory cannot take the place of itself or of its successors"
-            )
-        seen.add(one.number)
-        after = None if one.more is None else one.more.superseded_by
-        held = None if after is None else keeper.numbered(context, after)
-        lives = held is not None and records.is_live(held.entry.expires_at, context.now)
-        one = held.entry if held is not None and lives else None

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 K, B = 0.8, 0.4
 """For short texts: a word said twice says little more than once, and length matters little."""
 K_CONVERSATION = 1.2
+_SPARSE = 100  # rows that are gone through in the time of putting one and those around it in order
+_NO_CONVERSATION = np.empty(0, np.intp)
 
 
 class Group(NamedTuple):
@@ -71,6 +73,8 @@ def rarity(count: int, of: int) -> float:
 
 def own(view: View, groups: Sequence[Group], pace: Callable[[], bool]) -> Slices[Floats]:
     """Return only the score of the memories' own texts."""
+    if not groups:
+        return view.nothing
     total = np.zeros(len(view.visible), np.float32)
     mean = max(1.0, view.total / max(1, view.count))
     for group in groups:
@@ -82,43 +86,46 @@ def own(view: View, groups: Sequence[Group], pace: Callable[[], bool]) -> Slices
     return total
 
 
-def context(view: View, groups: Sequence[Group], pace: Callable[[], bool]) -> Slices[tuple[Floats, Floats]]:
-    """Return the scores of what is nearby and of the conversations."""
+def nearby(view: View, groups: Sequence[Group], words: Floats, pace: Callable[[], bool]) -> Slices[Floats]:
+    """Return the score of the texts with their neighbours; ``words`` is what `own` returned."""
+    if not view.has_neighbours:
+        return words
     size = len(view.visible)
-    nearby = np.zeros(size, np.float32)
-    conversations = np.zeros(view.conversations + 1, np.float32)
-    alone = np.zeros(size, np.float32)
-    # In 64 bits a sum is the same wherever hidden rows stand between the visible ones.
-    total_nearby = float(view.nearby_lengths.sum(where=view.visible, dtype=np.float64))
-    mean_nearby = max(1.0, total_nearby / max(1, view.count))
-    mean_context = max(1.0, view.total / max(1, view.contexts))
+    total = np.zeros(size, np.float32)
+    mean = max(1.0, view.total_nearby / max(1, view.count))
     scratch = np.zeros(size, np.float32)
-    if pace():
-        yield
     for group in groups:
         rows = _spread(view, group, scratch)
         weight = rarity(len(group.rows), view.count)
-        nearby[rows] += _bm25(scratch[rows], view.nearby_lengths[rows] / mean_nearby, weight, K)
+        total[rows] += _bm25(scratch[rows], view.nearby_lengths[rows] / mean, weight, K)
         scratch[rows] = 0
         if pace():
             yield
-        number = view.corpus.conversation[group.rows]
-        inside = number >= 0
-        said = np.bincount(number[inside], group.times[inside], view.conversations)
-        times = said.astype(np.float32)
-        which = np.flatnonzero(times)
-        single = group.rows[~inside]
+    return total
+
+
+def conversation(view: View, groups: Sequence[Group], pace: Callable[[], bool]) -> Slices[Floats]:
+    """Return the score of the conversations; a memory outside of any is one of its own."""
+    number = view.corpus.conversation
+    conversations = np.zeros(view.conversations + 1, np.float32)
+    alone = np.zeros(len(view.visible), np.float32)
+    mean = max(1.0, view.total / max(1, view.contexts))
+    for group in groups:
+        which, single, times = _NO_CONVERSATION, group.rows, group.times
+        if view.conversations:
+            of_rows = number[group.rows]
+            inside = of_rows >= 0
+            said = np.bincount(of_rows[inside], group.times[inside], view.conversations).astype(np.float32)
+            which, single, times = np.flatnonzero(said), group.rows[~inside], group.times[~inside]
         weight = rarity(len(which) + len(single), view.contexts)
-        lengths = view.conversation_lengths[which]
-        conversations[which] += _bm25(times[which], lengths / mean_context, weight, K_CONVERSATION)
-        alone[single] += _bm25(
-            group.times[~inside], view.lengths[single] / mean_context, weight, K_CONVERSATION
-        )
+        if len(which):
+            lengths = view.conversation_lengths[which]
+            conversations[which] += _bm25(said[which], lengths / mean, weight, K_CONVERSATION)
+        if len(single):
+            alone[single] += _bm25(times, view.lengths[single] / mean, weight, K_CONVERSATION)
         if pace():
             yield
-    number = view.corpus.conversation
-    found = np.where(number >= 0, conversations[number], alone)
-    return nearby, found.astype(np.float32)
+    return np.where(number >= 0, conversations[number], alone) if view.conversations else alone
 
 
 def _bm25(times: Floats, length: Floats, weight: float, k: float) -> Floats:
@@ -129,6 +136,7 @@ def _bm25(times: Floats, length: Floats, weight: float, k: float) -> Floats:
 def _spread(view: View, group: Group, scratch: Floats) -> Rows:
     """Put how often the term is said in and around each row into ``scratch``; returns where that is."""
     scratch[group.rows] = group.times
+    every = [group.rows]
     # What a row says counts for those before it as said after them, and the other way round.
     for step, weights in ((view.before, AFTER), (view.after, BEFORE)):
         rows, times = group.rows, group.times
@@ -138,4 +146,7 @@ def _spread(view: View, group: Group, scratch: Floats) -> Rows:
             rows, times = rows[there], times[there]
             # No two rows have the same neighbour on one side, so nothing is lost here.
             scratch[rows] += np.float32(weight) * times
+            every.append(rows)
+    if len(group.rows) * _SPARSE < len(scratch):
+        return np.unique(np.concatenate(every))
     return np.flatnonzero(scratch).astype(np.int32)

@@ -100,6 +100,8 @@ def closeness(view: View, space: str, query: Floats, pace: Callable[[], bool]) -
 
 def best_of_conversation(view: View, cosine: Floats) -> Floats:
     """Return the highest cosine in each row's conversation; outside of any, its own."""
+    if not view.conversations:
+        return cosine
     number = view.corpus.conversation
     inside = view.visible & (number >= 0)
     best = np.full(view.conversations + 1, -1, np.float32)

@@ -65,7 +65,7 @@ class RankQuery:
             offset: See the class.
         """
         terms: dict[str, Term] = {}
-        for _, _, word in spans(without_invisible(text)):
+        for word in dict.fromkeys(word for _, _, word in spans(without_invisible(text))):
             for token in tokens(word):
                 for term, instead in token.terms:
                     terms.setdefault(term, Term(term, instead, word))

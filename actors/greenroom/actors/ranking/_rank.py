@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from greenroom.actors.ranking import _signals
+from greenroom.actors.ranking._view import is_nothing
 from greenroom.actors.ranking._weights import MIDDLE, WIDTH, Situation, weights
 
 if TYPE_CHECKING:
@@ -133,7 +134,8 @@ def _touched(values: Values) -> Mask:
         return np.ones(len(values["meaning"]), np.bool_)
     touched = np.zeros(len(values["words"]), np.bool_)
     for name in ("words", "mention", "nearby", "conversation", "tags", "key", "author", "month", "day"):
-        touched |= values[name] > 0
+        if not is_nothing(values[name]):
+            touched |= values[name] > 0
     return touched
 
 
@@ -144,8 +146,8 @@ def _added(
     few = 2 * len(rows) < size  # picking rows costs more than adding some that are not wanted
     total = np.zeros(len(rows) if few else size, np.float32)
     for name, weight in table.items():
-        if name in values:
-            found = values[name]
+        found = values.get(name)
+        if found is not None and not is_nothing(found):
             total += np.float32(weight) * (found[rows] if few else found)
             if pace():
                 yield

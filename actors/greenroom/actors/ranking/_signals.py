@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from greenroom.actors.index import QUESTION, TEMPORAL
 from greenroom.actors.ranking import _lexical, _meaning
 from greenroom.actors.ranking._dates import Calendar
 from greenroom.actors.ranking._spelling import Guess, guesses
+from greenroom.actors.ranking._view import is_nothing
 from greenroom.actors.search._text import tokens
 
 if TYPE_CHECKING:
@@ -30,10 +30,6 @@ if TYPE_CHECKING:
 
     Mask = npt.NDArray[np.bool_]
     Values = dict[str, Floats]
-
-
-OPENING = 3
-"""Memories with which a conversation opens."""
 
 
 TOKENS_BEFORE, TOKENS_AFTER = (1.0, 0.9), (0.9, 0.8)
@@ -126,13 +122,12 @@ def _named(view: View, query: RankQuery, pace: Callable[[], bool]) -> Slices[tup
 
 def plain(view: View, query: RankQuery, reading: Reading, pace: Callable[[], bool]) -> Slices[Values]:
     """Return the signals that need no embedder."""
-    corpus = view.corpus
-    size = len(view.visible)
-    zeros = np.zeros(size, np.float32)
+    zeros = view.nothing
     values: Values = {}
     values["words"] = yield from _lexical.own(view, reading.groups, pace)
     values["mention"] = yield from _lexical.own(view, reading.mentions, pace)
-    values["nearby"], values["conversation"] = yield from _lexical.context(view, reading.groups, pace)
+    values["nearby"] = yield from _lexical.nearby(view, reading.groups, values["words"], pace)
+    values["conversation"] = yield from _lexical.conversation(view, reading.groups, pace)
     values["tags"] = yield from _tags(view, reading, pace)
     values["key"] = yield from _keys(view, query, pace)
 
@@ -140,22 +135,20 @@ def plain(view: View, query: RankQuery, reading: Reading, pace: Callable[[], boo
     values["author"] = named[0] if len(named) == 1 else zeros
     values["company"] = (yield from _company(view, reading.authors, pace)) if named else zeros
 
-    question = (corpus.flags & QUESTION).astype(np.bool_)
-    temporal = (corpus.flags & TEMPORAL).astype(np.bool_)
-    values["question"] = question.astype(np.float32)
-    values["temporal"] = temporal.astype(np.float32)
-    values["when"] = values["temporal"] if query.wants_time else zeros
-    values["length"] = np.log1p(view.lengths)
-    if pace():
-        yield
-    values["opening"] = _opening(view)
-    values["reply"] = _answering(view, question)
-    values["answer"] = values["reply"] * view.shifted(values["words"], view.before)
+    values["question"] = view.question
+    values["temporal"] = view.temporal
+    values["when"] = view.temporal if query.wants_time else zeros
+    values["length"] = view.length
+    values["opening"] = view.opening
+    values["reply"] = view.reply
+    values["answer"] = zeros
+    if not (is_nothing(view.reply) or is_nothing(values["words"])):
+        values["answer"] = view.reply * view.shifted(values["words"], view.before)
     if pace():
         yield
     values["month"] = values["day"] = zeros
     if query.dates:
-        calendar = Calendar(corpus.created, query.offset)
+        calendar = Calendar(view.corpus.created, query.offset)
         if pace():
             yield
         values["month"] = calendar.within(query.dates)
@@ -226,21 +219,6 @@ def by_tokens(
     return {"tokens": own @ weights, "tokens nearby": nearby @ weights}
 
 
-def _answering(view: View, question: Mask) -> Floats:
-    """Return 1 where another author's question goes before."""
-    before = view.before[:-1]
-    there = before >= 0
-    author = view.corpus.author
-    found: Floats = (there & question[before] & (author[before] != author)).astype(np.float32)
-    return found
-
-
-def _opening(view: View) -> Floats:
-    """Return 1 for the first memories of a conversation."""
-    place = view.neighbours.place
-    return ((place >= 0) & (place < OPENING)).astype(np.float32)
-
-
 def _company(view: View, authors: Sequence[Mask], pace: Callable[[], bool]) -> Slices[Floats]:
     """Return 1 where all who are named wrote in the same conversation."""
     number = view.corpus.conversation
@@ -259,11 +237,12 @@ def _company(view: View, authors: Sequence[Mask], pace: Callable[[], bool]) -> S
 
 
 def _tags(view: View, reading: Reading, pace: Callable[[], bool]) -> Slices[Floats]:
-    found = np.zeros(len(view.visible), np.float32)
+    found = view.nothing
     for group in (*reading.groups, *reading.mentions):
         for term in group.meant:
             rows, _ = view.postings("tags", term)
             if len(rows):
+                found = _writable(found)
                 found[rows] += np.float32(_lexical.rarity(len(rows), view.count))
         if pace():
             yield
@@ -276,14 +255,22 @@ def _keys(view: View, query: RankQuery, pace: Callable[[], bool]) -> Slices[Floa
     Numbers alone do not count, for keys are often numbered; and no statistics of keys are made, so
     that another key changes nothing but its own memory's score.
     """
-    found = np.zeros(len(view.visible), np.float32)
+    found = view.nothing
     for term in query.terms:
         if not term.term.isdigit():
             rows, times = view.postings("key", term.term)
-            found[rows] += np.minimum(times, 1)
+            if len(rows):
+                found = _writable(found)
+                found[rows] += np.minimum(times, 1)
         if pace():
             yield
+    if is_nothing(found):
+        return found
     lengths = view.corpus.lengths("key")
     said = np.flatnonzero(found)
     found[said] = np.minimum(1, found[said] / np.maximum(1, lengths[said]))
     return found
+
+
+def _writable(signal: Floats) -> Floats:
+    return np.zeros(len(signal), np.float32) if is_nothing(signal) else signal

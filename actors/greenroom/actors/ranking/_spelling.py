@@ -11,18 +11,22 @@
 from __future__ import annotations
 
 import string
+from bisect import bisect_left, bisect_right
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
 from rapidfuzz import process
 from rapidfuzz.distance import OSA
 
-from greenroom.actors.search._text import is_unspaced, tokens
+from greenroom.actors.search._text import current_rules, is_unspaced, tokens
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from greenroom.actors.ranking._query import Term
     from greenroom.actors.ranking._view import View
+    from greenroom.actors.search._words import Rules
     from greenroom.runtime import Slices
 
 MOST = 3
@@ -32,6 +36,9 @@ _SHORTEST = 4  # shorter words are one slip away from too many others
 _LONGEST = 32
 _TWO_SLIPS = 7  # letters from which two slips are taken for an accident
 _STARTS = 3
+_MOST_SLIPS = 2
+_LAST = "\U0010ffff"  # after all letters
+_LOOKED_UP = 8  # terms that are gone through in the time of looking one up
 _LIKENESS = {"start": 0.8, "slip": 0.9, "slips": 0.6}
 
 
@@ -58,23 +65,34 @@ def guesses(view: View, asked: Term, pace: Callable[[], bool]) -> Slices[list[Gu
 
 def _one_slip(view: View, word: str, pace: Callable[[], bool]) -> Slices[dict[str, float]]:
     found: dict[str, float] = {}
-    slips = _slips(word) if len(word) >= _SHORTEST else set[str]()
+    slips = _slips(word, current_rules()) if len(word) >= _SHORTEST else []
     for block in _vocabulary(view):
-        found.update(dict.fromkeys(slips.intersection(block), _LIKENESS["slip"]))
+        found.update(dict.fromkeys(_common(slips, block), _LIKENESS["slip"]))
         if len(word) >= _STARTS:
-            for term in [term for term in block if term.startswith(word)]:
+            start = bisect_left(block, word)
+            for term in block[start : bisect_left(block, word + _LAST, start)]:
                 found.setdefault(term, _LIKENESS["start"])
         if pace():
             yield
     return found
 
 
+def _common(few: Sequence[str], block: Sequence[str]) -> Iterable[str]:
+    """Return which of ``few`` terms, which are in order, are in ``block``, which is in order too."""
+    near = few[bisect_left(few, block[0]) : bisect_right(few, block[-1])]
+    if len(near) * _LOOKED_UP > len(block):
+        return set(near).intersection(block)
+    places = (bisect_left(block, term) for term in near)
+    return [term for term, place in zip(near, places, strict=True) if block[place] == term]
+
+
 def _two_slips(view: View, word: str, stem: str, pace: Callable[[], bool]) -> Slices[dict[str, float]]:
     found: dict[str, float] = {}
+    spellings = list({word, stem})
     for block in _vocabulary(view):
-        for spelling in {word, stem}:
-            near = process.extract(spelling, block, scorer=OSA.distance, score_cutoff=2, limit=None)
-            found.update((term, _LIKENESS["slips"]) for term, _, _ in near)
+        slips = process.cdist(spellings, block, scorer=OSA.distance, score_cutoff=_MOST_SLIPS, dtype=np.uint8)
+        near = np.flatnonzero(slips.min(axis=0) <= _MOST_SLIPS).tolist()
+        found.update((block[place], _LIKENESS["slips"]) for place in near)
         if pace():
             yield
     return found
@@ -87,27 +105,35 @@ def _vocabulary(view: View) -> Iterator[Sequence[str]]:
 
 def _seen(view: View, word: str, found: dict[str, float], pace: Callable[[], bool]) -> Slices[list[Guess]]:
     known: list[Guess] = []
-    for term, likeness in found.items():
-        count = len(view.postings("text", term)[0]) + len(view.postings("tags", term)[0])
-        if count:
-            known.append(Guess(term, likeness, count))
-        if pace():
-            yield
+    for likeness in sorted(set(found.values()), reverse=True):
+        if len(known) >= MOST:  # what is less likely comes after these, however often it is spoken of
+            break
+        for term in [term for term, each in found.items() if each == likeness]:
+            count = len(view.postings("text", term)[0]) + len(view.postings("tags", term)[0])
+            if count:
+                known.append(Guess(term, likeness, count))
+            if pace():
+                yield
     # People rarely mistype the first letter, and rather mean what is often spoken of.
     known.sort(key=lambda guess: (-guess.likeness, guess.term[0] != word[0], -guess.rows, guess.term))
     return known[:MOST]
 
 
-def _slips(word: str) -> set[str]:
+@lru_cache(maxsize=4)  # a search of several namespaces asks the same in each
+def _slips(word: str, rules: Rules) -> list[str]:
+    """Return the terms of all words one slip away, in order; 0.3 ms."""
     letters = string.ascii_lowercase if word.isascii() else "".join(sorted(set(word)))
     variants: set[str] = set()
     for place in range(len(word) + 1):
         head, tail = word[:place], word[place:]
-        variants.update(head + letter + tail for letter in letters)
+        variants.update([head + letter + tail for letter in letters])
         if tail:
-            variants.add(head + tail[1:])
-            variants.update(head + letter + tail[1:] for letter in letters)
+            rest = tail[1:]
+            variants.add(head + rest)
+            variants.update([head + letter + rest for letter in letters])
         if len(tail) > 1:
             variants.add(head + tail[1] + tail[0] + tail[2:])
     variants.discard(word)
-    return {term for token in tokens(" ".join(variants)) for term in token.posted}
+    if word.isascii():
+        return sorted(rules.terms(variants))
+    return sorted({term for token in tokens(" ".join(variants), rules) for term in token.posted})

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from greenroom.actors.index import QUESTION, TEMPORAL
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
@@ -34,13 +36,31 @@ _NEEDED = (
     "before",
     "after",
     "nearby_lengths",
+    "total_nearby",
     "conversation_lengths",
     "contexts",
+    "length",
+    "question",
+    "temporal",
+    "opening",
+    "reply",
 )
+OPENING = 3
+"""Memories with which a conversation opens."""
+LONG = 100
+"""Words beyond which a memory is not longer: a book would come first whatever is asked."""
+
+
+def is_nothing(signal: Floats) -> bool:
+    """Return whether a signal is known to be 0 everywhere because it is a view's `nothing`."""
+    return signal.strides == (0,)
 
 
 class Neighbours(Protocol):
-    """By row, -1 for none: the rows before and after it in its conversation, and its place there, from 0."""
+    """By row, -1 for none: the rows before and after it in its conversation, and its place there, from 0.
+
+    And the rows that have a place, conversation by conversation, each in its order.
+    """
 
     @property
     def previous(self) -> Rows: ...
@@ -48,6 +68,8 @@ class Neighbours(Protocol):
     def following(self) -> Rows: ...
     @property
     def place(self) -> Rows: ...
+    @property
+    def order(self) -> Rows: ...
 
 
 class Corpus(Protocol):
@@ -103,6 +125,11 @@ class View:
         return rows, times.astype(np.float32)
 
     @cached_property
+    def nothing(self) -> Floats:
+        """A signal that is 0 everywhere; it takes no memory, and nobody can write to it."""
+        return np.broadcast_to(np.float32(0), len(self.visible))
+
+    @cached_property
     def lengths(self) -> Floats:
         """Terms of each text."""
         return self.corpus.lengths("text").astype(np.float32)
@@ -128,20 +155,37 @@ class View:
         return np.append(self.neighbours.following, np.int32(-1))
 
     @cached_property
+    def has_neighbours(self) -> bool:
+        """Whether any row stands next to another."""
+        return bool((self.neighbours.place > 0).any())
+
+    @cached_property
     def nearby_lengths(self) -> Floats:
         """Terms of each text and, weighted by `BEFORE` and `AFTER`, of its neighbours'."""
-        own = np.append(np.where(self.visible, self.lengths, 0), np.float32(0)).astype(np.float32)
-        total = own[:-1].copy()
-        for step, weights in ((self.before, BEFORE), (self.after, AFTER)):
-            at = step[:-1]
-            for weight in weights:
-                total += np.float32(weight) * own[at]
-                at = step[at]
+        if not self.has_neighbours:
+            return self.lengths
+        total = np.where(self.visible, self.lengths, np.float32(0))
+        order = self.neighbours.order
+        own, place = total[order], self.neighbours.place[order]
+        every = own.copy()
+        for away, weight in enumerate(BEFORE, 1):
+            every[away:] += np.float32(weight) * np.where(place[away:] >= away, own[:-away], np.float32(0))
+        for away, weight in enumerate(AFTER, 1):
+            every[:-away] += np.float32(weight) * np.where(place[away:] >= away, own[away:], np.float32(0))
+        total[order] = every
         return total
+
+    @cached_property
+    def total_nearby(self) -> float:
+        """The sum of `nearby_lengths` of the visible rows."""
+        # In 64 bits a sum is the same wherever hidden rows stand between the visible ones.
+        return float(self.nearby_lengths.sum(where=self.visible, dtype=np.float64))
 
     @cached_property
     def conversation_lengths(self) -> Floats:
         """Terms of each conversation."""
+        if not self.conversations:
+            return np.zeros(0, np.float32)
         there = self.visible & (self.corpus.conversation >= 0)
         groups = self.corpus.conversation[there]
         return np.bincount(groups, self.lengths[there], self.conversations).astype(np.float32)
@@ -154,10 +198,47 @@ class View:
     @cached_property
     def contexts(self) -> int:
         """How many conversations are visible; a memory outside of any is one of its own."""
+        if not self.conversations:
+            return self.count
         group = self.corpus.conversation[self.visible]
         there = group[group >= 0]
         return int(np.count_nonzero(np.bincount(there))) + len(group) - len(there)
 
+    # -- signals that are the same for every query -------------------------
+
+    @cached_property
+    def length(self) -> Floats:
+        """The logarithm of the number of words, of which those beyond `LONG` do not count."""
+        return np.log1p(np.minimum(self.lengths, np.float32(LONG)))
+
+    @cached_property
+    def question(self) -> Floats:
+        """1 for questions."""
+        return _ones((self.corpus.flags & QUESTION) != 0)
+
+    @cached_property
+    def temporal(self) -> Floats:
+        """1 where a time is named."""
+        return _ones((self.corpus.flags & TEMPORAL) != 0)
+
+    @cached_property
+    def opening(self) -> Floats:
+        """1 for the first memories of a conversation."""
+        place = self.neighbours.place
+        return _ones((place >= 0) & (place < OPENING))
+
+    @cached_property
+    def reply(self) -> Floats:
+        """1 where another author's question goes before."""
+        if not self.has_neighbours:
+            return self.nothing
+        before, author = self.before[:-1], self.corpus.author
+        return _ones((before >= 0) & (self.question[before] > 0) & (author[before] != author))
+
     def shifted(self, values: Floats, step: Rows) -> Floats:
         """Return the values of the rows to which ``step`` leads, 0 where it leads nowhere."""
         return np.append(values, np.float32(0))[step[:-1]]
+
+
+def _ones(mask: Mask) -> Floats:
+    return mask.astype(np.float32)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from greenroom.actors import _budget
+from greenroom.actors._namespaces import below_root
 from greenroom.actors.recall import _replies as replies
 from greenroom.actors.recall import _types
 from greenroom.actors.recall._finding import Asked, find, note_uses
-from greenroom.actors.recall._roots import whole_namespace
 from greenroom.actors.requests import _memory_types as kinds
 from greenroom.actors.requests._memory_replies import MemoryFilters
 from greenroom.runtime import Desk, Procedure
@@ -27,9 +27,7 @@ class RecallContext(Procedure[replies.ContextRecalled], frozen=True, kw_only=Tru
 
     async def run(self, desk: Desk) -> replies.ContextRecalled:
         """Search, and fill the budget from the best on; what does not fit leaves room for what does."""
-        filters = MemoryFilters(
-            namespace=whole_namespace(self.namespace), tags=self.tags or None, kind=self.kind
-        )
+        filters = MemoryFilters(namespace=below_root(self.namespace), tags=self.tags or None, kind=self.kind)
         search = Asked(self.namespace, self.task, "hybrid", BOOST, filters, CANDIDATES)
         outcome = await find(desk, search)
         candidates = [replies.recalled(each) for each in outcome.hits if not each.memory.withheld]

@@ -12,7 +12,7 @@ from greenroom.actors import _audit, _budget
 from greenroom.actors._namespaces import memory_address
 from greenroom.actors.recall import _replies as replies
 from greenroom.actors.recall._roots import roots_below
-from greenroom.actors.recall._several import ask_each, merged, slowest, summed
+from greenroom.actors.recall._several import ask_each, merged, summed
 from greenroom.actors.requests._memories import FindMemories, NoteUses
 from greenroom.runtime import ActorSetAsideError, OverloadedError
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from greenroom.actors.requests._memory_replies import Found, FoundMemory, MemoryFilters
     from greenroom.actors.requests._memory_types import SearchMode
+    from greenroom.actors.requests._vectors import QueryVectors
     from greenroom.runtime import Address, Desk
 
 MILLISECONDS = 1_000.0
@@ -88,7 +89,7 @@ async def find(desk: Desk, search: Asked) -> Outcome:
     vectors = absence = None
     if search.query is not None and search.mode != "exact" and desk.companion is not None and roots:
         vectors = await desk.companion.query(search.query)
-        absence = desk.companion.absence if vectors is None else None
+        absence = desk.companion.absence if vectors is None else _why_nothing(vectors)
     clock.lap("query_vectors")
     counted = len(roots) == 1 and search.uses
     message = FindMemories(
@@ -123,11 +124,25 @@ async def find(desk: Desk, search: Asked) -> Outcome:
         found=answers.found,
         failed=answers.failed,
         asked=len(roots),
-        space=None if vectors is None else vectors.space,
+        space=None if vectors is None or absence is not None else vectors.space,
         absence=absence,
         counted=counted,
         timings=clock.laps,
     )
+
+
+def _why_nothing(vectors: QueryVectors) -> str | None:
+    """Return why no memory is like a query that has its vectors; None when some may be."""
+    if any(_says_something(each) for each in (vectors, *vectors.older)):
+        return None
+    if vectors.sentence is None:
+        return "the embedder knows no word of the query"
+    return "the embedder's vector of the query is all zeros, which is like no memory"
+
+
+def _says_something(vectors: QueryVectors) -> bool:
+    numbers = vectors.rows if vectors.sentence is None else vectors.sentence
+    return any(memoryview(numbers).cast("f"))
 
 
 def reply(
@@ -136,6 +151,7 @@ def reply(
     began: float,
     *,
     max_tokens: int | None,
+    mode: SearchMode | None = None,
     decompress: bool = True,
     debug: replies.SearchDebug | None = None,
 ) -> replies.MemoriesFound:
@@ -146,6 +162,7 @@ def reply(
         search: What was asked.
         began: When, in trio's time.
         max_tokens: The budget; None: none.
+        mode: The mode that was asked for, if another one was carried out.
         decompress: Whether the contents of compressed memories are wanted.
         debug: How it came about, if that was asked for.
     """
@@ -155,8 +172,9 @@ def reply(
         memories=kept,
         total=outcome.total,
         total_found=outcome.total,
+        total_is_minimum=True if any(each.is_minimum for each in outcome.found) else UNSET,
         query=search.query,
-        mode=search.mode,
+        mode=mode or search.mode,
         query_time_ms=round((trio.current_time() - began) * MILLISECONDS, 3),
         tokens=size.tokens,
         left_out=size.left_out,
@@ -169,15 +187,15 @@ def explained(outcome: Outcome, search: Asked, window: replies.TimeWindow | None
     """Return how an answer came about."""
     # One that has nothing for the caller must not show that it has something for others.
     found = [each for each in outcome.found if each.counts.get("visible")]
-    timings = {f"owner.{stage}": took for stage, took in slowest(found).items()}
     return replies.SearchDebug(
         time_window=window,
         tags=search.filters.tags,
         tag_match=search.filters.tag_match,
+        mode=search.mode,
         quality_boost=search.boost,
         namespaces=outcome.asked,
         counts=summed(found),
-        timings={**outcome.timings, **timings},
+        timings=outcome.timings,
         model=outcome.space or "words",
         without_vectors=outcome.absence,
         weights=sorted({each.model for each in found}),

@@ -75,10 +75,11 @@ class SearchDebug(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         time_window: The resolved times; null when none was asked for.
         tags: The tags that were asked for.
+        mode: In which mode the search was carried out: a boost makes a semantic one hybrid.
         quality_boost: The part of quality in the score.
         namespaces: How many namespaces were asked.
         counts: How many candidates there were before and after each filter, all namespaces together.
-        timings: Milliseconds by stage; those within the namespaces are of the slowest.
+        timings: Milliseconds by stage; ``owners`` is how long the slowest namespace took.
         model: Which embedder's vectors the query had; ``words`` when words alone decided.
         without_vectors: Why it had none, where some were wanted.
         weights: Which sets of weights ranked.
@@ -88,6 +89,7 @@ class SearchDebug(msgspec.Struct, frozen=True, kw_only=True):
     time_window: TimeWindow | None
     tags: list[str] | None
     tag_match: kinds.TagMatch
+    mode: kinds.SearchMode
     quality_boost: float
     namespaces: int
     counts: dict[str, int]
@@ -103,6 +105,8 @@ class MemoriesFound(Reply, frozen=True, kw_only=True):
 
     Attributes:
         total: How many memories match; ``total_found`` is the same.
+        mode: The one that was asked for; ``debug`` says which one was carried out.
+        total_is_minimum: There may be more: an exact search ends when it has its hits and has read 10,000.
         tokens: An estimate of what ``memories`` cost, where ``max_tokens`` was given: bytes of UTF-8 by 4.
         left_out: How many of the best ``limit`` did not fit into ``max_tokens``.
         failed: Namespaces that could not be asked; their memories are missing here.
@@ -111,6 +115,7 @@ class MemoriesFound(Reply, frozen=True, kw_only=True):
     memories: list[MemoryHit]
     total: int
     total_found: int
+    total_is_minimum: bool | UnsetType = UNSET
     query: str | None
     mode: kinds.SearchMode
     query_time_ms: float

@@ -6,11 +6,10 @@ import msgspec
 import trio
 
 from greenroom.actors import _refusals
-from greenroom.actors._namespaces import memory_address, root_of, user_namespace
+from greenroom.actors._namespaces import below_root, memory_address, root_of, user_namespace
 from greenroom.actors.recall import _replies as replies
 from greenroom.actors.recall import _types
 from greenroom.actors.recall._finding import Asked, Outcome, find, note_uses, reply
-from greenroom.actors.recall._roots import whole_namespace
 from greenroom.actors.requests import _memory_types as kinds
 from greenroom.actors.requests import _types as types
 from greenroom.actors.requests._memories import ReadMemory
@@ -59,7 +58,10 @@ class RetrieveMemory(Procedure[replies.MemoriesFound], frozen=True, kw_only=True
     def _asked(self, below: str) -> Asked:
         wanted = self.filters or RetrieveFilters()
         filters = MemoryFilters(
-            namespace=whole_namespace(below), key=self.key, **msgspec.structs.asdict(wanted)
+            namespace=below_root(below),
+            key=self.key,
+            superseded=self.key is not None,  # whoever names one wants that one
+            **msgspec.structs.asdict(wanted),
         )
         uses = self.max_tokens is None  # else only what fits the budget is
         return Asked(below, self.query, "semantic", 0.0, filters, self.limit, uses=uses)

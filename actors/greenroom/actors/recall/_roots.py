@@ -5,7 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from greenroom.actors import _policy
-from greenroom.actors._namespaces import agent_namespace, is_below, memory_address, root_of, user_namespace
+from greenroom.actors._namespaces import (
+    agent_namespace,
+    below_root,
+    is_below,
+    memory_address,
+    root_of,
+    user_namespace,
+)
 from greenroom.actors.memory._directory import ListNamespaces
 
 if TYPE_CHECKING:
@@ -19,11 +26,6 @@ class Root(NamedTuple):
     address: Address
 
 
-def whole_namespace(below: str | None) -> str | None:
-    """Return what narrows a search within one owner: leading segments that are more than half a root."""
-    return None if below is None or ":" not in below else below
-
-
 async def roots_below(desk: Desk, below: str | None) -> list[Root]:
     """Return the roots to ask, in the order of their names.
 
@@ -31,12 +33,12 @@ async def roots_below(desk: Desk, below: str | None) -> list[Root]:
         desk: Whose principal searches.
         below: Leading segments of namespaces; None: all.
     """
-    whole = whole_namespace(below)
+    whole = below_root(below)
     # What the caller writes is asked in any case: the directory is behind what is being written.
     if whole is not None and _policy.may_write_namespace(desk.principal, whole):
         found = {root_of(whole)}
     else:
-        listed = await desk.query(ListNamespaces(prefix=whole))
+        listed = await desk.query(ListNamespaces(prefix=below))
         own = (user_namespace(desk.principal), agent_namespace(desk.principal))
         found = {name for name in (*listed, *own) if _agree(name, below)}
     return [Root(name, memory_address(name)) for name in sorted(found)]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import trio
 
 from greenroom.actors import _refusals
+from greenroom.actors._namespaces import below_root
 from greenroom.actors._times import to_datetime
 from greenroom.actors.recall import _replies as replies
 from greenroom.actors.recall import _types
 from greenroom.actors.recall._finding import Asked, explained, find, reply
-from greenroom.actors.recall._roots import whole_namespace
 from greenroom.actors.recall._window import time_window, time_zone, warmed
 from greenroom.actors.requests import _memory_types as kinds
 from greenroom.actors.requests import _types as types
@@ -53,7 +53,7 @@ class MemorySearch(Procedure[replies.MemoriesFound], frozen=True, kw_only=True):
         search = self._asked(window)
         outcome = await find(desk, search)
         debug = explained(outcome, search, window) if self.include_debug else None
-        return reply(outcome, search, began, max_tokens=self.max_tokens, debug=debug)
+        return reply(outcome, search, began, max_tokens=self.max_tokens, mode=self.mode, debug=debug)
 
     def _asked(self, window: replies.TimeWindow | None) -> Asked:
         query = self.query if self.query is None or self.query.strip() else None
@@ -71,7 +71,7 @@ class MemorySearch(Procedure[replies.MemoriesFound], frozen=True, kw_only=True):
                 "query", "query: it is required unless time_expr, after, before or tags are given"
             )
         filters = MemoryFilters(
-            namespace=whole_namespace(self.namespace),
+            namespace=below_root(self.namespace),
             tags=self.tags or None,
             tag_match=self.tag_match,
             kind=self.kind,

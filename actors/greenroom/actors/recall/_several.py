@@ -65,18 +65,24 @@ async def ask_each(desk: Desk, roots: Sequence[Root], message: FindMemories) -> 
     began = trio.current_time()
     end = began + SHARE * (trio.current_effective_deadline() - began)
     answers: dict[int, Found | GreenroomError] = {}
+    of_all: GreenroomError | None = None
     waiting = iter(enumerate(roots))
 
-    async def work() -> None:
-        for number, root in waiting:
-            answers[number] = await _ask(desk, root, message, end)
+    async with trio.open_nursery() as nursery:
 
-    if len(roots) == 1:
-        await work()
-    else:
-        async with trio.open_nursery() as nursery:
-            for _ in range(min(AT_ONCE, len(roots))):
-                nursery.start_soon(work)
+        async def work() -> None:
+            nonlocal of_all
+            try:
+                for number, root in waiting:
+                    answers[number] = await _ask(desk, root, message, end)
+            except GreenroomError as error:  # out of the nursery it would come in a group
+                of_all = of_all or error
+                nursery.cancel_scope.cancel()
+
+        for _ in range(min(AT_ONCE, len(roots))):
+            nursery.start_soon(work)
+    if of_all is not None:
+        raise of_all
     found: list[Found] = []
     failed: list[FailedNamespace] = []
     first: GreenroomError | None = None
@@ -120,12 +126,3 @@ def summed(found: Sequence[Found]) -> dict[str, int]:
         for name, count in each.counts.items():
             counts[name] = counts.get(name, 0) + count
     return counts
-
-
-def slowest(found: Sequence[Found]) -> dict[str, float]:
-    """Return for each stage the time of the one that took longest."""
-    timings: dict[str, float] = {}
-    for each in found:
-        for name, took in each.timings.items():
-            timings[name] = max(timings.get(name, 0.0), took)
-    return timings

@@ -6,24 +6,9 @@ from typing import Annotated
 
 from msgspec import Meta
 
-_SEGMENT = "[A-Za-z0-9_.@+~-]{1,100}"
+from greenroom.actors.requests._memory_types import Below as Below
 
-Below = Annotated[
-    str,
-    Meta(
-        pattern=f"^{_SEGMENT}(:{_SEGMENT}){{0,7}}(?!\\n)$",
-        description="leading segments, such as project:atlas; default all you may see",
-        extra={"takes": "1 to 8 segments joined by a colon, such as project, user:alice or project:atlas:ui"},
-    ),
-]
-OwnBelow = Annotated[
-    str,
-    Meta(
-        pattern=f"^{_SEGMENT}(:{_SEGMENT}){{0,7}}(?!\\n)$",
-        description="leading segments; default your user's",
-        extra={"takes": "1 to 8 segments joined by a colon, such as project, user:alice or project:atlas:ui"},
-    ),
-]
+OwnBelow = Annotated[Below, Meta(description="leading segments; default your user's")]
 After = Annotated[str, Meta(min_length=1, max_length=40, description="date or time, included")]
 Before = Annotated[str, Meta(min_length=1, max_length=40, description="date or time, not included")]
 TimeWords = Annotated[

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
-from greenroom.actors._namespaces import memory_address
+from greenroom.actors._namespaces import KIND, memory_address, root_at
 from greenroom.actors.memory._directory import INDEX, NamespaceRow
 from greenroom.actors.requests._upkeep import VerifyIndex
-from greenroom.runtime import Desk, GreenroomError, IndexReader, Procedure, Query, Slices
+from greenroom.runtime import Address, Desk, GreenroomError, IndexReader, Procedure, Query, Slices
 
 
 class MemoriesVerified(msgspec.Struct, frozen=True, kw_only=True):
@@ -17,21 +17,29 @@ class MemoriesVerified(msgspec.Struct, frozen=True, kw_only=True):
         memories: Memories that were compared.
         problems: How indexes differ from them: the root of the namespace, and a sentence each.
         rebuilt: The roots whose index was made anew.
+        unindexed: How many memories of an older program nobody has searched yet, so that they are in no
+            index and were not compared; ``rebuild`` and the first search put them into one.
     """
 
     memories: int
     problems: list[tuple[str, str]]
     rebuilt: list[str]
+    unindexed: int = 0
 
 
 class AllNamespaces(Query[list[str]], frozen=True, kw_only=True):
     """List all roots below which there are memories; for the operator alone."""
 
     def run(self, reader: IndexReader) -> Slices[list[str]]:
-        """Read the directory."""
-        found: list[str] = []
+        """Read the directory, and look for what an older program left outside of it."""
+        listed: dict[Address, str] = {}
         for row in reader.rows(INDEX, NamespaceRow):
-            found.append(row.value.root)
+            listed[row.address] = row.value.root
+            if reader.slice_over():
+                yield
+        found: list[str] = []
+        for address in reader.addresses(KIND):
+            found.append(listed.get(address) or root_at(address.key))
             if reader.slice_over():
                 yield
         return found
@@ -48,7 +56,7 @@ class VerifyMemories(Procedure[MemoriesVerified], frozen=True, kw_only=True):
 
     async def run(self, desk: Desk) -> MemoriesVerified:
         """Ask the owners one after the other: each may have to read all that it has."""
-        memories = 0
+        memories = unindexed = 0
         problems: list[tuple[str, str]] = []
         rebuilt: list[str] = []
         for root in await desk.query(AllNamespaces()):
@@ -58,7 +66,8 @@ class VerifyMemories(Procedure[MemoriesVerified], frozen=True, kw_only=True):
                 problems.append((root, str(error)))
                 continue
             memories += found.memories
+            unindexed += found.unindexed
             problems += [(root, problem) for problem in found.problems]
             if found.rebuilt:
                 rebuilt.append(root)
-        return MemoriesVerified(memories=memories, problems=problems, rebuilt=rebuilt)
+        return MemoriesVerified(memories=memories, problems=problems, rebuilt=rebuilt, unindexed=unindexed)

@@ -27,6 +27,9 @@ MAX_SOURCE_BYTES = 4 << 20
 """The most that lines may take that come with a request; larger files go through `greenroom import`."""
 MAX_EXPORT_BYTES = 32 << 20
 """The most that an export may take that is kept to be read; larger ones go through `greenroom export`."""
+MAX_PART_BYTES = 4_000_000
+"""The most that one part of it takes: in a message it becomes twice as long at worst, and that must fit
+into a frame (8 MiB unless told); and it can be imported with a request."""
 IMPORT = "import"
 """The kind of the actors of imports."""
 
@@ -95,11 +98,11 @@ class MemoriesImported(Reply, frozen=True, kw_only=True):
     digest: str
 
 
-class MemoriesExported(Reply, frozen=True, kw_only=True):
-    """Answers `ExportMemories`.
+class ExportPart(msgspec.Struct, frozen=True, kw_only=True):
+    """A part of an export, which is whole lines, or a whole JSON array.
 
     Attributes:
-        uri: Where the export can be read for a day, by the same caller.
+        uri: Where it can be read for a day, by the same caller.
         count: How many memories it holds.
         digest: SHA-256 of its bytes.
     """
@@ -108,8 +111,28 @@ class MemoriesExported(Reply, frozen=True, kw_only=True):
     count: int
     size_bytes: int
     digest: str
+
+
+class MemoriesExported(Reply, frozen=True, kw_only=True):
+    """Answers `ExportMemories`.
+
+    Attributes:
+        uri: Where the export, or its first part, can be read for a day, by the same caller.
+        count: How many memories it holds.
+        digest: SHA-256 of the bytes of all parts.
+        parts: All of it, in parts that fit into a message of the protocol; most exports are one.
+        unwritten: Namespaces of which a part may be missing: an import was decided there, and could not
+            yet be written. Exports wait for one that goes on.
+    """
+
+    uri: str
+    count: int
+    size_bytes: int
+    digest: str
+    parts: list[ExportPart]
     format: ExportFormat
     mime_type: str
+    unwritten: list[str]
 
 
 # -- to the actor of one import -----------------------------------------
@@ -155,18 +178,37 @@ class ImportApplied(Message[None], frozen=True, kw_only=True):
     counts: Counts
 
 
+class LinesStaged(Message[None], frozen=True, kw_only=True):
+    """A namespace's word that it keeps lines now: are they wanted?"""
+
+    staging: str
+    root: str
+
+
+class UrgeImport(Message[None], frozen=True, kw_only=True):
+    """The import's word to itself: what is decided is not done everywhere."""
+
+
 class GiveUpImport(Message[None], frozen=True, kw_only=True):
-    """The import's word to itself: forget what was not decided in time, or is long done."""
+    """The import's word to itself: forget what was not decided in time, or is long done.
+
+    Also an importer's word that what it staged is not worth deciding about.
+    """
 
 
 # -- to the actor of a namespace ----------------------------------------
 
 
 class Staged(msgspec.Struct, frozen=True, kw_only=True):
-    """How many batches of an import a namespace has, and how many of those it has applied."""
+    """How many batches of an import a namespace has, and how many of those it has applied.
+
+    Attributes:
+        digest: Stands for all lines that it has, where that was asked for.
+    """
 
     batches: int
     applied: int
+    digest: bytes = b""
 
 
 class StageLines(Message[Staged], frozen=True, kw_only=True):
@@ -242,8 +284,9 @@ class ExportPage(Message[ExportedPage], frozen=True, kw_only=True):
 
 
 class KeepExport(Message[None], frozen=True, kw_only=True):
-    """Keep a piece of an export, for as long as it can be read."""
+    """Keep a piece of a part of an export, for as long as it can be read."""
 
+    part: int
     number: int
     text: str
     format: ExportFormat

@@ -19,6 +19,10 @@ class StoreMemory(Message[replies.MemorySaved], frozen=True, kw_only=True):
     """Store a memory, or a new version of the one that has the key: either ``content`` or ``value``.
 
     ``metadata`` knows ``tags``, ``importance``, ``expiry`` and ``scope``; what else it holds is kept.
+
+    Attributes:
+        author: Who writes this version; the agent unless given. The first version's is the memory's.
+        supersedes: The memory that this one hides, as long as it is there, from all who see it.
     """
 
     content: kinds.MemoryContent | None = None
@@ -55,7 +59,9 @@ class UpdateMemory(Message[replies.MemorySaved], frozen=True, kw_only=True):
 class ForgetMemory(Message[replies.MemoryForgotten], frozen=True, kw_only=True):
     """Forget one memory by id or key, or all that fit the filters; several only with ``confirm``.
 
-    Forgotten memories are gone from reads and searches, and their history stays until ``purge``.
+    Forgotten memories are gone from reads and searches, and their history stays until ``purge``. Purging a
+    key ends what was forgotten under it before, too: these are several memories then. One call
+    forgets 1,000 at most, in a full store fewer; call again while ``remaining`` is not 0.
     """
 
     memory_id: kinds.MemoryId | None = None

@@ -24,7 +24,8 @@ class MemoryFilters(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         before: Created earlier.
         max_age_days: Created no longer ago than this.
         min_importance: At least so important.
-        superseded: Also what a later memory supersedes, which is hidden otherwise.
+        author: Who wrote the first version.
+        superseded: Also what another memory takes the place of that the reader sees; it is hidden otherwise.
         session_id: Only what page A's tools stored for this session.
     """
 
@@ -54,6 +55,10 @@ class MemoryView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         content: Its text, unless it is a ``value``, or ``withheld``.
         value: Its JSON, unless it is a ``content``, or ``withheld``.
         withheld: Its content is too large for this answer; read it alone.
+        author: Who wrote the first version.
+        updated_by: Who wrote this one.
+        supersedes: The memory that it takes the place of, if that is there and the reader may see it.
+        superseded_by: The one that takes its place, likewise.
         rating: The mean of its ratings, -1 to 1; ``ratings`` says of how many.
         size_bytes: Of the content or the value's JSON, as UTF-8.
     """
@@ -149,13 +154,15 @@ class MemoryForgotten(Reply, frozen=True, kw_only=True):
         purged: Whether their history went as well.
         confirm_needed: Nothing was done: ``memories`` would be forgotten with ``confirm``.
         matched: How many fit.
-        memories: The first of them, newest update first.
+        remaining: How many of these are still there; one call forgets 1,000 at most, so call again.
+        memories: The first that fit, newest update first; of one key, what was forgotten before comes last.
     """
 
     forgotten: int
     purged: bool
     confirm_needed: bool
     matched: int
+    remaining: int
     memories: list[ForgottenMemory]
 
 
@@ -230,6 +237,8 @@ class MemoryStatistics(Reply, frozen=True, kw_only=True):
         bytes: Contents and values as given, newest versions only.
         stored_bytes: The same as they lie in the store.
         versions: All versions of these memories.
+        by_namespace: The 100 namespaces that have most.
+        more_namespaces: How many namespaces have memories besides these.
         by_tag: The 100 most frequent tags.
         by_age: Memories by when they were created: ``day``, ``week``, ``month``, ``year``, ``older``.
         top_used: The ten that were used most.
@@ -246,6 +255,7 @@ class MemoryStatistics(Reply, frozen=True, kw_only=True):
     tokens_saved: int
     superseded: int
     by_namespace: dict[str, int]
+    more_namespaces: int
     by_tag: dict[str, int]
     by_kind: dict[str, int]
     by_scope: dict[str, int]
@@ -260,12 +270,12 @@ class MemoryStatistics(Reply, frozen=True, kw_only=True):
 
 
 class FoundMemory(msgspec.Struct, frozen=True, kw_only=True):
-    """One hit: the memory, how good it is (0-1), and with ``debug`` why."""
+    """One hit: the memory, how good it is (0-1), and with ``debug`` why; an exact search knows no quality."""
 
     memory: MemoryView
     score: float
     relevance: float
-    quality: float
+    quality: float | None
     components: dict[str, float] | None = None
 
 
@@ -273,17 +283,17 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     """Answers `FindMemories`, best first.
 
     Attributes:
-        total: How many memories matched at all, as far as was counted.
+        total: How many memories matched at all.
+        is_minimum: Whether there may be more, since not all candidates were looked at.
         counts: How many candidates there were before and after each filter, in the order of filtering.
-        timings: Milliseconds by stage.
         model: Which weights, and which vectors, ranked.
     """
 
     hits: list[FoundMemory]
     total: int
     counts: dict[str, int]
-    timings: dict[str, float]
     model: str
+    is_minimum: bool = False
 
 
 class UnembeddedText(msgspec.Struct, frozen=True, kw_only=True):

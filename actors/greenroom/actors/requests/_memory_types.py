@@ -44,6 +44,15 @@ NamespacePrefix = Annotated[
         extra={"takes": _TAKES_NAMESPACE},
     ),
 ]
+Below = Annotated[
+    str,
+    Meta(
+        pattern=f"^{_SEGMENT}(:{_SEGMENT}){{0,7}}(?!\\n)$",
+        description="leading segments, such as project:atlas; default all you may see",
+        extra={"takes": "1 to 8 segments joined by a colon, such as project, user:alice or project:atlas:ui"},
+    ),
+]
+"""Whole leading segments of namespaces, for what asks several owners: ``project`` means all projects."""
 MemoryContent = Annotated[str, Meta(min_length=1, max_length=MAX_CONTENT_BYTES)]
 MemoryId = Annotated[
     str,

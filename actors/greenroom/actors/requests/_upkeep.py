@@ -14,11 +14,13 @@ class IndexVerified(msgspec.Struct, frozen=True, kw_only=True):
         memories: Memories that the index is to have.
         problems: How the index differs from them, a sentence each; empty when it does not.
         rebuilt: Whether the index was made anew because of that.
+        unindexed: Memories of an older program that wait to be indexed; then nothing was compared.
     """
 
     memories: int
     problems: list[str]
     rebuilt: bool
+    unindexed: int = 0
 
 
 class VerifyIndex(Message[IndexVerified], frozen=True, kw_only=True):

@@ -12,7 +12,7 @@ MEMORY_TEMPLATE = "agent://{agent_id}/memory"
 
 _SESSION = re.compile(r"session://([A-Za-z0-9_.-]{1,128})")
 _MEMORY = re.compile(r"agent://([A-Za-z0-9_.-]{1,100})/memory")
-_EXPORT = re.compile(r"greenroom://export/([0-9a-f]{32})")
+_EXPORT = re.compile(r"greenroom://export/([0-9a-f]{32})(?:/(?:[2-9]|[1-9][0-9]{1,3}))?")
 _PASSPORT = re.compile(r"greenroom://passport/([0-9a-f]{32})")
 
 _KINDS = ((_SESSION, "session"), (_MEMORY, "memory"), (_EXPORT, "export"), (_PASSPORT, "passport"))

@@ -122,7 +122,7 @@ class Messages:
         previous[rows[1:]] = rows[:-1]
         following[rows[:-1]] = rows[1:]
         place[rows] = np.arange(len(rows), dtype=np.int32)
-        return Neighbours(previous, following, place)
+        return Neighbours(previous, following, place, rows)
 
     def vectors(self, space: str) -> tuple[npt.NDArray[np.int8], Floats, Mask] | None:
         """Return the vectors; messages have none."""

@@ -11,6 +11,7 @@ import Stemmer  # type: ignore[import-not-found]  # PyStemmer has no type inform
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from collections.abc import Set as AbstractSet
 
 _COMMON = """
 a about after again all also am an and any are aren as at be because been before being both but by can
@@ -104,9 +105,7 @@ class Rules:
                 raise ValueError(f"there is no language {language!r}; there are {', '.join(known)}")
         distinct = list(dict.fromkeys(languages))
         self.name = " ".join((_VERSION, *distinct))
-        self._stemmers = [
-            (_SCRIPTS.get(name, _LATIN), Stemmer.Stemmer(name, 0).stemWord) for name in distinct
-        ]
+        self._stemmers = [(_SCRIPTS.get(name, _LATIN), Stemmer.Stemmer(name, 0)) for name in distinct]
         self._stop_words = STOP_WORDS if "english" in distinct else frozenset()
         self._months = tuple(map(self._stemmed, _YEAR.split()))
         self.cached_token = lru_cache(maxsize=16_384)(self._analyse)
@@ -115,6 +114,23 @@ class Rules:
         """Return a word's token."""
         # Long words would fill the cache with what never comes again.
         return self.cached_token(word) if len(word) <= MAX_TERM else self._analyse(word)
+
+    def terms(self, words: AbstractSet[str]) -> set[str]:
+        """Return what texts with words of small ASCII letters are found by, each at most `MAX_TERM` long.
+
+        For hundreds that nobody may ever ask for again: ten times faster than `token`, and not kept.
+        """
+        kept = list(words - self._stop_words)
+        others: list[str] = []
+        lengths = set(map(len, kept))
+        if lengths and not _MIN_STEM <= min(lengths) <= max(lengths) <= _MAX_STEM:
+            others = [word for word in kept if not _MIN_STEM <= len(word) <= _MAX_STEM]
+            kept = [word for word in kept if _MIN_STEM <= len(word) <= _MAX_STEM]
+        for script, stemmer in self._stemmers:
+            # Letters of one script are taken by all of its stemmers, and by no other.
+            if script.fullmatch("".join(kept)):
+                kept = stemmer.stemWords(kept)
+        return {*kept, *others}
 
     def _analyse(self, word: str) -> Token:
         folded = _fold(word)
@@ -170,9 +186,9 @@ class Rules:
 
     def _stemmed(self, word: str) -> str:
         if _MIN_STEM <= len(word) <= _MAX_STEM:
-            for script, stem in self._stemmers:
+            for script, stemmer in self._stemmers:
                 if script.fullmatch(word):
-                    word = stem(word)
+                    word = stemmer.stemWord(word)
         return word
 
 

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 from msgspec import UNSET
 
-from greenroom.actors._namespaces import memory_address, owner_of
+from greenroom.actors._namespaces import is_below, memory_address, owner_of
 from greenroom.actors._parse import parse_request
 from greenroom.actors._principal import Principal
+from greenroom.actors.memory._directory import ListNamespaces
+from greenroom.actors.recall._verify import AllNamespaces
 from greenroom.actors.requests import _memories as requests
 from greenroom.actors.requests._memory_replies import MemoryView
 from greenroom.actors.requests._memory_types import MemoryKind
@@ -221,10 +223,11 @@ class MemoryService:
         Raises:
             ServiceError: an argument breaks a rule.
         """
-        dropped = await self._ask(
-            requests.DropMemory, namespace, key=key, deleted_by=deleted_by, task_id=task_id, purge=True
-        )
-        return dropped.forgotten > 0
+        given = {"key": key, "deleted_by": deleted_by, "task_id": task_id, "purge": True}
+        first = dropped = await self._ask(requests.DropMemory, namespace, **given)
+        while dropped.remaining:
+            dropped = await self._ask(requests.DropMemory, namespace, **given)
+        return first.forgotten > 0
 
     async def list_versions(self, namespace: str, key: str) -> list[MemoryVersion]:
         """Return every version under a key that was not purged, oldest first, also of deleted memories.
@@ -263,7 +266,8 @@ class MemoryService:
         """Return the memories at or below a namespace, newest update first.
 
         Args:
-            namespace_prefix: Whole segments: ``user:al`` finds nothing of ``user:alice``.
+            namespace_prefix: Whole segments: ``user:al`` finds nothing of ``user:alice``, and ``user``
+                finds what lies in any user's namespace.
             memory_type: Only of this kind.
             limit: At most so many, from 1 on.
 
@@ -273,13 +277,23 @@ class MemoryService:
         if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
             sentence = f"limit: it takes a whole number from 1 and got {limit!r}"
             raise ServiceError("VALIDATION_ERROR", sentence, field="limit")
+        found: list[Memory] = []
+        places = await self._places(namespace_prefix)
+        for place in places:
+            found += await self._newest(place, memory_type, limit)
+            if len(places) > 1:
+                found.sort(key=lambda memory: memory.updated_at, reverse=True)
+                del found[limit:]
+        return found
+
+    async def _newest(self, namespace: str, memory_type: str | None, limit: int) -> list[Memory]:
         filters = {"superseded": True, **({} if memory_type is None else {"kind": memory_type})}
         found: list[Memory] = []
         cursor: str | None = None
         while True:
             page = await self._ask(
                 requests.ListMemories,
-                namespace_prefix,
+                namespace,
                 filters=filters,
                 limit=min(PAGE, limit - len(found)),
                 cursor=cursor,
@@ -291,6 +305,19 @@ class MemoryService:
             cursor = page.next_cursor
             if cursor is None or len(found) >= limit:
                 return found
+
+    async def _places(self, prefix: str) -> list[str]:
+        """Return what to ask about: the prefix itself, or all roots that begin with it alone."""
+        if not isinstance(prefix, str) or ":" in prefix:
+            return [prefix]
+        try:
+            asked = parse_request(ListNamespaces, to_json({"prefix": prefix}))
+        except Refusal as refusal:
+            raise ServiceError(refusal.code, refusal.sentence, **refusal.details) from None
+        if self._principal is not None:
+            return sorted(await self._runtime.query(asked, principal=self._principal))
+        everything = await self._runtime.query(AllNamespaces())
+        return sorted(root for root in everything if is_below(root, prefix))
 
     async def _ask(self, request_type: type[Message[R]], namespace: str, **arguments: Any) -> R:
         """Check the arguments as those of a tool, and ask the owner of the namespace.

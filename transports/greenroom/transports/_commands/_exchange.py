@@ -19,7 +19,7 @@ from greenroom.actors import Principal, open_greenroom
 from greenroom.actors.exchange._errands import ExportWriter
 from greenroom.actors.exchange._exporting import exported
 from greenroom.actors.exchange._importing import Imported, Importer, ImportRefusedError
-from greenroom.actors.exchange._lines import check_namespace
+from greenroom.actors.exchange._lines import check_below
 from greenroom.actors.exchange._making import SourceError
 from greenroom.actors.exchange._sources import open_source
 from greenroom.runtime import Refusal
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import AsyncIterator, Callable
 
+    from greenroom.actors.exchange._json_lines import Source
     from greenroom.runtime import SharedRuntime
     from greenroom.transports._settings import Resolved, Settings
 
@@ -87,6 +88,8 @@ async def _import(chosen: argparse.Namespace, settings: Settings) -> int:
     path, principal = Path(chosen.file), who(settings)
     try:
         source = open_source(path, chosen.format, principal)
+        for name in source.left_out:
+            remark(f"greenroom import: {name!r} is left out: it is a link out of {path}")
         with metered("import") as shows:
             async with opened(settings) as runtime:
                 importer = Importer(
@@ -107,19 +110,20 @@ async def _import(chosen: argparse.Namespace, settings: Settings) -> int:
         return complain("import", f"nothing was imported: {error}", _exits.FAILED)
     except Refusal as refusal:
         return complain("import", f"nothing was imported: {refusal}", _exits.FAILED)
-    _show_import(chosen, source.format, done)
+    _show_import(chosen, source, done)
     return _exits.FAILED if done.counts.get("refused") else _exits.OK
 
 
-def _show_import(chosen: argparse.Namespace, format: str, done: Imported) -> None:
+def _show_import(chosen: argparse.Namespace, source: Source, done: Imported) -> None:
     if chosen.json:
-        said = {**done._asdict(), "format": format, "dry_run": chosen.dry_run}
+        said = {**done._asdict(), "format": source.format, "dry_run": chosen.dry_run}
+        said["left_out"] = list(source.left_out)
         say(json.dumps(said, indent=2))
         return
     counts = ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(done.counts.items()))
     places = f"{len(done.namespaces):,} namespaces" if len(done.namespaces) > 1 else "".join(done.namespaces)
     verb = "would come of" if chosen.dry_run else "came of"
-    of = f"{done.lines:,} memories for {places or 'no namespace'} ({format})"
+    of = f"{done.lines:,} memories for {places or 'no namespace'} ({source.format})"
     say(f"{counts or 'nothing'}: that {verb} {of}")
     if done.embedded is False:
         remark(
@@ -132,10 +136,10 @@ async def _export(chosen: argparse.Namespace, settings: Settings) -> int:
     if path is not None and path.exists():
         return complain("export", f"{path} exists already; choose another name", _exits.FAILED)
     if chosen.namespace is not None:
-        check_namespace(chosen.namespace)
+        check_below(chosen.namespace)
     part = None if path is None else path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        count, size, digest = await _written(chosen, settings, part)
+        count, size, digest, unwritten = await _written(chosen, settings, part)
         if path is not None and part is not None:
             os.link(part, path)  # which leaves one alone that came meanwhile
     except OSError as error:
@@ -144,7 +148,12 @@ async def _export(chosen: argparse.Namespace, settings: Settings) -> int:
         if part is not None:
             with suppress(OSError):
                 part.unlink()
-    said = {"memories": count, "bytes": size, "sha256": digest}
+    for root in unwritten:
+        remark(
+            f"greenroom export: an import into {root} is decided and could not yet be written: a part of it "
+            "may be missing; the server's log says why"
+        )
+    said = {"memories": count, "bytes": size, "sha256": digest, "unwritten": unwritten}
     if path is None:
         remark(f"greenroom export: {count:,} memories, {size:,} bytes, SHA-256 {digest}")
     elif chosen.json:
@@ -154,14 +163,19 @@ async def _export(chosen: argparse.Namespace, settings: Settings) -> int:
     return _exits.OK
 
 
-async def _written(chosen: argparse.Namespace, settings: Settings, part: Path | None) -> tuple[int, int, str]:
-    """Writes the export; returns how many memories, how many bytes, and their digest."""
+async def _written(
+    chosen: argparse.Namespace, settings: Settings, part: Path | None
+) -> tuple[int, int, str, list[str]]:
+    """Writes the export; returns how many memories, how many bytes, their digest, and what may be missing."""
+    unwritten: list[str] = []
     writer, digest = ExportWriter(chosen.format), sha256()
     count = size = 0
     descriptor = os.dup(1) if part is None else os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with metered("export") as shows, os.fdopen(descriptor, "wb") as file:
         async with opened(settings) as runtime:
-            found = exported(runtime, who(settings), chosen.namespace, progress=_told(shows))
+            found = exported(
+                runtime, who(settings), chosen.namespace, progress=_told(shows), unwritten=unwritten
+            )
             async with aclosing(found) as pages:
                 async for page in pages:
                     piece = writer.lines(page)
@@ -174,7 +188,7 @@ async def _written(chosen: argparse.Namespace, settings: Settings, part: Path | 
         file.flush()
         if part is not None:
             os.fsync(file.fileno())
-    return count, size + len(piece), digest.hexdigest()
+    return count, size + len(piece), digest.hexdigest(), unwritten
 
 
 def _told(shows: Shows) -> Callable[[int, int, int], None]:

@@ -21,7 +21,12 @@ def _verify(result: Result) -> str:
     lines += [f"the index of {root} was made anew" for root in found["rebuilt"]]
     if differs(result):
         lines.append("make what differs anew with `greenroom verify --rebuild`")
-    elif not found["rebuilt"]:
+    if found.get("unindexed"):
+        lines.append(
+            f"{found['unindexed']:,} memories of an older program are in no index yet, so that nothing was "
+            "compared: the first search puts them into one, or `greenroom verify --rebuild`"
+        )
+    elif not found["rebuilt"] and not differs(result):
         lines.append(f"the index says what the memories say: {found['memories']:,}")
     return "\n".join(lines)
 

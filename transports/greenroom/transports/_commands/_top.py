@@ -11,6 +11,7 @@ import json
 import signal
 import sys
 import time
+from threading import Event
 from typing import TYPE_CHECKING, Any, Final
 
 from greenroom.transports import _exits
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
     from pathlib import Path
+    from types import FrameType
 
     from greenroom.transports._settings import Resolved
 
@@ -40,29 +42,47 @@ class _AwayError(Exception):
 
 def top(chosen: argparse.Namespace, resolved: Resolved) -> int:
     """Shows the figures until Ctrl-C, or once; returns the exit code."""
-    # Whatever ends this program, the terminal is to be left as it was found.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    over = _end_on_signals()
     folder: Path = resolved.settings.data
     try:
         if chosen.once:
             return _once(folder, chosen.interval, as_json=chosen.json)
         if chosen.json or not draws(sys.stdout):
-            return _lines(folder, chosen.interval, as_json=chosen.json)
+            return _lines(looks(folder, chosen.interval, over), as_json=chosen.json)
         try:
             from greenroom.transports._commands._top_screen import screen  # noqa: PLC0415 - an extra
         except ImportError as error:
             if error.name is None or error.name.partition(".")[0] != "rich":
                 raise
             return complain("top", _INSTALL, _exits.FAILED)
-        screen(folder, looks(folder, chosen.interval))
+        screen(folder, looks(folder, chosen.interval, over))
     except KeyboardInterrupt:
         pass  # the way to end it
     return _exits.OK
 
 
-def looks(folder: Path, interval: float) -> Iterator[Look | str]:
-    """Yields a look each `interval` seconds, or the sentence that says why there is none."""
-    while True:
+def _end_on_signals() -> Event:
+    """Makes signals end this program as Ctrl-C does, so that the terminal is left as it was found.
+
+    Returns:
+        Set by the first signal. Python drops what a handler raises while a generator or an object is
+        disposed of, and drawing disposes of many.
+    """
+    over = Event()
+
+    def end(_number: int, _frame: FrameType | None) -> None:
+        over.set()
+        raise KeyboardInterrupt
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, end)
+    return over
+
+
+def looks(folder: Path, interval: float, over: Event) -> Iterator[Look | str]:
+    """Yields a look each `interval` seconds until `over`, or a sentence that says why there is none."""
+    while not over.is_set():
         begun = time.monotonic()
         try:
             yield _look(folder)
@@ -93,9 +113,9 @@ def _once(folder: Path, interval: float, *, as_json: bool) -> int:
     return _exits.OK
 
 
-def _lines(folder: Path, interval: float, *, as_json: bool) -> int:
+def _lines(looks: Iterator[Look | str], *, as_json: bool) -> int:
     before: Look | str | None = None
-    for now in looks(folder, interval):
+    for now in looks:
         if isinstance(now, Look):
             earlier = before if isinstance(before, Look) else None
             text = _as_json(now, earlier) if as_json else f"{_clock()}  {_gauges.line(now, earlier)}"

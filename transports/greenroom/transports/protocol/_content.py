@@ -35,17 +35,20 @@ def shown(reply: Any) -> Any:
 
 
 def _linked(reply: MemoriesExported) -> Content:
-    """Return what was exported, with a link to the resource that it can be read as."""
+    """Return what was exported, with links to the resources that its parts can be read as."""
     said = msgspec.to_builtins(reply)
-    link = {
-        "type": "resource_link",
-        "uri": reply.uri,
-        "name": f"memories.{reply.format}",
-        "mimeType": reply.mime_type,
-        "size": reply.size_bytes,
-    }
     text = {"type": "text", "text": msgspec.json.encode(reply).decode()}
-    return Content(blocks=[text, link], structured=said)
+    links = [
+        {
+            "type": "resource_link",
+            "uri": part.uri,
+            "name": f"memories{number if number > 1 else ''}.{reply.format}",
+            "mimeType": reply.mime_type,
+            "size": part.size_bytes,
+        }
+        for number, part in enumerate(reply.parts, start=1)
+    ]
+    return Content(blocks=[text, *links], structured=said)
 
 
 def _carried(reply: SessionExported) -> Content:

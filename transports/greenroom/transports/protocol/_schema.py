@@ -7,7 +7,7 @@ the structs' docstrings, which speak to programmers.
 
 from __future__ import annotations
 
-from typing import Any, TypeVar, get_args
+from typing import Any
 
 import msgspec
 
@@ -42,20 +42,6 @@ def input_schema(request: type[msgspec.Struct]) -> dict[str, Any]:
 def output_schema(reply: Any) -> dict[str, Any]:
     """Return the schema of a tool's answer: names and types, without prose."""
     return _schema(reply, _OUTPUT_NOISE)
-
-
-def reply_type(request: type[Any]) -> Any:
-    """Return the ``R`` of a request declared as ``Something[R]``.
-
-    Raises:
-        TypeError: the request's class does not say what it is answered with.
-    """
-    for base in request.__mro__:
-        for generic in getattr(base, "__orig_bases__", ()):
-            match get_args(generic):
-                case (answer,) if not isinstance(answer, TypeVar):
-                    return answer
-    raise TypeError(f"{request.__name__} does not say what it is answered with")
 
 
 def _schema(type: Any, noise: frozenset[str]) -> dict[str, Any]:

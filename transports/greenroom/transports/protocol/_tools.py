@@ -15,8 +15,9 @@ import msgspec
 from greenroom.actors import REQUESTS, is_write, parse_request
 from greenroom.actors._scopes import ADMIN, AUDIT, EVERYTHING, allows, needed_for_tool
 from greenroom.actors._scopes import TOOLS as SCOPES_OF_TOOLS
+from greenroom.runtime import reply_type
 from greenroom.transports.protocol._aliases import ALIASES, Alias
-from greenroom.transports.protocol._schema import input_schema, output_schema, reply_type
+from greenroom.transports.protocol._schema import input_schema, output_schema
 
 
 class Tool(msgspec.Struct, frozen=True, kw_only=True):
@@ -248,7 +249,7 @@ _ALL = (
         name="forget_memory",
         title="Forget memory",
         description="Forget a memory, or all that fit filters: without confirm several are only listed. "
-        "History is kept unless you purge.",
+        "History is kept unless you purge. If some remain, call again.",
         overwrites=True,
         repeatable=True,
     ),
@@ -281,8 +282,8 @@ _ALL = (
     Tool(
         name="export_memories",
         title="Export memories",
-        description="Write the memories that you may see, of a namespace or all, into a file to be read as a "
-        "resource: the answer links to it. import_memories takes the same lines.",
+        description="Write the memories that you may see, of a namespace or all, into files to be read as "
+        "resources: the answer links to them. import_memories takes the same lines.",
     ),
     Tool(
         name="start_session",

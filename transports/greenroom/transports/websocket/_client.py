@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import random
 import ssl
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from http import HTTPStatus
@@ -144,6 +145,8 @@ class _Link:
         self._outbound = outbound
         self._reconnect = reconnect
         self._ledger = Ledger()
+        self._undelivered: deque[JSONRPCMessage] = deque()
+        self._delivering = trio.Lock()
         self._attempt = 0
         self._over = False
         self._apart = trio.Event()
@@ -287,8 +290,12 @@ class _Link:
         await self._deliver(self._ledger.incoming(message))
 
     async def _deliver(self, messages: Sequence[JSONRPCMessage]) -> None:
-        for message in messages:
-            await self._inbound.send(SessionMessage(message))
+        """Hand messages to the client, after those at which the end of a connection interrupted this."""
+        self._undelivered.extend(messages)
+        async with self._delivering:
+            while self._undelivered:
+                await self._inbound.send(SessionMessage(self._undelivered[0]))
+                self._undelivered.popleft()
 
     async def _write(self, websocket: WebSocketConnection) -> None:
         for message in self._ledger.resumption():
