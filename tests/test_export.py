@@ -22,7 +22,15 @@ from greenroom.actors.exchange._errands import ExportWriter
 from greenroom.actors.requests import _exchange as requests
 from greenroom.actors.requests._memories import ForgetMemory, StoreMemory, UpdateMemory
 from greenroom.actors.requests._memory_replies import MemoryFilters
-from greenroom.runtime import InlineCommitter, Refusal, RuntimeOptions, StorageFullError
+from greenroom.runtime import (
+    Address,
+    IndexReader,
+    InlineCommitter,
+    Query,
+    Refusal,
+    RuntimeOptions,
+    StorageFullError,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -333,10 +341,17 @@ async def test_an_export_says_where_an_import_is_decided_and_not_written(enter: 
         assert (whole.count, whole.unwritten) == (3, [])
 
 
+class Exports(Query[list[Address]], frozen=True):
+    """The actors that keep exports."""
+
+    def run(self, reader: IndexReader) -> list[Address]:
+        return list(reader.addresses("export"))
+
+
 @pytest.mark.promise("exchange.export", "store.space-reserve")
 async def test_an_export_in_a_full_store_leaves_nothing_and_names_the_command(enter: Enter) -> None:
     options = RuntimeOptions(durability="process", max_size=4 << 20, min_free=0)
-    async with enter(options=options, **QUIET) as home:
+    async with enter(options=options, queries=[Exports], **QUIET) as home:
         planner = home.agent("planner", user="ann")
         stored: list[str] = []
         refusals = 0
@@ -346,9 +361,8 @@ async def test_an_export_in_a_full_store_leaves_nothing_and_names_the_command(en
                 stored.append(f"k{len(stored)}")
             except StorageFullError:
                 refusals += 1
-        used = home.runtime.statistics().store.rows
         for _ in range(3):
             with pytest.raises(StorageFullError, match="take `greenroom export`"):
                 await planner.ask(ExportMemories())
-        assert home.runtime.statistics().store.rows == used
+        assert await home.runtime.query(Exports()) == []
         assert await keys(home.runtime, ANN) == stored
