@@ -401,3 +401,23 @@ def test_kill_9_leaves_every_answered_deed_with_its_record_and_no_gap(tmp_path: 
     assert answered <= written == len(records)
     verified = run_on_store(tmp_path, "audit", "verify")
     assert verified.returncode == 0, verified.stdout
+
+
+@pytest.mark.promise("audit.crash")
+def test_after_a_takeover_the_log_goes_on_where_it_was(tmp_path: Path) -> None:
+    with serving(tmp_path, "--agent", "owner") as owner:
+        owner.call("create_session", purpose="p", session_id="s")
+        with serving(tmp_path, "--agent", "heir") as heir:
+            for _ in range(5):
+                heir.call("add_message", session_id="s", content="x")
+                owner.call("add_message", session_id="s", content="x")
+            heir.call("search_by_sender", session_id="s", sender="heir")
+            owner.process.kill()
+            owner.process.wait()
+            for _ in range(5):
+                heir.call("add_message", session_id="s", content="x")
+            page = heir.call("get_audit_log", action="add_message", limit=200)
+            assert sorted(record["agent"] for record in page["records"]) == ["heir"] * 10 + ["owner"] * 5
+            assert heir.end() == 0
+    verified = run_on_store(tmp_path, "audit", "verify")
+    assert verified.returncode == 0, verified.stdout
