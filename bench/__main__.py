@@ -40,6 +40,7 @@ NAMES = (
     "embedding",
     "retrieval",
     "index",
+    "passport",
     "encryption",
 )
 RESULTS = Path(__file__).parent / "results"

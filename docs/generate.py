@@ -18,6 +18,10 @@ import msgspec
 from python_names import prose, python_page
 
 from greenroom.actors import is_write
+from greenroom.actors.passport._cargo import Cargo
+from greenroom.actors.passport._format import Passport
+from greenroom.actors.requests._cargo import CargoMessage
+from greenroom.actors.requests._exchange import MemoryLine
 from greenroom.transports import _exits
 from greenroom.transports import _settings as settings
 from greenroom.transports.protocol._aliases import ALIASES
@@ -68,14 +72,15 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="write nothing, and fail if a page would change")
     check = parser.parse_args().check
     pages = {"tools.md": tools_page(), "settings.md": settings_page(), "python.md": python_page()}
+    files = {REFERENCE / name: NOTICE + text for name, text in pages.items()}
+    files[ROOT / "docs" / "passport.schema.json"] = passport_schema()
     stale = []
-    for name, text in pages.items():
-        path = REFERENCE / name
-        if not path.exists() or path.read_text() != NOTICE + text:
-            stale.append(name)
+    for path, text in files.items():
+        if not path.exists() or path.read_text() != text:
+            stale.append(path.name)
             if not check:
                 path.parent.mkdir(exist_ok=True)
-                path.write_text(NOTICE + text)
+                path.write_text(text)
     if check and stale:
         print(f"{', '.join(stale)}: not up to date; run `python docs/generate.py`")
         return 1
@@ -262,6 +267,31 @@ def refusal_codes(function: ast.FunctionDef) -> Iterator[str]:
             code = node.args[0]
             if isinstance(code, ast.Constant):
                 yield str(code.value)
+
+
+# -- passports -------------------------------------------------------------------
+
+
+def passport_schema() -> str:
+    """Return the JSON schema of passports, with that of what is inside among its definitions."""
+    (root,), parts = msgspec.json.schema_components([Passport], ref_template="#/$defs/{name}")
+    for inside in (Cargo, CargoMessage, MemoryLine):
+        _, more = msgspec.json.schema_components([inside], ref_template="#/$defs/{name}")
+        parts |= more
+    cargo = parts["Cargo"]["properties"]
+    cargo["messages"]["items"] = {"$ref": "#/$defs/CargoMessage"}
+    cargo["memories"]["items"] = {"$ref": "#/$defs/MemoryLine"}
+    whole = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": "urn:greenroom:passport:1",
+        "title": "Greenroom passport, version 1",
+        "$comment": "Written by docs/generate.py; change the code, not this file.",
+        **root,
+        "$defs": dict(sorted(parts.items())),
+    }
+    # In JSON schema's dialect `$` ends the text; in Python a newline may follow it.
+    text = msgspec.json.format(msgspec.json.encode(whole), indent=2).decode()
+    return text.replace(r"(?!\\n)$", "$") + "\n"
 
 
 # -- settings --------------------------------------------------------------------
