@@ -13,6 +13,7 @@ import hypothesis.strategies as st
 import msgspec
 import numpy as np
 import pytest
+import rfc8785
 import zstandard
 import zxingcpp
 from hypothesis import given
@@ -326,5 +327,6 @@ json_values = st.recursive(
 def test_whatever_is_signed_can_be_checked(metadata: dict[str, Any], content: bytes) -> None:
     signer = signers()
     document = signed(signer, content=content, metadata=metadata)
+    assert document == rfc8785.dumps(json.loads(document))
     assert opened(document, signer) == content
     assert opened(json.dumps(json.loads(document), indent=1), signer) == content
