@@ -40,8 +40,10 @@ NAMES = (
     "embedding",
     "retrieval",
     "index",
-    "passport",
     "encryption",
+    "admission",
+    "audit",
+    "passport",
 )
 RESULTS = Path(__file__).parent / "results"
 

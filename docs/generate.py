@@ -1,7 +1,8 @@
 """Writes docs/reference/ from the code: `python docs/generate.py`, or `--check` to compare only.
 
 Three pages: the tools from their requests and replies, the settings from their table, and the public
-Python names from their sources. What is to be changed is the code, never the page.
+Python names from their sources. And the tables of docs/security.md, from the policy. What is to be changed
+is the code, never the page.
 """
 
 import argparse
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin, get_type_hints
 
 import msgspec
+from access_tables import TABLES as ACCESS_TABLES
 from python_names import prose, python_page
 
 from greenroom.actors import is_write
@@ -30,6 +32,7 @@ from greenroom.transports.protocol._tool_errors import _PLAIN as PLAIN_ERRORS
 from greenroom.transports.protocol._tools import TOOLS, Tool
 
 ROOT: Final = Path(__file__).resolve().parent.parent
+SECURITY: Final = ROOT / "docs" / "security.md"
 REFERENCE: Final = ROOT / "docs" / "reference"
 NOTICE: Final = "<!-- Written by docs/generate.py; change the code, not this page. -->\n\n"
 
@@ -74,6 +77,7 @@ def main() -> int:
     pages = {"tools.md": tools_page(), "settings.md": settings_page(), "python.md": python_page()}
     files = {REFERENCE / name: NOTICE + text for name, text in pages.items()}
     files[ROOT / "docs" / "passport.schema.json"] = passport_schema()
+    files[SECURITY] = with_tables(SECURITY.read_text())
     stale = []
     for path, text in files.items():
         if not path.exists() or path.read_text() != text:
@@ -85,6 +89,16 @@ def main() -> int:
         print(f"{', '.join(stale)}: not up to date; run `python docs/generate.py`")
         return 1
     return 0
+
+
+def with_tables(page: str) -> str:
+    """Return a page with its tables as the policy has them now."""
+    for name, (head, rows) in ACCESS_TABLES.items():
+        place = re.compile(rf"(<!-- table: {name} -->\n).*?(<!-- end -->\n)", re.DOTALL)
+        match = place.search(page)
+        assert match is not None, f"the page has a place for the table {name}"
+        page = page[: match.end(1)] + table(head, rows()) + page[match.start(2) :]
+    return page
 
 
 def table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:

@@ -91,13 +91,6 @@ def _count_from_0(text: str) -> int:
 _SCOPES: Final = "sessions:*,memory:*"
 
 
-def _lines(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text) <= _MOST_LINES:
-        raise argparse.ArgumentTypeError(f"{text!r}, but it must be a number from 1 to {_MOST_LINES:,}")
-    return int(text)
-
-
-_MOST_LINES: Final = 1_000_000
 def _days(text: str) -> float:
     try:
         return float(number(0.001, 366, "days")(text))
@@ -105,6 +98,13 @@ def _days(text: str) -> float:
         raise argparse.ArgumentTypeError(f"{text!r}, but {error}") from None
 
 
+def _lines(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= _MOST_LINES:
+        raise argparse.ArgumentTypeError(f"{text!r}, but it must be a number from 1 to {_MOST_LINES:,}")
+    return int(text)
+
+
+_MOST_LINES: Final = 1_000_000
 _URL: Final = "ws://127.0.0.1:8765"
 _MOST_FOUND: Final = 100
 _FORMATS: Final = (
