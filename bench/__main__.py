@@ -41,6 +41,9 @@ NAMES = (
     "retrieval",
     "index",
     "encryption",
+    "admission",
+    "audit",
+    "passport",
 )
 RESULTS = Path(__file__).parent / "results"
 

@@ -75,7 +75,9 @@ def run(plan: Plan) -> Report:
     """Measure all ways, one after the other in turns, then a check."""
     deeds = plan.size(20_000, 640)
     with plan.folder() as folder:
-        contenders = {way: partial(trio.run, _spent, folder, way, deeds) for way in WAYS}
+        contenders: dict[str, partial[float]] = {
+            way: partial(trio.run, _spent, folder, way, deeds) for way in WAYS
+        }
         spent = medians(take_turns(contenders, plan.size(ROUNDS, 1)))
         rows, seconds, hold = trio.run(_checked, folder)
     none = spent["no record"]

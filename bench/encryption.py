@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import time
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import trio
 
-from bench.harness import Figure, Plan, Report, Table, check, medians, take_turns
+from bench.harness import Figure, Plan, Report, Table, check, middle, take_turns
 from greenroom.actors import (
     AddMessage,
     Agent,
@@ -34,15 +34,35 @@ ENCRYPTED = Encryption(lambda: bytes(32), required=True)
 KINDS = {"clear": None, "encrypted": ENCRYPTED}
 CALLERS = 64
 PAGE = 50
+_WORDS = "words of a message " * 16
 
 
 def content(session: int, number: int) -> str:
     """Return what a message says: 300 characters."""
-    return f"{session} {number} ".ljust(300, "words of a message ")
+    return f"{session} {number} {_WORDS}"[:300]
 
 
-async def write(runtime: SharedRuntime, each: int) -> float:
-    """Return how many messages a second are acknowledged, of several callers with a session of their own."""
+class Took(NamedTuple):
+    """What a message took, in microseconds."""
+
+    wall: float
+    processor: float
+
+
+class Watch:
+    """Begins when it is made."""
+
+    def __init__(self) -> None:
+        self._wall, self._processor = time.perf_counter(), time.process_time()
+
+    def each(self, count: int) -> Took:
+        """Return what each of ``count`` messages took."""
+        wall, processor = time.perf_counter() - self._wall, time.process_time() - self._processor
+        return Took(wall / count * 1e6, processor / count * 1e6)
+
+
+async def write(runtime: SharedRuntime, each: int) -> Took:
+    """Return what an acknowledged message takes, of several callers with a session of their own."""
 
     async def call(number: int) -> None:
         agent = Agent(runtime, Principal(agent_id=f"agent-{number}"))
@@ -52,17 +72,17 @@ async def write(runtime: SharedRuntime, each: int) -> float:
     for number in range(CALLERS):
         agent = Agent(runtime, Principal(agent_id=f"agent-{number}"))
         await agent.ask(CreateSession(session_id=f"session-{number}", purpose="bench"))
-    began = time.perf_counter()
+    watch = Watch()
     async with trio.open_nursery() as nursery:
         for number in range(CALLERS):
             nursery.start_soon(call, number)
-    return CALLERS * each / (time.perf_counter() - began)
+    return watch.each(CALLERS * each)
 
 
-async def read(runtime: SharedRuntime, each: int, rounds: int) -> float:
-    """Return how many messages a second are read in pages, and check every one of them."""
+async def read(runtime: SharedRuntime, each: int, rounds: int) -> Took:
+    """Return what a message takes that is read in pages; every one of them is checked."""
     count = 0
-    began = time.perf_counter()
+    watch = Watch()
     for _ in range(rounds):
         for number in range(CALLERS):
             agent = Agent(runtime, Principal(agent_id=f"agent-{number}"))
@@ -70,11 +90,11 @@ async def read(runtime: SharedRuntime, each: int, rounds: int) -> float:
             wanted = [content(number, position) for position in range(min(PAGE, each))]
             check([message.content for message in page.messages] == wanted, "a page is another one")
             count += len(wanted)
-    return count / (time.perf_counter() - began)
+    return watch.each(count)
 
 
-async def work(folder: Path, kind: str, each: int, rounds: int) -> tuple[float, float]:
-    """Return the rates of writing and of reading."""
+async def work(folder: Path, kind: str, each: int, rounds: int) -> tuple[Took, Took]:
+    """Return what writing and reading takes."""
     options = RuntimeOptions(durability="process")
     async with open_greenroom(folder, embedder="none", options=options, encryption=KINDS[kind]) as runtime:
         written = await write(runtime, each)
@@ -85,34 +105,39 @@ async def work(folder: Path, kind: str, each: int, rounds: int) -> tuple[float, 
 def run(plan: Plan) -> Report:
     """Compare the two."""
     each, rounds = plan.size((50, 10), (5, 1))
-    reads: dict[str, list[float]] = {kind: [] for kind in KINDS}
     sizes: dict[str, int] = {}
 
-    def once(kind: str) -> float:
+    def once(kind: str) -> list[float]:
         with plan.folder() as folder:
             written, found = trio.run(work, folder / "data", kind, each, rounds)
-            reads[kind].append(found)
             sizes[kind] = (folder / "data" / "greenroom.mdb").stat().st_size
-        return written
+        return [*written, *found]
 
-    rates = medians(take_turns({kind: partial(once, kind) for kind in KINDS}, plan.size(7, 1)))
+    turns = take_turns({kind: partial(once, kind) for kind in KINDS}, plan.size(9, 1))
+    clear, encrypted = (middle(turns[kind]) for kind in KINDS)
     rows: list[list[str | int | float]] = []
     figures = []
-    found = medians(reads)
-    for what, by_kind in (("messages written", rates), ("messages read in pages", found)):
-        clear, encrypted = by_kind["clear"], by_kind["encrypted"]
-        more = 1e6 / encrypted - 1e6 / clear
-        rows.append([what, clear, encrypted, more, encrypted / clear])
-        figures.append(Figure(what=f"{what}, encrypted to clear", value=encrypted / clear, least=0.7))
-    size = sizes["encrypted"] / sizes["clear"]
-    speed = _rewriting(plan, each)
-    columns = ["what", "clear /s", "encrypted /s", "µs more for each", "ratio"]
+    for place, what in enumerate(("a message written", "a message read in a page")):
+        wall, processor = 2 * place, 2 * place + 1
+        more = encrypted[processor] - clear[processor]
+        rows.append(
+            [what, clear[wall], encrypted[wall], clear[processor], encrypted[processor], more],
+        )
+        figures.append(Figure(what=f"{what}, µs of processor more", value=more, most=(60, 10)[place]))
+    columns = ["what", "clear µs", "encrypted µs", "clear CPU µs", "encrypted CPU µs", "CPU µs more"]
     tables = [
-        Table(title="the same work", columns=columns, rows=rows),
+        Table(title="the same work, medians", columns=columns, rows=rows),
         Table(
             title="the file",
-            columns=["bytes, clear", "bytes, encrypted", "ratio", "rows rewritten /s"],
-            rows=[[sizes["clear"], sizes["encrypted"], size, speed]],
+            columns=["clear MB", "encrypted MB", "ratio", "rows rewritten /s"],
+            rows=[
+                [
+                    sizes["clear"] / 1e6,
+                    sizes["encrypted"] / 1e6,
+                    sizes["encrypted"] / sizes["clear"],
+                    _rewriting(plan, each),
+                ]
+            ],
         ),
     ]
     return Report(tables=tables, figures=figures)

@@ -1,7 +1,8 @@
 """Writes docs/reference/ from the code: `python docs/generate.py`, or `--check` to compare only.
 
 Three pages: the tools from their requests and replies, the settings from their table, and the public
-Python names from their sources. What is to be changed is the code, never the page.
+Python names from their sources. And the tables of docs/security.md, from the policy. What is to be changed
+is the code, never the page.
 """
 
 import argparse
@@ -15,9 +16,14 @@ from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin, get_type_hints
 
 import msgspec
+from access_tables import TABLES as ACCESS_TABLES
 from python_names import prose, python_page
 
 from greenroom.actors import is_write
+from greenroom.actors.passport._cargo import Cargo
+from greenroom.actors.passport._format import Passport
+from greenroom.actors.requests._cargo import CargoMessage
+from greenroom.actors.requests._exchange import MemoryLine
 from greenroom.runtime import reply_type
 from greenroom.transports import _exits
 from greenroom.transports import _settings as settings
@@ -27,6 +33,7 @@ from greenroom.transports.protocol._tool_errors import _PLAIN as PLAIN_ERRORS
 from greenroom.transports.protocol._tools import TOOLS, Tool
 
 ROOT: Final = Path(__file__).resolve().parent.parent
+SECURITY: Final = ROOT / "docs" / "security.md"
 REFERENCE: Final = ROOT / "docs" / "reference"
 NOTICE: Final = "<!-- Written by docs/generate.py; change the code, not this page. -->\n\n"
 
@@ -69,18 +76,30 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="write nothing, and fail if a page would change")
     check = parser.parse_args().check
     pages = {"tools.md": tools_page(), "settings.md": settings_page(), "python.md": python_page()}
+    files = {REFERENCE / name: NOTICE + text for name, text in pages.items()}
+    files[ROOT / "docs" / "passport.schema.json"] = passport_schema()
+    files[SECURITY] = with_tables(SECURITY.read_text())
     stale = []
-    for name, text in pages.items():
-        path = REFERENCE / name
-        if not path.exists() or path.read_text() != NOTICE + text:
-            stale.append(name)
+    for path, text in files.items():
+        if not path.exists() or path.read_text() != text:
+            stale.append(path.name)
             if not check:
                 path.parent.mkdir(exist_ok=True)
-                path.write_text(NOTICE + text)
+                path.write_text(text)
     if check and stale:
         print(f"{', '.join(stale)}: not up to date; run `python docs/generate.py`")
         return 1
     return 0
+
+
+def with_tables(page: str) -> str:
+    """Return a page with its tables as the policy has them now."""
+    for name, (head, rows) in ACCESS_TABLES.items():
+        place = re.compile(rf"(<!-- table: {name} -->\n).*?(<!-- end -->\n)", re.DOTALL)
+        match = place.search(page)
+        assert match is not None, f"the page has a place for the table {name}"
+        page = page[: match.end(1)] + table(head, rows()) + page[match.start(2) :]
+    return page
 
 
 def table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
@@ -263,6 +282,31 @@ def refusal_codes(function: ast.FunctionDef) -> Iterator[str]:
             code = node.args[0]
             if isinstance(code, ast.Constant):
                 yield str(code.value)
+
+
+# -- passports -------------------------------------------------------------------
+
+
+def passport_schema() -> str:
+    """Return the JSON schema of passports, with that of what is inside among its definitions."""
+    (root,), parts = msgspec.json.schema_components([Passport], ref_template="#/$defs/{name}")
+    for inside in (Cargo, CargoMessage, MemoryLine):
+        _, more = msgspec.json.schema_components([inside], ref_template="#/$defs/{name}")
+        parts |= more
+    cargo = parts["Cargo"]["properties"]
+    cargo["messages"]["items"] = {"$ref": "#/$defs/CargoMessage"}
+    cargo["memories"]["items"] = {"$ref": "#/$defs/MemoryLine"}
+    whole = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": "urn:greenroom:passport:1",
+        "title": "Greenroom passport, version 1",
+        "$comment": "Written by docs/generate.py; change the code, not this file.",
+        **root,
+        "$defs": dict(sorted(parts.items())),
+    }
+    # In JSON schema's dialect `$` ends the text; in Python a newline may follow it.
+    text = msgspec.json.format(msgspec.json.encode(whole), indent=2).decode()
+    return text.replace(r"(?!\\n)$", "$") + "\n"
 
 
 # -- settings --------------------------------------------------------------------

@@ -132,6 +132,11 @@ def clean_environment(home: Path, **more: str) -> dict[str, str]:
     return kept | {"HOME": str(home)} | more
 
 
+def secrets_of(home: Path) -> Path | None:
+    """Return where the programs in an environment with this home keep the secret of their store."""
+    return next((key.parent for key in home.rglob("*.key")), None)
+
+
 @asynccontextmanager
 async def server_process(
     home: Path, *flags: str, program: list[str] | None = None

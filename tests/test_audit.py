@@ -38,7 +38,10 @@ from greenroom.runtime import Actor, Context, Index, Message, handles, open_runt
 from greenroom.transports.protocol._tools import TOOLS
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from greenroom.actors import AuditRecord
+    from greenroom.runtime import Doors
 
 QUIET: dict[str, Any] = {"embedder": "none"}
 CONTENT = "the dragon sleeps under the third hill"
@@ -144,8 +147,8 @@ async def test_who_lacks_a_scope_is_in_it_over_the_relay_too(folder: Path) -> No
 async def test_no_content_is_in_it(enter: Enter) -> None:
     async with enter(**QUIET) as at:
         alice = at.agent("alice")
-        await alice.ask(CreateSession(purpose=CONTENT, session_id="s", metadata={"m": raw(f'"{CONTENT}"')}))
-        await alice.ask(AddMessage(session_id="s", content=CONTENT, metadata={"m": raw(f'"{CONTENT}"')}))
+        await alice.ask(CreateSession(purpose=CONTENT, session_id="s", metadata=raw(f'{{"m": "{CONTENT}"}}')))
+        await alice.ask(AddMessage(session_id="s", content=CONTENT, metadata=raw(f'{{"m": "{CONTENT}"}}')))
         await alice.ask(SearchContext(session_id="s", query=CONTENT))
         await alice.ask(SetMemory(key="k", value=raw(f'"{CONTENT}"')))
         await alice.ask(StoreMemory(content=CONTENT, key="hill"))
@@ -227,7 +230,7 @@ async def test_the_tool_is_shown_to_those_who_may_by_name_and_answers(enter: Ent
             (Principal(agent_id="all"), False),
             (Principal(agent_id="other", scopes=frozenset({"sessions:*"})), False),
         ):
-            async with served(lambda _, who=principal: Agent(at.runtime, who), TOOLS) as client:
+            async with served(_door(at.runtime, principal), TOOLS) as client:
                 await client.initialize()
                 listed = (await client.request("tools/list"))["result"]["tools"]
                 assert ("get_audit_log" in {tool["name"] for tool in listed}) is shown
@@ -236,6 +239,10 @@ async def test_the_tool_is_shown_to_those_who_may_by_name_and_answers(enter: Ent
                     assert answer["code"] == "PERMISSION_DENIED"
                 else:
                     assert [each["session_id"] for each in answer["records"]] == ["s"]
+
+
+def _door(runtime: Doors, principal: Principal) -> Callable[[str], Agent]:
+    return lambda _name: Agent(runtime, principal)
 
 
 class WriteOld(Message[None], frozen=True):
@@ -399,5 +406,25 @@ def test_kill_9_leaves_every_answered_deed_with_its_record_and_no_gap(tmp_path: 
                 break
         assert server.end() == 0
     assert answered <= written == len(records)
+    verified = run_on_store(tmp_path, "audit", "verify")
+    assert verified.returncode == 0, verified.stdout
+
+
+@pytest.mark.promise("audit.crash")
+def test_after_a_takeover_the_log_goes_on_where_it_was(tmp_path: Path) -> None:
+    with serving(tmp_path, "--agent", "owner") as owner:
+        owner.call("create_session", purpose="p", session_id="s")
+        with serving(tmp_path, "--agent", "heir") as heir:
+            for _ in range(5):
+                heir.call("add_message", session_id="s", content="x")
+                owner.call("add_message", session_id="s", content="x")
+            heir.call("search_by_sender", session_id="s", sender="heir")
+            owner.process.kill()
+            owner.process.wait()
+            for _ in range(5):
+                heir.call("add_message", session_id="s", content="x")
+            page = heir.call("get_audit_log", action="add_message", limit=200)
+            assert sorted(record["agent"] for record in page["records"]) == ["heir"] * 10 + ["owner"] * 5
+            assert heir.end() == 0
     verified = run_on_store(tmp_path, "audit", "verify")
     assert verified.returncode == 0, verified.stdout

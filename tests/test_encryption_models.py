@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from test_domain_model import test_sessions_and_memory_agree_with_the_model
-from test_memories_model import test_memories_agree_with_the_model
-from test_runtime_model import test_ledgers_keep_every_promise_through_crashes_and_full_disks
-from test_session_service_model import test_the_service_agrees_with_the_model
+import test_domain_model
+import test_memories_model
+import test_runtime_model
+import test_session_service_model
 
 from greenroom.runtime import Encryption, _store
 from greenroom.runtime._encryption import Opened, open_seal
@@ -29,10 +29,10 @@ def every_store_is_encrypted(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     "model",
     [
-        test_sessions_and_memory_agree_with_the_model,
-        test_memories_agree_with_the_model,
-        test_ledgers_keep_every_promise_through_crashes_and_full_disks,
-        test_the_service_agrees_with_the_model,
+        test_domain_model.test_sessions_and_memory_agree_with_the_model,
+        test_memories_model.test_memories_agree_with_the_model,
+        test_runtime_model.test_ledgers_keep_every_promise_through_crashes_and_full_disks,
+        test_session_service_model.test_the_service_agrees_with_the_model,
     ],
 )
 def test_the_models_agree(model: Any) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import trio
-from harness import PROGRAM, clean_environment
+from harness import PROGRAM, clean_environment, secrets_of
 from support.commands import serving
 from support.exchanges import export, line, text
 
@@ -118,7 +118,7 @@ def _killed(home: Path, stage: str, share: float, path: Path, folder: Path) -> N
 
 def _found(folder: Path) -> list[dict[str, Any]]:
     async def read() -> list[dict[str, Any]]:
-        async with open_greenroom(folder, embedder="none") as runtime:
+        async with open_greenroom(folder, embedder="none", secrets=secrets_of(folder.parent)) as runtime:
             return await export(runtime, ANN)
 
     return trio.run(read)
@@ -155,7 +155,7 @@ def test_killed_after_the_decision_it_goes_on_with_the_next_start(tmp_path: Path
     _killed(tmp_path, "importing", share, path, folder)
 
     async def finished() -> list[dict[str, Any]]:
-        async with open_greenroom(folder, embedder="none") as runtime:
+        async with open_greenroom(folder, embedder="none", secrets=secrets_of(folder.parent)) as runtime:
             importer = Importer(runtime, ANN, open_source(path, "auto", ANN))
             import_id = importer._import_id(await importer._checked())
             path.unlink()  # whoever opens the folder finishes it without the file

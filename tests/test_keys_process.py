@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import ssl
 import subprocess
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import trio
+import trustme
 from harness import PATIENCE, PROGRAM, clean_environment
 from support.commands import Server, serving
 from support.programs import running
-from support.websocket_programs import answer, connected, server
-from test_websocket_process import refused
+from support.websocket_programs import answer, connected, port_in, server
+from test_websocket_process import certificate, refused
 
 from greenroom.actors.keys._text import new_key
 from greenroom.transports import WebSocketRefusedError
@@ -180,6 +182,23 @@ async def test_other_machines_are_served_with_keys_and_tls_or_behind_a_proxy_alo
     async with running(tmp_path, *arguments) as program:
         assert f"{flag[2:]}://0.0" in await program.line_with("listening on")
         assert "there is no API key" not in program.printed
+
+
+@pytest.mark.promise("websocket.loopback", "websocket.tls")
+async def test_other_machines_are_served_over_tls_once_there_is_a_key(tmp_path: Path) -> None:
+    made = create(tmp_path)
+    authority = trustme.CA()
+    trusting = ssl.create_default_context()
+    authority.configure_trust(trusting)
+    flags = ("--ws", "0.0.0.0:0", *certificate(tmp_path, authority))
+    async with running(tmp_path, "serve", "--data", str(tmp_path / "store"), *flags) as program:
+        port = port_in(await program.line_with("listening on wss"))
+        url = f"wss://127.0.0.1:{port}"
+        async with connected(url, headers=bearer(made), ssl_context=trusting) as client:
+            assert (await answer(client, "list_sessions"))["sessions"] == []
+        with pytest.raises(WebSocketRefusedError, match="a key is needed"):
+            async with connected(url, ssl_context=trusting):
+                pass
 
 
 @pytest.mark.promise("websocket.loopback")

@@ -268,6 +268,13 @@ async def test_the_audit_log_tells_who_was_let_in_and_who_was_not(enter: Enter) 
         assert wrong.secret not in str(trail)
 
 
+async def test_a_key_opens_as_soon_as_it_is_told(enter: Enter) -> None:
+    async with enter() as at, premises(at) as here:
+        for _ in range(2):
+            key = await create_key(at)  # and nobody waits until the ring has heard of it
+            await here.websocket(key)
+
+
 # -- the end of a key --------------------------------------------------------------------------------
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness import greenroom, server_process
+from harness import Client, greenroom, server_process
 
 from greenroom.actors import (
     AddMessage,
@@ -30,6 +30,7 @@ from greenroom.actors.passport._adapters import ADAPTERS, adapter_of
 from greenroom.actors.passport._travels import project_of_path
 from greenroom.actors.session import _book
 from greenroom.runtime import Refusal
+from greenroom.transports.protocol import _roots
 
 HOME = "/home/user/greenroom"
 
@@ -301,6 +302,74 @@ async def test_a_session_goes_from_tool_to_tool_over_mcp(tmp_path: Path) -> None
         assert restored["success"], restored
         assert restored["session_id"] != session
         assert (await client.call("end_session"))["session_id"] == restored["session_id"]
+
+
+async def shake_hands_with_roots(client: Client) -> None:
+    info = {"name": "claude-code", "version": "1"}
+    greeting = {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {"roots": {"listChanged": True}},
+        "clientInfo": info,
+    }
+    await client.request("initialize", greeting)
+    await client.send({"method": "notifications/initialized"})
+
+
+@pytest.mark.promise("passport.roots")
+async def test_a_client_that_has_roots_is_asked_where_it_works(tmp_path: Path) -> None:
+    roots = [{"uri": "https://example.org/"}, {"uri": "file:///home/user/my%20work", "name": "w"}]
+    async with greenroom(tmp_path) as client:
+        await shake_hands_with_roots(client)
+        call = await client.send_call("start_session", {})
+        asked = await client.receive()
+        assert asked["method"] == "roots/list"
+        await client.send({"id": asked["id"], "result": {"roots": roots}})
+        started = await client.receive()
+        assert started["id"] == call
+        content = started["result"]["structuredContent"]
+        assert content["project_id"] == project_of_path("/home/user/my work")
+        read = await client.call("get_session_context")
+        assert read["workspace_path"] == "/home/user/my work"
+        # Who says where it works is not asked, and late answers are for nobody.
+        await client.send({"id": asked["id"], "result": {"roots": []}})
+        assert (await client.call("start_session", workspace_path=HOME))["offered"] == []
+
+
+@pytest.mark.promise("passport.roots")
+@pytest.mark.parametrize(
+    "response",
+    [
+        None,
+        {"error": {"code": -32601, "message": "none"}},
+        {"result": {"roots": []}},
+        {"result": {"roots": "odd"}},
+        {"result": {"roots": [7, {"uri": 7}, {"uri": "file:///%ff"}, {"uri": "file:///" + "x" * 5_000}]}},
+        {"result": None},
+    ],
+)
+async def test_a_client_that_does_not_say_where_it_works_starts_a_session_anyway(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, response: dict[str, Any] | None
+) -> None:
+    monkeypatch.setattr(_roots, "PATIENCE_SECONDS", 0.01 if response is None else 300)
+    async with greenroom(tmp_path) as client:
+        await shake_hands_with_roots(client)
+        await client.send_call("start_session", {})
+        asked = await client.receive()
+        if response is not None:
+            await client.send({"id": asked["id"], **response})
+        started = await client.receive()
+        assert started["result"]["structuredContent"]["project_id"] is None
+
+
+@pytest.mark.promise("passport.roots")
+async def test_a_start_that_is_taken_back_while_its_client_is_asked_starts_nothing(tmp_path: Path) -> None:
+    async with greenroom(tmp_path) as client:
+        await shake_hands_with_roots(client)
+        call = await client.send_call("start_session", {})
+        asked = await client.receive()
+        await client.send({"method": "notifications/cancelled", "params": {"requestId": call}})
+        await client.send({"id": asked["id"], "result": {"roots": []}})
+        assert (await client.call("list_sessions"))["count"] == 0
 
 
 @pytest.mark.promise("passport.exported")

@@ -64,6 +64,7 @@ from mcp_types import ResourceUpdatedNotificationParams as UpdatedParams
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from greenroom.actors import TEMPLATES, CompleteResource, ListResources, ReadResource
+from greenroom.actors._scopes import TOOLS
 from greenroom.runtime import Refusal, RuntimeClosedError
 from greenroom.transports.protocol._door import Door, Notices, fit_agent_id
 from greenroom.transports.protocol._tool_errors import overdue, tool_error
@@ -74,6 +75,8 @@ DEBOUNCE = 0.1  # seconds
 DEADLINE = "greenroom/deadline_ms"
 INSTRUCTIONS = (
     "Shared sessions and memory for agents that work together. "
+    "Begin your work with start_session: it offers the session of this project that another tool left; "
+    "record_context notes what the next one should know. "
     "Create or list sessions, add messages to them, search what others wrote; "
     "keep your own notes with set_memory and get_memory. "
     "Before a task, recall_context tells what is known; store_memory remembers for your user, "
@@ -193,9 +196,7 @@ def reference_server(tools: Mapping[str, Tool]) -> Server[Desk]:
         instructions=INSTRUCTIONS,
         cache_hints={"tools/list": HOURLY, "resources/templates/list": HOURLY},
     )
-    listing = ListToolsResult.model_validate(
-        {"tools": [tool.listing() for tool in tools.values() if tool.alias is None]}
-    )
+    listing = ListToolsResult.model_validate({"tools": [tools[name].listing() for name in _listed(tools)]})
 
     async def list_tools(_context: Context, _params: PaginatedRequestParams) -> ListToolsResult:
         return listing
@@ -222,11 +223,19 @@ def reference_server(tools: Mapping[str, Tool]) -> Server[Desk]:
 # -- tools -------------------------------------------------------------------------------------------
 
 
+def _listed(tools: Mapping[str, Tool]) -> list[str]:
+    """Return the names that are listed; administration only to those who hold its scope by name."""
+    return [
+        name
+        for name, tool in tools.items()
+        if tool.alias is None and (TOOLS.get(name) not in {"admin", "audit:read"})
+    ]
+
+
 async def _call(tools: Mapping[str, Tool], context: Context, params: CallToolRequestParams) -> CallToolResult:
     tool = tools.get(params.name)
     if tool is None:
-        listed = [name for name, each in tools.items() if each.alias is None]
-        near = " or ".join(difflib.get_close_matches(params.name[:100], listed, n=3))
+        near = " or ".join(difflib.get_close_matches(params.name[:100], _listed(tools), n=3))
         hint = f"; did you mean {near}?" if near else ""
         raise MCPError(INVALID_PARAMS, f"Unknown tool: {params.name[:100]}{hint}")
     seconds = _seconds(context)

@@ -105,11 +105,7 @@ class IndexReader:
             yield decoded(number, record, of)
 
     def checkpoint(self, journal: str) -> Checkpoint:
-        """Return a checkpoint of a journal as it is now.
-
-        Raises:
-            StoreDamagedError: its end was not written by this server.
-        """
+        """Return a checkpoint of a journal as it is now, of where it goes on, whatever `check` would find."""
         keys = self._keys(journal)
         return keys.checkpoint(end_of(keys, self._reading))
 

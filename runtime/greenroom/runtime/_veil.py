@@ -12,10 +12,12 @@ What a key was is sealed with its record, so that a scan can tell.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Final
 
 NAME_BYTES: Final = 16
+_REMEMBERED: Final = 8_192
 
 Span = tuple[int, int]
 Names = Callable[[bytes], Iterable[Span]]
@@ -36,10 +38,12 @@ class Veil:
         key: 32 bytes that nobody has who has the file alone. Keyed BLAKE2b is a MAC, in one pass.
     """
 
-    __slots__ = ("_key",)
+    __slots__ = ("_key", "_mac")
 
     def __init__(self, key: bytes) -> None:
         self._key = key
+        # A session writes to the same few audiences over and over.
+        self._mac = lru_cache(maxsize=_REMEMBERED)(self._new_mac)
 
     def tag(self, tag: bytes) -> bytes:
         """Return what stands for a digest of a name."""
@@ -61,16 +65,19 @@ class Veil:
         Raises:
             ValueError: it ends within a name, so that nobody could say which keys begin like it.
         """
-        parts = []
+        hidden = b""
         done = 0
         for start, end in names(key):
             if end > len(key):
                 raise ValueError(f"a key or a scan ends within a name: {key!r}")
-            mac = blake2b(within, digest_size=NAME_BYTES, key=self._key, person=b"name")
-            mac.update(key[start:end])
-            parts += [key[done:start], mac.digest()]
+            hidden += key[done:start] + self._mac(within, key[start:end])
             done = end
-        return b"".join([*parts, key[done:]]) if parts else key
+        return hidden + key[done:] if done else key
+
+    def _new_mac(self, within: bytes, name: bytes) -> bytes:
+        mac = blake2b(within, digest_size=NAME_BYTES, key=self._key, person=b"name")
+        mac.update(name)
+        return mac.digest()
 
 
 def wrapped(key: bytes, hidden: bytes, payload: bytes) -> bytes:

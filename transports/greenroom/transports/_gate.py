@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -21,10 +21,10 @@ import msgspec
 import trio
 
 from greenroom.actors import KeyRefusedError
-from greenroom.actors.keys._limits import Buckets
+from greenroom.actors.keys._limits import Bucket, Buckets
 from greenroom.actors.keys._record import check_claims, credential_of
 from greenroom.actors.keys._text import PREFIX, read_key
-from greenroom.runtime import Refusal
+from greenroom.runtime import GreenroomError, Refusal
 from greenroom.transports._admission import Caller, Headers, RefusedError, values_of
 from greenroom.transports._origins import FORWARDED, Network, client_address
 
@@ -123,6 +123,7 @@ class KeyGate:
     ) -> None:
         self._heard = heard
         self._noted = Buckets(1, 1)
+        self._reloads = Bucket(30, 2)  # so that who makes keys up does not keep the keeper busy
         self._ring = ring
         self._tolls = Buckets(rate, burst)
         self._failures = Buckets(rate, burst)
@@ -208,6 +209,9 @@ class KeyGate:
             if credential.expires <= self._ring.now():
                 raise unauthorized("the token has expired", error="invalid_token", more=self._challenge)
             return credential
+        if self._ring.may_be_new(shown) and not self._reloads.take(trio.current_time()):
+            with suppress(GreenroomError):  # it may have been made a moment ago, by another process
+                await self._ring.load()
         try:
             return credential_of(self._ring.authenticate(shown))
         except KeyRefusedError as error:

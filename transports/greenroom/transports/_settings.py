@@ -55,6 +55,7 @@ CONFIG_VARIABLE: Final = PREFIX + "CONFIG"
 API_KEY_VARIABLE: Final = PREFIX + "API_KEY"
 EMBEDDER_KEY_VARIABLE: Final = PREFIX + "EMBEDDER_KEY"
 PASSPORT_SECRET_VARIABLE: Final = PREFIX + "PASSPORT_SECRET"
+PASSPHRASE_VARIABLE: Final = PREFIX + "PASSPHRASE"
 """No setting: a secret stands neither on a command line nor in a file, and `greenroom config` shows none."""
 CONFIG_LIMIT: Final = 1 << 20  # bytes; a configuration file is a page of text
 
@@ -564,6 +565,7 @@ def resolve(
         API_KEY_VARIABLE,
         EMBEDDER_KEY_VARIABLE,
         PASSPORT_SECRET_VARIABLE,
+        PASSPHRASE_VARIABLE,
         *map(variable, table()),
     }
     strangers = tuple(sorted(each for each in environment if each.startswith(PREFIX) and each not in known))

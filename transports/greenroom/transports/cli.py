@@ -91,6 +91,13 @@ def _count_from_0(text: str) -> int:
 _SCOPES: Final = "sessions:*,memory:*"
 
 
+def _days(text: str) -> float:
+    try:
+        return float(number(0.001, 366, "days")(text))
+    except NotAllowedError as error:
+        raise argparse.ArgumentTypeError(f"{text!r}, but {error}") from None
+
+
 def _lines(text: str) -> int:
     if not text.isdecimal() or not 1 <= int(text) <= _MOST_LINES:
         raise argparse.ArgumentTypeError(f"{text!r}, but it must be a number from 1 to {_MOST_LINES:,}")
@@ -171,6 +178,21 @@ _COMMANDS: Final[Mapping[str, _Command]] = {
             ),
         },
         settings=_WORKS_WITH_MEMORIES,
+    ),
+    "passport": _Command(
+        "write a session into a passport or make one of it, and show whose passports are taken",
+        {"action": "signer (this server's public key), show, export or restore"},
+        options={
+            "--file": _Option("file of the passport; `export` makes it", "FILE"),
+            "--session": _Option("session that `export` writes", "ID"),
+            "--include-memories": _Option("export memories that were stored in the session, too"),
+            "--one-time": _Option("let a server take the passport once"),
+            "--days": _Option("days for which it is valid [default 7]", "DAYS", _days),
+            "--encrypt-with-passphrase": _Option(
+                "ask for a passphrase, or read it from GREENROOM_PASSPHRASE"
+            ),
+        },
+        settings=_WORKS_WITH_MEMORIES | {"trust_signer"},
     ),
     "verify": _Command(
         "check the whole store for damage and the index of memories, also while a server uses it",
@@ -260,6 +282,7 @@ _CARRIED_OUT_BY: Final[Mapping[str, tuple[str, str]]] = {
     "import": ("_exchange", "import_memories"),
     "export": ("_exchange", "export_memories"),
     "evaluate": ("_evaluate", "evaluate"),
+    "passport": ("_passport", "passport"),
     "audit": ("_audit", "audit"),
     "secret": ("_secret", "secret"),
     "keys": ("_keys", "keys"),

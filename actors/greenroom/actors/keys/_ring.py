@@ -98,6 +98,11 @@ class KeyRing:
         self._uses[known.key_id] = self._clock.now()
         return known
 
+    def may_be_new(self, text: str) -> bool:
+        """Return whether what somebody shows looks like a key that this ring has not heard of."""
+        shown = read_key(text)
+        return shown is not None and shown.key_id not in self._keys
+
     def find(self, key_id: str) -> KeyRecord:
         """Return a key that opened a connection before.
 

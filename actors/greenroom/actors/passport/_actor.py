@@ -72,8 +72,7 @@ class PassportActor(Actor):
         text = None
         if request.text and context.get(_HEAD, Head) is not None:
             text = yield from self._text(context)
-        redemptions = sum(1 for _ in context.scan(StoredRedemption, prefix=_REDEMPTION))
-        return requests.Standing(now=to_datetime(context.now), redemptions=redemptions, text=text)
+        return requests.Standing(now=to_datetime(context.now), text=text)
 
     @handles(resources.ReadResource)
     def read(self, request: resources.ReadResource, context: Context) -> Slices[resources.ExportResource]:
@@ -92,17 +91,14 @@ class PassportActor(Actor):
             raise _refusals.expired(to_datetime(expires).isoformat())
         owner = user_namespace(context.principal)
         attempt = request.attempt
-        found = {
-            key.removeprefix(_REDEMPTION).decode(): stored
-            for key, stored in context.scan(StoredRedemption, prefix=_REDEMPTION)
-        }
-        if request.one_time and found:
-            attempt, stored = next(iter(found.items()))
-            if stored.owner != owner or (stored.done and attempt != request.attempt):
-                raise _refusals.redeemed()
+        stored = context.get(_REDEMPTION + attempt.encode(), StoredRedemption)
+        if stored is None and request.one_time:
+            for key, other in context.scan(StoredRedemption, prefix=_REDEMPTION):
+                if other.owner != owner or other.done:
+                    raise _refusals.redeemed()
+                attempt, stored = key.removeprefix(_REDEMPTION).decode(), other
+        if stored is not None:
             return requests.Redemption(attempt=attempt, session_id=stored.session_id)
-        if attempt in found:
-            return requests.Redemption(attempt=attempt, session_id=found[attempt].session_id)
         stored = StoredRedemption(owner, request.session_id, context.now, done=False)
         context.put(_REDEMPTION + attempt.encode(), stored)
         self._forget_at(context, expires)
@@ -111,12 +107,17 @@ class PassportActor(Actor):
 
     @handles(requests.SettleRedemption)
     def settle(self, request: requests.SettleRedemption, context: Context) -> None:
-        """Take note of what became of an attempt."""
+        """Take note that an attempt is done."""
         key = _REDEMPTION + request.attempt.encode()
         stored = context.get(key, StoredRedemption)
         if stored is not None and not stored.done and stored.owner == user_namespace(context.principal):
-            changed = msgspec.structs.replace(stored, session_id=request.session_id, done=request.done)
+            changed = msgspec.structs.replace(stored, session_id=request.session_id, done=True)
             context.put(key, changed)
+
+    @handles(requests.NoteRefusal)
+    def note_refusal(self, told: requests.NoteRefusal, context: Context) -> None:
+        """Have it follow in the audit log."""
+        _audit.note(context, context.principal, "restore_session", None, outcome="denied", code=told.code)
 
     @handles(requests.ForgetPassport)
     def forget(self, _: requests.ForgetPassport, context: Context) -> Slices[None]:

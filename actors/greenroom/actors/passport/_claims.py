@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
 
 import msgspec
 
@@ -41,13 +41,6 @@ class Claim(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=
     expires: int
 
 
-class Small(NamedTuple):
-    """What a text stands for: the JSON of a passport, or a claim."""
-
-    passport: bytes | None
-    claim: Claim | None
-
-
 def claim_text(claim: Claim, signers: Signers) -> str:
     """Return a claim as text."""
     said = msgspec.json.encode(claim)
@@ -69,8 +62,8 @@ def is_small(text: str) -> bool:
     return text.strip()[: len(CLAIM)].upper() in {PASSPORT, CLAIM}
 
 
-def read_small(text: str, signers: Signers) -> Small:
-    """Return what a text stands for.
+def read_small(text: str, signers: Signers) -> bytes | Claim:
+    """Return the JSON of the passport, or the claim, that a text stands for.
 
     Raises:
         Refusal: ``PASSPORT_INVALID``: a claim of another server, or no such text.
@@ -81,11 +74,11 @@ def read_small(text: str, signers: Signers) -> Small:
         size = _size(data)
         if size > MOST_SMALL_BYTES:
             raise _refusals.too_large(size, MOST_SMALL_BYTES)
-        return Small(decompressed(data, size), None)
+        return decompressed(data, size)
     signature, said = data[:SIGNATURE_BYTES], data[SIGNATURE_BYTES:]
     if not signers.has_signed_claim(said, signature):
         raise _refusals.unknown_claim()
-    return Small(None, msgspec.json.decode(said, type=Claim))
+    return msgspec.json.decode(said, type=Claim)
 
 
 def _size(data: bytes) -> int:

@@ -17,6 +17,7 @@ from greenroom.actors._namespaces import agent_namespace, memory_address, root_o
 from greenroom.actors.passport import _cargo as cargos
 from greenroom.actors.passport import _format as formats
 from greenroom.actors.passport import _packing, _qr
+from greenroom.actors.passport import _refusals as passport_refusals
 from greenroom.actors.passport._cargo import Cargo
 from greenroom.actors.passport._claims import Claim, claim_text, passport_text
 from greenroom.actors.passport._travels import TravelErrand, Travels
@@ -165,12 +166,18 @@ async def collected(
     address = Address("session", session_id)
     head = await travels.doors.ask(address, cargo.ExportHead(to_tool=to_tool), principal=travels.principal)
     messages: list[msgspec.Raw] = []
+    size = 0
     after: int | None = 0
+    if head.messages > cargos.MOST_MESSAGES:
+        raise passport_refusals.too_many(head.messages, cargos.MOST_MESSAGES)
     while after is not None and head.newest_id:
         asked = cargo.ExportMessages(after_id=after, up_to_id=head.newest_id)
         page = await travels.doors.ask(address, asked, principal=travels.principal)
         messages += page.lines
         after = page.last_id
+        size += sum(len(memoryview(line)) for line in page.lines)
+        if size > formats.MAX_CONTENT_BYTES:
+            raise passport_refusals.too_large(size, formats.MAX_CONTENT_BYTES)
     memories = await _memories(travels, session_id, head.context) if include_memories else []
     return head, Cargo(
         session=head.session,

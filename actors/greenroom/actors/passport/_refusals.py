@@ -2,7 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from greenroom.runtime import Refusal
+
+CODES: Final = frozenset(
+    {
+        "PASSPORT_INVALID",
+        "PASSPORT_UNTRUSTED",
+        "PASSPORT_EXPIRED",
+        "PASSPORT_REDEEMED",
+        "PASSPORT_NOT_FOR_YOU",
+        "PASSPORT_TOO_LARGE",
+        "PASSPHRASE_NEEDED",
+    }
+)
 
 
 def invalid(sentence: str) -> Refusal:
@@ -65,6 +79,17 @@ def too_large(size: int, limit: int) -> Refusal:
         f"passport: it has {size:,} bytes and the limit is {limit:,}; leave memories out",
         field="passport",
         size=size,
+        limit=limit,
+    )
+
+
+def too_many(count: int, limit: int) -> Refusal:
+    """The session has more messages than a passport may."""
+    return Refusal(
+        "PASSPORT_TOO_LARGE",
+        f"session_id: you see {count:,} messages in it and a passport has at most {limit:,}",
+        field="session_id",
+        size=count,
         limit=limit,
     )
 

@@ -1,8 +1,8 @@
 """Restoring a session: taken up where it is, or made of a passport that was checked in every respect.
 
 The order is: signature, time, audience, then what is inside. Before the first write everything was read
-that could be refused. Memories come first, as an import of their own, all or none; the session is one
-commit. Who is interrupted between the two restores again: the same user goes on with the same attempt.
+that could be refused. The session is one commit; memories follow, as an import of their own, all or none. Who
+is interrupted restores again: the same user goes on with the same attempt until it is done.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from msgspec import Meta
 
 from greenroom.actors import _namespaces as names
 from greenroom.actors import _policy, _refusals, _scopes
+from greenroom.actors._times import SECOND, to_datetime
 from greenroom.actors.exchange._importing import Importer, ImportRefusedError
 from greenroom.actors.exchange._json_lines import source_of_text
 from greenroom.actors.exchange._lines import check_line, decode_line
@@ -38,6 +39,7 @@ from greenroom.runtime import Address, Refusal
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from greenroom.actors._principal import Principal
     from greenroom.actors.passport._cargo import Cargo
     from greenroom.actors.passport._format import Passport
 
@@ -70,26 +72,27 @@ class RestoreSession(TravelErrand[SessionRestored], frozen=True, kw_only=True):
             restored = await resumed(travels, self.session_id, tool)
         else:
             assert self.passport is not None, "one of them is given"
-            restored = await self._from_passport(travels, self.passport, tool)
+            try:
+                restored = await self._from_passport(travels, self.passport, tool)
+            except Refusal as refusal:
+                if refusal.code in passport_refusals.CODES:
+                    travels.tell(requests.REFUSALS, requests.NoteRefusal(code=refusal.code))
+                raise
         travels.session_id = restored.session_id
         return restored
 
     async def _from_passport(
         self, travels: Travels, given: str | dict[str, Any], tool: str
     ) -> SessionRestored:
-        if isinstance(given, str):
-            if len(given) > requests.MOST_TEXT:
-                raise passport_refusals.too_large(len(given), requests.MOST_TEXT)
-            if claims.is_small(given):
-                small = claims.read_small(given, travels.signers)
-                if small.claim is not None and small.claim.kind == "session":
-                    await self._check_claim(travels, small.claim)
-                    return await resumed(travels, small.claim.id, tool)
-                if small.claim is not None:
-                    given = await self._claimed(travels, small.claim)
-                else:
-                    assert small.passport is not None, "a text stands for one or the other"
-                    given = small.passport.decode()
+        if isinstance(given, str) and claims.is_small(given):
+            small = claims.read_small(given, travels.signers)
+            if isinstance(small, bytes):
+                given = small.decode(errors="replace")  # what is no UTF-8 is no passport either
+            elif small.kind == "session":
+                await self._check_claim(travels, small)
+                return await resumed(travels, small.id, tool)
+            else:
+                given = await self._claimed(travels, small)
         return await self._redeemed(travels, await Checked.of(travels, given, self.passphrase), tool)
 
     async def _check_claim(self, travels: Travels, claim: claims.Claim) -> requests.Standing:
@@ -97,7 +100,7 @@ class RestoreSession(TravelErrand[SessionRestored], frozen=True, kw_only=True):
         asked = requests.AskStanding(text=claim.kind == "passport")
         standing = await travels.doors.ask(address, asked, principal=travels.principal)
         if standing.now.timestamp() >= claim.expires:
-            raise passport_refusals.expired(f"{claim.expires} s after 1970")
+            raise passport_refusals.expired(formats.instant(to_datetime(claim.expires * SECOND)))
         return standing
 
     async def _claimed(self, travels: Travels, claim: claims.Claim) -> str:
@@ -108,29 +111,37 @@ class RestoreSession(TravelErrand[SessionRestored], frozen=True, kw_only=True):
 
     async def _redeemed(self, travels: Travels, checked: Checked, tool: str) -> SessionRestored:
         project_id = checked.project_for(travels, self.project_id)
-        redemption = await self._redemption(travels, checked)
-        memories = await checked.import_memories(travels, redemption.session_id)
-        made = cargo.MakeRestored(
-            attempt=redemption.attempt,
-            pieces=len(checked.pieces),
-            session=checked.cargo.session,
-            context=checked.cargo.context,
-            migrations=checked.cargo.migrations,
-            tool=tool,
-            project_id=project_id,
-            server=None if travels.signers.is_own(checked.passport.signature) else checked.signer,
+        asked = (checked.passport.passport_id, self.tool_id, self.project_id)
+        idempotency = travels.idempotency("restore_session", self.idempotency_key, asked)
+        attempt = secrets.token_hex(16)
+        if idempotency is not None:
+            whole = f"{idempotency.scope} {idempotency.key}"
+            attempt = blake2b(whole.encode(), digest_size=16).hexdigest()
+        redeem = requests.Redeem(
+            attempt=attempt,
+            session_id=await self._free(travels, checked.passport.session_id, attempt),
+            one_time=checked.passport.one_time,
+            expires_at=checked.passport.expires_at,
         )
-        address = Address("session", redemption.session_id)
-        for number, lines in enumerate(checked.pieces):
-            staged = cargo.StageMessages(attempt=redemption.attempt, number=number, lines=lines)
-            await travels.doors.ask(address, staged, principal=travels.principal)
-        restored = await travels.doors.ask(address, made, principal=travels.principal)
-        done = requests.SettleRedemption(
-            attempt=redemption.attempt, done=True, session_id=redemption.session_id
+        redemption = await travels.doors.ask(
+            checked.address, redeem, principal=travels.principal, idempotency=idempotency
         )
+        attempt = redemption.attempt
+        session_id = await self._free(travels, redemption.session_id, attempt)
+        making = checked.making(travels, attempt, tool, project_id)
+        try:
+            restored = await self._made(travels, session_id, checked, making)
+        except Refusal as refusal:
+            if refusal.code != "KEY_EXISTS":
+                raise
+            # Somebody else made a session of this id in the meantime.
+            session_id = await self._free(travels, session_id, attempt)
+            restored = await self._made(travels, session_id, checked, making)
+        memories = await checked.import_memories(travels, session_id)
+        done = requests.SettleRedemption(attempt=attempt, session_id=session_id)
         await travels.doors.ask(checked.address, done, principal=travels.principal)
         return SessionRestored(
-            session_id=redemption.session_id,
+            session_id=session_id,
             project_id=project_id,
             context=restored.read.context,
             briefing=restored.read.briefing,
@@ -143,34 +154,18 @@ class RestoreSession(TravelErrand[SessionRestored], frozen=True, kw_only=True):
             memories=memories,
         )
 
-    async def _redemption(self, travels: Travels, checked: Checked) -> requests.Redemption:
-        """Return the attempt and its session: under the id that it had, unless that is taken here."""
-        attempt = secrets.token_hex(16)
-        asked = (checked.passport.passport_id, self.tool_id, self.project_id)
-        idempotency = travels.idempotency("restore_session", self.idempotency_key, asked)
-        if idempotency is not None:
-            whole = f"{idempotency.scope} {idempotency.key}"
-            attempt = blake2b(whole.encode(), digest_size=16).hexdigest()
-        session_id = await self._free(travels, checked.passport.session_id, attempt)
-        request = requests.Redeem(
-            attempt=attempt,
-            session_id=session_id,
-            one_time=checked.passport.one_time,
-            expires_at=checked.passport.expires_at,
-        )
-        redemption = await travels.doors.ask(
-            checked.address, request, principal=travels.principal, idempotency=idempotency
-        )
-        free = await self._free(travels, redemption.session_id, redemption.attempt)
-        if free == redemption.session_id:
-            return redemption
-        # Somebody took the id since an earlier go at this attempt, which ended before its session was made.
-        settled = requests.SettleRedemption(attempt=redemption.attempt, done=False, session_id=free)
-        await travels.doors.ask(checked.address, settled, principal=travels.principal)
-        return msgspec.structs.replace(redemption, session_id=free)
+    async def _made(
+        self, travels: Travels, session_id: str, checked: Checked, making: cargo.MakeRestored
+    ) -> cargo.Restored:
+        """Return the session that was made of a passport; the same attempt again makes no other."""
+        address = Address("session", session_id)
+        for number, lines in enumerate(checked.pieces):
+            staged = cargo.StageMessages(attempt=making.attempt, number=number, lines=lines)
+            await travels.doors.ask(address, staged, principal=travels.principal)
+        return await travels.doors.ask(address, making, principal=travels.principal)
 
     async def _free(self, travels: Travels, session_id: str, attempt: str) -> str:
-        """Return an id under which the attempt may make its session, this one if possible."""
+        """Return the id under which the attempt may make its session: this one, or one of its own."""
         asked = cargo.FindAttempt(attempt=attempt)
         if session_id not in _policy.RESERVED_SESSION_IDS and await travels.doors.ask(
             Address("session", session_id), asked, principal=travels.principal
@@ -222,11 +217,6 @@ class Checked:
         """The passport's actor."""
         return requests.passport_address(self.passport.passport_id)
 
-    @property
-    def signer(self) -> str:
-        """Who signed it."""
-        return self.passport.signature.key
-
     @classmethod
     async def of(cls, travels: Travels, given: str | dict[str, Any], passphrase: str | None) -> Checked:
         """Check everything that can be checked without writing.
@@ -241,9 +231,23 @@ class Checked:
         _check_time(passport, standing.now)
         _check_audience(passport, travels)
         whole = await trio.to_thread.run_sync(partial(_unpacked, passport, passphrase))
-        memories = _renamed_memories(whole, passport, travels)
-        await trio.to_thread.run_sync(_check_memories, memories, travels)
+        if whole.memories and not _scopes.allows(travels.principal.scopes, MEMORIES):
+            raise _refusals.scope_missing("a passport with memories", MEMORIES)
+        memories = await trio.to_thread.run_sync(_own_memories, whole, passport, travels.principal)
         return cls(passport, whole, memories)
+
+    def making(self, travels: Travels, attempt: str, tool: str, project_id: str | None) -> cargo.MakeRestored:
+        """Return the request that makes the session of what is staged."""
+        return cargo.MakeRestored(
+            attempt=attempt,
+            pieces=len(self.pieces),
+            session=self.cargo.session,
+            context=self.cargo.context,
+            migrations=self.cargo.migrations,
+            tool=tool,
+            project_id=project_id,
+            server=None if travels.signers.is_own(self.passport.signature) else self.passport.signature.key,
+        )
 
     def project_for(self, travels: Travels, wanted: str | None) -> str | None:
         """Return the project that the session goes to.
@@ -264,8 +268,7 @@ class Checked:
         """Import the memories, all or none; the same again change nothing."""
         if not self.memories:
             return 0
-        lines = [_for_session(raw, session_id) for raw in self.memories]
-        text = b"\n".join(lines).decode()
+        text = await trio.to_thread.run_sync(_lines_for, self.memories, session_id)
         importer = Importer(travels.doors, travels.principal, source_of_text(text), on_conflict="skip")
         try:
             done = await importer.run(wait_embedded=False)
@@ -297,26 +300,30 @@ def _unpacked(passport: Passport, passphrase: str | None) -> Cargo:
     return cargos.read(_packing.unpack(passport.content, passport.passport_id, passphrase))
 
 
-def _renamed_memories(cargo: Cargo, passport: Passport, travels: Travels) -> list[bytes]:
-    """Return the memories in the importer's namespaces instead of the exporter's."""
-    if cargo.memories and not _scopes.allows(travels.principal.scopes, MEMORIES):
-        raise _refusals.scope_missing("a passport with memories", MEMORIES)
+def _own_memories(cargo: Cargo, passport: Passport, importer: Principal) -> list[bytes]:
+    """Return the memories in the importer's namespaces instead of the exporter's, each fit to be kept."""
     exporter = passport.exported_by
-    roots = {names.AGENT + exporter.agent_id: names.agent_namespace(travels.principal)}
+    mine = names.user_namespace(importer)
+    roots = {names.AGENT + exporter.agent_id: names.agent_namespace(importer)}
     if exporter.user is not None:
-        roots[names.USER + names.segment(exporter.user)] = names.user_namespace(travels.principal)
+        roots[names.USER + names.segment(exporter.user)] = mine
     lines: list[bytes] = []
     for raw in cargo.memories:
         try:
             line = decode_line(raw)
-        except msgspec.DecodeError as error:
+            namespace = line.namespace or mine
+            root = names.root_of(namespace)
+            renamed = msgspec.structs.replace(line, namespace=roots.get(root, root) + namespace[len(root) :])
+            lines.append(check_line(msgspec.json.encode(renamed), mine, importer).raw)
+        except (msgspec.DecodeError, RecursionError) as error:
             raise passport_refusals.invalid(f"a memory in it is none: {error}") from None
-        namespace = line.namespace or names.user_namespace(travels.principal)
-        root = names.root_of(namespace)
-        if root in roots:
-            namespace = roots[root] + namespace[len(root) :]
-        lines.append(msgspec.json.encode(msgspec.structs.replace(line, namespace=namespace)))
+        except Refusal as refusal:
+            raise passport_refusals.invalid(f"a memory in it cannot be kept: {refusal.sentence}") from None
     return lines
+
+
+def _lines_for(memories: list[bytes], session_id: str) -> str:
+    return b"\n".join(_for_session(raw, session_id) for raw in memories).decode()
 
 
 def _for_session(raw: bytes, session_id: str) -> bytes:
@@ -324,12 +331,3 @@ def _for_session(raw: bytes, session_id: str) -> bytes:
     if line.session_id is None:
         return raw
     return msgspec.json.encode(msgspec.structs.replace(line, session_id=session_id))
-
-
-def _check_memories(lines: list[bytes], travels: Travels) -> None:
-    """Let no memory pass that could be refused later."""
-    for raw in lines:
-        try:
-            check_line(raw, names.user_namespace(travels.principal), travels.principal)
-        except Refusal as refusal:
-            raise passport_refusals.invalid(f"a memory in it cannot be kept: {refusal.sentence}") from None

@@ -30,7 +30,7 @@ from greenroom.runtime import Address, GreenroomError, Idempotency
 
 if TYPE_CHECKING:
     from greenroom.actors._principal import Principal
-    from greenroom.runtime import Doors, Result
+    from greenroom.runtime import Doors, Message, Result
 
 R_co = TypeVar("R_co", covariant=True)
 
@@ -179,12 +179,16 @@ class Travels:
             told = NoteContext(memory_id=reply.memory_id, key=reply.key, namespace=reply.namespace)
             self._tell(told)
 
-    def _tell(self, told: NoteContext) -> None:
-        assert self.session_id is not None, "who works in no session notes nothing"
+    def tell(self, address: Address, told: Message[None]) -> None:
+        """Tell an actor what may be lost."""
         try:
-            self.doors.tell(Address("session", self.session_id), told, principal=self.principal)
+            self.doors.tell(address, told, principal=self.principal)
         except GreenroomError:  # nobody's request fails for it
             return
+
+    def _tell(self, told: NoteContext) -> None:
+        assert self.session_id is not None, "who works in no session notes nothing"
+        self.tell(Address("session", self.session_id), told)
 
 
 class TravelErrand(Errand[R_co], frozen=True, kw_only=True):

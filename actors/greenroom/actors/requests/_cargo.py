@@ -96,7 +96,6 @@ class ExportHead(Message[CargoHead], frozen=True, kw_only=True):
     """Hand over everything but the messages, and log that somebody exports."""
 
     to_tool: str | None = None
-    log: bool = True
 
 
 class CargoPage(msgspec.Struct, frozen=True, kw_only=True):
@@ -150,7 +149,6 @@ class MakeRestored(Message[Restored], frozen=True, kw_only=True):
     tool: str
     project_id: str | None
     server: str | None = None
-    note: str | None = None
 
 
 class FindAttempt(Message[bool], frozen=True, kw_only=True):

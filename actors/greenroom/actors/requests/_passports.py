@@ -14,8 +14,6 @@ from greenroom.actors.requests._replies import Reply
 from greenroom.runtime import Address, Message
 
 KIND = "passport"
-MOST_TEXT = 8 << 20
-"""The most that a passport may take that comes with a request."""
 MOST_DAYS = 366
 
 PassportText = Annotated[
@@ -42,6 +40,10 @@ Audience = Annotated[
 def passport_address(passport_id: str) -> Address:
     """Return the actor of a passport."""
     return Address(KIND, passport_id)
+
+
+REFUSALS = passport_address("refused")
+"""The actor that hears of passports that were refused, whichever they were."""
 
 
 def passport_uri(passport_id: str) -> str:
@@ -159,7 +161,6 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     """Answers `AskStanding`: the time, and the text where it is kept here."""
 
     now: datetime
-    redemptions: int
     text: str | None = None
 
 
@@ -194,11 +195,16 @@ class Redeem(Message[Redemption], frozen=True, kw_only=True):
 
 
 class SettleRedemption(Message[None], frozen=True, kw_only=True):
-    """Say that an attempt is done, or that its session needs another id."""
+    """Say that an attempt is done, and which session it made."""
 
     attempt: str
-    done: bool
     session_id: str
+
+
+class NoteRefusal(Message[None], frozen=True, kw_only=True):
+    """Word that a passport was refused, for the audit log."""
+
+    code: str
 
 
 class ForgetPassport(Message[None], frozen=True, kw_only=True):

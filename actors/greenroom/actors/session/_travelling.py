@@ -168,9 +168,8 @@ class TravellingSession(SessionActor):
             newest_id=self._tallies.newest(shelves),
             messages=self._tallies.count(shelves),
         )
-        if request.log:
-            self._log(context, "exported", None if work is None else work.tool, request.to_tool)
-            _audit.record(context, "export_session", context.address.key, messages=head.messages)
+        self._log(context, "exported", None if work is None else work.tool, request.to_tool)
+        _audit.record(context, "export_session", context.address.key, messages=head.messages)
         return head
 
     @handles(cargo.ExportMessages)
@@ -232,7 +231,7 @@ class TravellingSession(SessionActor):
             principal.agent_id,
             came.session_id,
             request.server,
-            request.note,
+            None,
         )
         _moves.log(context, move)
         _moves.list_for(context, user_namespace(principal), header.project_id, request.tool)

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from greenroom.transports.protocol._limits import Limits
     from greenroom.transports.protocol._outlet import Outlet
     from greenroom.transports.protocol._rare import SdkClient
+    from greenroom.transports.protocol._roots import Roots
     from greenroom.transports.protocol._server import McpServer
 
 logger = logging.getLogger(__name__)
@@ -106,6 +107,7 @@ class Client:
         version: The protocol's revision.
         initialize: The parameters of its handshake; None without one.
         name: Its own name for itself.
+        roots: What it was asked about its folders; None if it was not.
         notices: What it hears of outside of listen streams; None until it subscribes.
         failed: Why the store failed for good, once it did.
     """
@@ -137,6 +139,7 @@ class Client:
         self._changed = trio.lowlevel.ParkingLot() if changed is None else changed
         self._on_failure = on_failure
         self.sdk: SdkClient | None = None
+        self.roots: Roots | None = None
         self._name_fixed = False
         self._door_for = door_for
         self._door: Door | None = None
@@ -189,7 +192,7 @@ class Client:
             if not self._over:
                 self._notified(frame)
         elif frame.is_response:
-            if self.sdk is not None:
+            if (self.roots is None or not self.roots.responded(frame)) and self.sdk is not None:
                 self.sdk.responded(frame)
         elif self._over:
             assert frame.id is not None, "a request has an id"

@@ -14,8 +14,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import trio
 
-from greenroom.actors import TEMPLATES, ListResources, ReadResource
+from greenroom.actors import TEMPLATES, ListResources, ReadResource, StartSession
 from greenroom.actors._scopes import resources_of
 from greenroom.runtime import Refusal
 from greenroom.transports.protocol._answers import FRESH, STATIC, Answers, encode, result_line
@@ -29,6 +30,7 @@ from greenroom.transports.protocol._eras import (
     is_plain,
 )
 from greenroom.transports.protocol._frames import INTERNAL_ERROR, INVALID_PARAMS, Frame, RequestError
+from greenroom.transports.protocol._roots import Roots, is_asked
 from greenroom.transports.protocol._tool_errors import overdue, tool_error, tool_failure
 from greenroom.transports.protocol._tools import visible
 
@@ -157,7 +159,20 @@ class Methods:
         except Exception as error:  # noqa: BLE001  (a tool's failure is an answer)
             self._tool_replied(client, call, error)
         else:
-            client.ask(call, request, self._tool_replied)
+            if type(request) is StartSession and is_asked(client, call):
+                client.spawn(self._ask_in_folder, client, call, request)
+            else:
+                client.ask(call, request, self._tool_replied)
+
+    async def _ask_in_folder(self, client: Client, call: Call, request: StartSession) -> None:
+        """Start a session in the folder that the client works in."""
+        with trio.CancelScope() as scope:
+            call.withdraw = scope.cancel
+            client.roots = client.roots or Roots()
+            folder = await client.roots.folder(call)
+            call.withdraw = None
+        if not call.settled:
+            client.ask(call, msgspec.structs.replace(request, workspace_path=folder), self._tool_replied)
 
     def _tool_replied(self, client: Client, call: Call, reply: Any) -> None:
         meant = call.payload.meant(call.frame.arguments)

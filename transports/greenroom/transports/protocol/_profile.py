@@ -38,6 +38,8 @@ GREENROOM = Profile(
     version=version("greenroom"),
     instructions=(
         "Shared sessions and memory for agents that work together. "
+        "Begin your work with start_session: it offers the session of this project that another tool left; "
+        "record_context notes what the next one should know. "
         "Create or list sessions, add messages to them, search what others wrote; "
         "keep your own notes with set_memory and get_memory. "
         "Before a task, recall_context tells what is known; store_memory remembers for your user, "

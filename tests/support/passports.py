@@ -1,0 +1,79 @@
+"""Passports in tests: sessions that are exported, and documents that are forged."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from greenroom.actors import AddMessage, Agent, PassportOptions, Principal, StartSession
+from greenroom.actors.passport import _format as formats
+from greenroom.actors.passport._exporting import collected
+from greenroom.actors.passport._signing import Signers
+from greenroom.actors.passport._travels import Travels
+from greenroom.actors.requests._passports import passport_address
+from greenroom.actors.resources._reading import ReadResource
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from greenroom.actors import SessionExported
+    from greenroom.actors.passport._cargo import Cargo
+    from greenroom.runtime import Doors
+
+HOME = "/home/user/greenroom"
+
+
+def derive_with(letter: str) -> Callable[[str], bytes]:
+    """Return what derives keys from a server's secret, one server a letter."""
+    return lambda purpose: (letter + purpose).encode().ljust(32, b".")[:32]
+
+
+def signers(letter: str = "a", *trusted: str, shared: bytes | None = None) -> Signers:
+    return Signers(derive_with(letter), trusted, shared)
+
+
+def member(
+    doors: Doors,
+    name: str = "claude-code",
+    *,
+    trusted: tuple[str, ...] = (),
+    shared: bytes | None = None,
+    **more: Any,
+) -> Agent:
+    """Return the agent of a tool, whose server trusts some signers."""
+    more.setdefault("user", "user")
+    who = Principal(agent_id=name, **more)
+    return Agent(doors, who, client=name, passports=PassportOptions(trusted, shared))
+
+
+async def begun(agent: Agent, *messages: str, **arguments: Any) -> str:
+    """Start a session with these messages; return its id."""
+    started = await agent.ask(StartSession(workspace_path=HOME, **arguments))
+    for content in messages:
+        await agent.ask(AddMessage(session_id=started.session_id, content=content))
+    return started.session_id
+
+
+async def text_of(agent: Agent, exported: SessionExported) -> str:
+    """Return the document of an export, as its resource."""
+    read: Any = await agent.ask(ReadResource(uri=exported.uri))
+    text: str = read.text
+    return text
+
+
+async def seen(doors: Doors, principal: Principal, session_id: str) -> Cargo:
+    """Return all of a session that somebody sees."""
+    _, cargo = await collected(Travels(doors, principal), session_id, None, include_memories=True)
+    return cargo
+
+
+def forged(text: str, signer: Signers, **changes: Any) -> str:
+    """Return a passport with other members, signed by somebody."""
+    document = json.loads(text) | changes
+    body = {name: value for name, value in document.items() if name not in formats.NOT_SIGNED}
+    return formats.write(body, signer.sign(formats.canonical(body))).decode()
+
+
+def address_of(text: str) -> Any:
+    """Return the actor of a passport."""
+    return passport_address(json.loads(text)["passport_id"])

@@ -1,0 +1,91 @@
+"""`greenroom passport`: sessions as files, from one folder into another."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from harness import PROGRAM, clean_environment
+from support.commands import serving
+
+if TYPE_CHECKING:
+    from subprocess import CompletedProcess
+
+WORDS, WRONG = "correct horse", "wrong words"
+
+
+def run(home: Path, *arguments: str | Path, **environment: str) -> CompletedProcess[str]:
+    command = [*PROGRAM, "passport", *map(str, arguments), "--data", str(home / "store"), "--user", "ann"]
+    environ = clean_environment(home, **environment)
+    return subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
+
+
+def signer(home: Path) -> str:
+    shown = run(home, "signer")
+    assert shown.returncode == 0, shown.stderr
+    return shown.stdout.strip()
+
+
+@pytest.mark.promise("passport.files")
+def test_a_session_goes_as_a_file_from_one_folder_to_another(tmp_path: Path) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    for home in (one, two):
+        home.mkdir()
+    file = tmp_path / "session.passport"
+    with serving(one, "--user", "ann") as server:
+        session = server.call("create_session", purpose="to be carried")["session_id"]
+        server.call("add_message", session_id=session, content="hello")
+        done = run(one, "export", "--session", session, "--file", file, "--one-time", "--json")
+        assert done.returncode == 0, done.stderr
+        said = json.loads(done.stdout)
+    assert (said["messages"], said["session"]) == (1, session)
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert run(one, "export", "--session", session, "--file", file).returncode != 0
+
+    assert said["signer"] == signer(one)
+    shown = json.loads(run(two, "show", "--file", file, "--json").stdout)
+    assert "not trusted here" in shown["trusted"]
+    refused = run(two, "restore", "--file", file)
+    assert (refused.returncode, "--trust-signer" in refused.stderr) == (1, True)
+
+    trust = ("--trust-signer", signer(one))
+    shown = json.loads(run(two, "show", "--file", file, "--json", *trust).stdout)
+    assert (shown["trusted"], shown["one_time"], shown["encrypted"]) == ("yes", True, False)
+    restored = run(two, "restore", "--file", file, *trust)
+    assert restored.returncode == 0, restored.stderr
+    assert f"session: {session}" in restored.stdout
+    again = run(two, "restore", "--file", file, *trust)
+    assert (again.returncode, "could be redeemed once" in again.stderr) == (1, True)
+
+
+@pytest.mark.promise("passport.files")
+def test_a_passphrase_comes_from_the_environment_and_never_from_the_command_line(tmp_path: Path) -> None:
+    file = tmp_path / "session.passport"
+    with serving(tmp_path, "--user", "ann") as server:
+        session = server.call("create_session", purpose="to be carried")["session_id"]
+    export = ("export", "--session", session, "--file", file, "--encrypt-with-passphrase")
+    refused = run(tmp_path, *export)
+    assert (refused.returncode, "GREENROOM_PASSPHRASE" in refused.stderr) == (1, True)
+    assert not file.exists()
+    assert run(tmp_path, *export, GREENROOM_PASSPHRASE=WORDS).returncode == 0
+    assert run(tmp_path, "restore", "--file", file, GREENROOM_PASSPHRASE=WRONG).returncode == 1
+    assert run(tmp_path, "restore", "--file", file, GREENROOM_PASSPHRASE=WORDS).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("stamp",), "'stamp' is none of signer, show, export, restore"),
+        (("show",), "--file says which file"),
+        (("export", "--file", "x"), "--session says which session"),
+        (("show", "--file", "missing"), "cannot be read"),
+        (("signer", "--trust-signer", "nobody"), "a signer's public key is allowed"),
+    ],
+)
+def test_what_is_missing_is_said(tmp_path: Path, arguments: tuple[str, ...], sentence: str) -> None:
+    done = run(tmp_path, *arguments)
+    assert done.returncode in {1, 2}
+    assert sentence in done.stderr

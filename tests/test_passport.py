@@ -1,0 +1,657 @@
+"""Sessions leave a server and come back: what comes along, what does not, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import jsonschema  # type: ignore[import-untyped]
+import msgspec
+import pytest
+import trio
+import trio.testing
+from harness import server_process
+from support.agents import AuditTrail, House, house, refused
+from support.clocks import DAY, VirtualClock
+from support.passports import HOME, begun, forged, member, seen, signers, text_of
+from support.sabotage import Crash, Saboteur
+
+from greenroom.actors import (
+    AddMessage,
+    Agent,
+    CreateSession,
+    DecisionMade,
+    EndSession,
+    ExportSession,
+    FileUse,
+    GetMemory,
+    GetMessages,
+    GetSessionContext,
+    ListSessions,
+    MemorySearch,
+    MigrateSession,
+    Principal,
+    RecordContext,
+    RestoreSession,
+    SetMemory,
+    StartSession,
+    StoreMemory,
+    UpdateSession,
+    WorkflowState,
+    open_greenroom,
+)
+from greenroom.actors.passport import _cargo as cargos
+from greenroom.actors.passport import _format as formats
+from greenroom.actors.passport import _packing
+from greenroom.actors.passport._format import Content
+from greenroom.actors.passport._signing import Signers
+from greenroom.actors.resources._reading import ReadResource
+from greenroom.runtime import ActorFailedError, InlineCommitter, Refusal, StorageFullError, StoreFailedError
+
+WORDS = "correct horse"
+SCHEMA = Path(__file__).parent.parent / "docs" / "passport.schema.json"
+
+
+@pytest.fixture
+def far_clock() -> VirtualClock:
+    """A wall clock of our own; time itself passes as ever, since exports work in threads."""
+    return VirtualClock()
+
+
+Opens = Callable[..., AbstractAsyncContextManager[House]]
+
+
+@pytest.fixture
+def at(tmp_path: Path, far_clock: VirtualClock) -> Opens:
+    def opened(name: str = "one", **options: Any) -> AbstractAsyncContextManager[House]:
+        return house(tmp_path / name, far_clock, **{"embedder": "none"} | options)
+
+    return opened
+
+
+def signer_of(here: House) -> str:
+    return Signers(here.runtime.derive).name
+
+
+async def contents(agent: Agent, session_id: str) -> list[str]:
+    page = await agent.ask(GetMessages(session_id=session_id, limit=1000))
+    return [message.content for message in page.messages]
+
+
+@asynccontextmanager
+async def two(at: Opens) -> AsyncIterator[tuple[House, House, str]]:
+    """Two servers, of which the second trusts the first."""
+    async with at("one") as here, at("two") as there:
+        yield here, there, signer_of(here)
+
+
+@pytest.mark.promise("passport.whole")
+async def test_a_session_arrives_with_everything_that_the_exporter_sees(at: Opens) -> None:
+    async with two(at) as (here, there, signer):
+        claude = member(here.runtime)
+        session = await begun(claude, "hello", "there", purpose="release")
+        parent = (await claude.ask(GetMessages(session_id=session))).messages[0].message_id
+        for visibility in ("private", "agent_only"):
+            answer = AddMessage(
+                session_id=session,
+                content=f"a {visibility} word",
+                visibility=visibility,
+                parent_message_id=parent,
+                metadata=json_raw({"n": 10**30, "s": "ü"}),
+            )
+            await claude.ask(answer)
+        await member(here.runtime, "other").ask(
+            AddMessage(session_id=session, content="hidden from claude", visibility="private")
+        )
+        changes = UpdateSession(session_id=session, state=json_raw({"a": 1.50}), metadata=json_raw({"b": []}))
+        await claude.ask(changes)
+        await claude.ask(
+            RecordContext(
+                files=[FileUse(path="a.py", importance=0.75)],
+                searches=["needle"],
+                decisions=[DecisionMade(what="ship", why="ready")],
+            )
+        )
+        before = await seen(here.runtime, claude.principal, session)
+        here.tick(5)
+        text = await text_of(claude, await claude.ask(ExportSession()))
+        assert "hidden from claude" not in text
+
+        arrived = member(there.runtime, trusted=(signer,))
+        restored = await arrived.ask(RestoreSession(passport=text, tool_id="cursor"))
+        after = await seen(there.runtime, arrived.principal, session)
+        assert (restored.session_id, restored.messages, restored.memories) == (session, 4, 0)
+        assert after.messages == before.messages
+        assert after.context == before.context
+        assert (after.session.metadata, after.session.state) == (
+            before.session.metadata,
+            before.session.state,
+        )
+        assert after.session.created_at == before.session.created_at
+        steps = [(move.outcome, move.from_tool, move.to_tool, move.server) for move in after.migrations]
+        assert steps == [
+            ("started", None, "claude-code", None),
+            ("exported", "claude-code", None, None),
+            ("restored", "claude-code", "cursor", signer),
+        ]
+        # It goes on here: new messages come after the old ones, and everything finds it.
+        await arrived.ask(AddMessage(session_id=session, content="and on we go"))
+        assert (await contents(arrived, session))[-2:] == ["a agent_only word", "and on we go"]
+        listed = await arrived.ask(ListSessions())
+        assert [(each.session_id, each.message_count) for each in listed.sessions] == [(session, 5)]
+        assert (await arrived.ask(StartSession(workspace_path=HOME))).offered[0].session_id == session
+
+
+def json_raw(value: Any) -> Any:
+    return msgspec.Raw(json.dumps(value).encode())
+
+
+@pytest.mark.promise("passport.narrow")
+async def test_what_was_for_few_is_for_no_more_after_it_arrived(at: Opens) -> None:
+    async with two(at) as (here, there, signer):
+        planner = member(here.runtime, "planner", agent_type="planner")
+        session = await begun(planner)
+        await planner.ask(AddMessage(session_id=session, content="mine", visibility="private"))
+        await planner.ask(AddMessage(session_id=session, content="planners'", visibility="agent_only"))
+        text = await text_of(planner, await planner.ask(ExportSession()))
+
+        same = member(there.runtime, "other", agent_type="planner", trusted=(signer,))
+        await same.ask(RestoreSession(passport=text))
+        assert await contents(same, session) == ["mine", "planners'"]
+        assert await contents(member(there.runtime, "peer", agent_type="planner"), session) == ["planners'"]
+        assert await contents(member(there.runtime, "tester", agent_type="tester"), session) == []
+
+        tester = member(there.runtime, "tester", agent_type="tester", trusted=(signer,))
+        copy = (await tester.ask(RestoreSession(passport=text))).session_id
+        assert copy != session
+        assert await contents(tester, copy) == ["mine", "planners'"]
+        for curious in ("planner", "tester"):
+            assert await contents(member(there.runtime, "peer", agent_type=curious), copy) == []
+
+
+@pytest.mark.promise("passport.memories")
+async def test_memories_come_along_only_when_that_is_asked_for(at: Opens) -> None:
+    async with two(at) as (here, there, signer):
+        claude = member(here.runtime)
+        await claude.ask(StoreMemory(content="from before", key="before"))
+        session = await begun(claude)
+        await claude.ask(StoreMemory(content="the store is LMDB", key="store"))
+        await claude.ask(SetMemory(key="mark", value=json_raw(7), session_id=session))
+        await claude.ask(SetMemory(key="global", value=json_raw(8)))
+        without = await text_of(claude, await claude.ask(ExportSession()))
+        exported = await claude.ask(ExportSession(include_memories=True))
+        assert exported.memories == 2
+        text = await text_of(claude, exported)
+
+        cursor = member(there.runtime, "cursor", user="somebody", trusted=(signer,))
+        assert (await cursor.ask(RestoreSession(passport=without))).memories == 0
+        restored = await cursor.ask(RestoreSession(passport=text))
+        assert restored.memories == 2
+        found = await cursor.ask(MemorySearch(query="LMDB"))
+        assert [(hit.key, hit.namespace) for hit in found.memories] == [("store", "user:somebody")]
+        assert (await cursor.ask(GetMemory(key="mark", session_id=restored.session_id))).value == json_raw(7)
+        for key, scope in (("global", None), ("mark", None)):
+            with refused("MEMORY_NOT_FOUND"):
+                await cursor.ask(GetMemory(key=key, session_id=scope))
+
+
+@pytest.mark.promise("passport.memories")
+async def test_who_may_not_touch_memories_does_not_by_way_of_a_passport(at: Opens) -> None:
+    async with two(at) as (here, there, signer):
+        claude = member(here.runtime)
+        session = await begun(claude, "hello")
+        await claude.ask(StoreMemory(content="a memory", key="k"))
+        text = await text_of(claude, await claude.ask(ExportSession(include_memories=True)))
+        reader = member(here.runtime, scopes=frozenset({"sessions:read"}))
+        with refused("PERMISSION_DENIED", scope="memory:read"):
+            await reader.ask(ExportSession(session_id=session, include_memories=True))
+        writer = member(there.runtime, scopes=frozenset({"sessions:*", "memory:read"}), trusted=(signer,))
+        with refused("PERMISSION_DENIED", scope="memory:write"):
+            await writer.ask(RestoreSession(passport=text))
+        with refused("SESSION_NOT_FOUND"):
+            await writer.ask(GetSessionContext(session_id=session))
+
+
+@pytest.mark.promise("passport.one-time")
+async def test_a_one_time_passport_is_taken_once(at: Opens) -> None:
+    async with at() as here:
+        claude, cursor = member(here.runtime), member(here.runtime, "cursor", user="other")
+        await begun(claude, "hello")
+        exported = await claude.ask(ExportSession(one_time=True))
+        first = await claude.ask(RestoreSession(passport=exported.claim, idempotency_key="k"))
+        again = await claude.ask(RestoreSession(passport=exported.claim, idempotency_key="k"))
+        assert again == first
+        for agent, key in ((claude, None), (claude, "l"), (cursor, "k"), (cursor, None)):
+            with refused("PASSPORT_REDEEMED"):
+                await agent.ask(RestoreSession(passport=exported.claim, idempotency_key=key))
+        here.tick(3_600)
+    async with at() as here:
+        claude = member(here.runtime)
+        again = await claude.ask(RestoreSession(passport=exported.claim, idempotency_key="k"))
+        assert (again.session_id, again.restored_at) == (first.session_id, first.restored_at)
+        with refused("PASSPORT_REDEEMED"):
+            await claude.ask(RestoreSession(passport=await text_of(claude, exported)))
+
+
+@pytest.mark.promise("passport.one-time")
+async def test_of_many_at_once_one_redeems_a_one_time_passport(at: Opens) -> None:
+    async with at() as here:
+        claude = member(here.runtime)
+        await begun(claude, "hello")
+        exported = await claude.ask(ExportSession(one_time=True))
+        made: list[str] = []
+        codes: list[str] = []
+
+        async def restore(number: int) -> None:
+            somebody = member(here.runtime, "cursor", user=f"user-{number}")
+            try:
+                made.append((await somebody.ask(RestoreSession(passport=exported.claim))).session_id)
+            except Refusal as refusal:
+                codes.append(refusal.code)
+
+        async with trio.open_nursery() as nursery:
+            for number in range(8):
+                nursery.start_soon(restore, number)
+        assert len(made) == 1
+        assert codes == ["PASSPORT_REDEEMED"] * 7
+
+
+@pytest.mark.promise("passport.one-time")
+async def test_a_reusable_passport_makes_a_session_each_time(at: Opens) -> None:
+    async with at() as here:
+        claude = member(here.runtime)
+        session = await begun(claude, "hello")
+        exported = await claude.ask(ExportSession())
+        ids = {(await claude.ask(RestoreSession(passport=exported.claim))).session_id for _ in range(3)}
+        assert len(ids | {session}) == 4
+        for each in ids:
+            assert await contents(claude, each) == ["hello"]
+        first = await claude.ask(RestoreSession(passport=exported.claim, idempotency_key="k"))
+        other = await claude.ask(ExportSession(session_id=session))
+        with pytest.raises(Exception, match="other arguments"):
+            await claude.ask(RestoreSession(passport=other.claim, idempotency_key="k"))
+        assert first.session_id not in ids
+
+
+@pytest.mark.promise("passport.one-time")
+async def test_many_at_once_make_a_session_each_of_a_reusable_passport(at: Opens) -> None:
+    async with two(at) as (here, there, signer):
+        claude = member(here.runtime)
+        session = await begun(claude, "hello")
+        text = await text_of(claude, await claude.ask(ExportSession()))
+        made: list[str] = []
+
+        async def restore(number: int) -> None:
+            somebody = member(there.runtime, "cursor", user=f"user-{number}", trusted=(signer,))
+            made.append((await somebody.ask(RestoreSession(passport=text))).session_id)
+            assert await contents(somebody, made[-1]) == ["hello"]
+
+        async with trio.open_nursery() as nursery:
+            for number in range(8):
+                nursery.start_soon(restore, number)
+        assert len(set(made)) == 8
+        assert session in made
+
+
+@pytest.mark.promise("passport.bombs")
+async def test_a_session_that_is_too_large_for_a_passport_is_not_exported(
+    at: Opens, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with at() as here:
+        claude = member(here.runtime)
+        await begun(claude, *("x" * 1_000 for _ in range(20)))
+        monkeypatch.setattr(formats, "MAX_CONTENT_BYTES", 10_000)
+        with refused("PASSPORT_TOO_LARGE", limit=10_000):
+            await claude.ask(ExportSession())
+        monkeypatch.setattr(cargos, "MOST_MESSAGES", 19)
+        with refused("PASSPORT_TOO_LARGE", size=20, limit=19):
+            await claude.ask(ExportSession())
+
+
+@pytest.mark.promise("passport.expiry")
+async def test_after_its_time_a_passport_is_refused_and_forgotten(at: Opens, far_clock: VirtualClock) -> None:
+    async with at() as here:
+        claude = member(here.runtime)
+        await begun(claude, "hello")
+        exported = await claude.ask(ExportSession(expires_in=3_600))
+        text = await text_of(claude, exported)
+        handed = (await claude.ask(StartSession())).memory_passport
+        here.tick(3_601)
+        for given in (text, exported.claim):
+            with refused("PASSPORT_EXPIRED"):
+                await claude.ask(RestoreSession(passport=given))
+        far_clock.jump(2 * DAY)
+    async with at() as here:
+        claude = member(here.runtime)
+        await trio.testing.wait_all_tasks_blocked(0.05)
+        with refused("RESOURCE_NOT_FOUND"):
+            await claude.ask(ReadResource(uri=exported.uri))
+        assert (await claude.ask(RestoreSession(passport=handed))).tool == "claude-code"
+        far_clock.jump(30 * DAY)
+        with refused("PASSPORT_EXPIRED"):
+            await claude.ask(RestoreSession(passport=handed))
+
+
+@pytest.mark.promise("passport.audience")
+async def test_a_passport_for_somebody_is_for_nobody_else(at: Opens) -> None:
+    async with two(at) as (here, there, signer):
+        claude = member(here.runtime)
+        await begun(claude, "hello")
+        alice = member(there.runtime, user="alice", trusted=(signer,))
+        nobody = member(there.runtime, user=None, trusted=(signer,))
+        second = f"server:{signer_of(there)}"
+        cases: list[tuple[list[str], Agent, bool]] = [
+            (["user:alice"], alice, True),
+            (["user:alice"], nobody, False),
+            (["user:bob", "user:alice"], alice, True),
+            (["user:bob"], alice, False),
+            ([second], alice, True),
+            ([f"server:{signer}"], alice, False),
+            ([second, "user:bob"], alice, False),
+            ([second, "user:alice"], alice, True),
+        ]
+        for audience, agent, fits in cases:
+            text = await text_of(claude, await claude.ask(ExportSession(audience=audience)))
+            if fits:
+                await agent.ask(RestoreSession(passport=text))
+            else:
+                with refused("PASSPORT_NOT_FOR_YOU"):
+                    await agent.ask(RestoreSession(passport=text))
+        with refused("VALIDATION_ERROR"):
+            await claude.ask(ExportSession(audience=["tool:zed"]))
+        odd = forged(text, Signers(here.runtime.derive), audience=["planet:mars"])
+        with refused("PASSPORT_NOT_FOR_YOU"):
+            await alice.ask(RestoreSession(passport=odd))
+
+
+@pytest.mark.promise("passport.trust")
+async def test_a_stranger_s_passport_leaves_nothing(at: Opens) -> None:
+    async with two(at) as (here, there, _):
+        claude = member(here.runtime)
+        session = await begun(claude, "hello")
+        exported = await claude.ask(ExportSession())
+        text = await text_of(claude, exported)
+        victim = member(there.runtime)
+        for given in (text, forged(text, signers("x")), exported.claim):
+            with pytest.raises(Refusal) as caught:
+                await victim.ask(RestoreSession(passport=given))
+            assert caught.value.code in {"PASSPORT_UNTRUSTED", "PASSPORT_INVALID"}
+        assert (await victim.ask(ListSessions())).count == 0
+        with refused("SESSION_NOT_FOUND"):
+            await victim.ask(GetSessionContext(session_id=session))
+
+
+@pytest.mark.promise("passport.trust")
+async def test_servers_that_share_a_secret_take_each_other_s_passports(at: Opens) -> None:
+    async with two(at) as (here, there, _):
+        shared = b"known to both of them"
+        claude = member(here.runtime, shared=shared)
+        session = await begun(claude, "hello")
+        exported = await claude.ask(ExportSession())
+        assert exported.signer.startswith("hmac:")
+        text = await text_of(claude, exported)
+        assert (
+            await member(there.runtime, shared=shared).ask(RestoreSession(passport=text))
+        ).session_id == session
+        with refused("PASSPORT_UNTRUSTED"):
+            await member(there.runtime).ask(RestoreSession(passport=text))
+
+
+@pytest.mark.promise("passport.passphrase")
+async def test_an_encrypted_passport_tells_nothing_of_what_is_inside(
+    at: Opens, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_packing, "SCRYPT_N", 1 << 8)
+    async with two(at) as (here, there, signer):
+        claude = member(here.runtime)
+        session = await begun(
+            claude, "the secret plan", purpose="a secret purpose", project_id="secret-project"
+        )
+        await claude.ask(RecordContext(files=[FileUse(path="secret.py")], searches=["secret words"]))
+        exported = await claude.ask(ExportSession(passphrase=WORDS, to_tool="zed"))
+        text = await text_of(claude, exported)
+        assert "secret" not in text
+        assert HOME not in text
+        cursor = member(there.runtime, trusted=(signer,))
+        for words in (None, "wrong words"):
+            with refused("PASSPHRASE_NEEDED"):
+                await cursor.ask(RestoreSession(passport=text, passphrase=words))
+        restored = await cursor.ask(RestoreSession(passport=text, passphrase=WORDS))
+        assert restored.project_id == "secret-project"
+        assert [file.path for file in restored.context.files] == ["secret.py"]
+        assert await contents(cursor, session) == ["the secret plan"]
+        with refused("VALIDATION_ERROR"):
+            await claude.ask(ExportSession(passphrase="short"))  # noqa: S106
+
+
+@pytest.mark.promise("passport.visible")
+async def test_nobody_exports_or_reads_what_is_not_theirs(at: Opens) -> None:
+    async with at() as here:
+        alice = member(here.runtime, "a", user="alice", projects=frozenset({"atlas"}))
+        session = await begun(alice, "hello")
+        exported = await alice.ask(ExportSession())
+        bob = member(here.runtime, "b", user="bob", projects=frozenset({"boreas"}))
+        with refused("SESSION_NOT_FOUND"):
+            await bob.ask(ExportSession(session_id=session))
+        with refused("RESOURCE_NOT_FOUND"):
+            await bob.ask(ReadResource(uri=exported.uri))
+        # Who has a claim has the passport; but into a project of others it brings nothing.
+        with refused("PERMISSION_DENIED", field="project_id"):
+            await bob.ask(RestoreSession(passport=exported.claim))
+        restored = await bob.ask(RestoreSession(passport=exported.claim, project_id="boreas"))
+        assert restored.project_id == "boreas"
+        with refused("SESSION_NOT_FOUND"):
+            await alice.ask(GetMessages(session_id=restored.session_id))
+
+
+@pytest.mark.promise("passport.whole")
+async def test_an_ended_session_goes_on_where_it_arrives_and_a_taken_id_becomes_another(at: Opens) -> None:
+    async with two(at) as (here, there, signer):
+        claude = member(here.runtime)
+        session = await begun(claude, "hello")
+        await claude.ask(EndSession())
+        text = await text_of(claude, await claude.ask(ExportSession(session_id=session)))
+        arrived = member(there.runtime, trusted=(signer,))
+        assert (await arrived.ask(RestoreSession(passport=text))).session_id == session
+        await arrived.ask(AddMessage(session_id=session, content="on it goes"))
+        second = await arrived.ask(RestoreSession(passport=text))
+        assert second.session_id != session
+        assert second.original_session_id == session
+        assert await contents(arrived, session) == ["hello", "on it goes"]
+    async with at("three") as there:
+        hidden = member(there.runtime, "x", user="x", projects=frozenset({"hidden"}))
+        await hidden.ask(CreateSession(purpose="of others", session_id=session, project_id="hidden"))
+        arrived = member(there.runtime, trusted=(signer,), projects=frozenset({"mine"}))
+        restored = await arrived.ask(RestoreSession(passport=text, project_id="mine"))
+        assert restored.session_id != session
+        assert await contents(arrived, restored.session_id) == ["hello"]
+        assert (await hidden.ask(GetMessages(session_id=session))).messages == []
+
+
+@pytest.mark.promise("passport.checked-inside")
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda cargo: cargo["messages"].reverse(), "not in its place"),
+        (lambda cargo: cargo["messages"][0].update(message_id=1), "not in its place"),
+        (lambda cargo: cargo["messages"][1].update(message_id=2**53), "its message 1 is none"),
+        (lambda cargo: cargo["messages"][0].update(timestamp="1960-01-01T00:00:00Z"), "not in its place"),
+        (lambda cargo: cargo["messages"][0].update(metadata=[1]), "is no object"),
+        (lambda cargo: cargo["messages"][0].update(sender=""), "its message 0 is none"),
+        (
+            lambda cargo: cargo["messages"][0].update(content="x" * 10_001),
+            "characters and the limit is 10,000",
+        ),
+        (lambda cargo: cargo["messages"][0].update(extra=1), "its message 0 is none"),
+        (lambda cargo: cargo["session"].update(purpose=""), "its content is no session"),
+        (lambda cargo: cargo["session"].update(session_id="../../etc"), "its content is no session"),
+        (lambda cargo: cargo["session"].update(state=3), "the state of the session is no object"),
+        (lambda cargo: cargo["session"].update(metadata={"a": "x" * (1 << 20)}), "the limit is 1,048,576"),
+        (lambda cargo: cargo["context"].update(files=7), "its content is no session"),
+        (lambda cargo: cargo.update(memories=[{"key": "k"}]), "a memory in it cannot be kept"),
+        (
+            lambda cargo: cargo.update(memories=[{"key": "k", "content": "c", "namespace": "user:eve"}]),
+            "may not",
+        ),
+        (lambda cargo: cargo.update(memories=[7]), "a memory in it"),
+    ],
+)
+async def test_a_trusted_server_cannot_bring_in_what_no_client_could(
+    at: Opens, change: Callable[[Any], Any], reason: str
+) -> None:
+    async with at() as here:
+        claude = member(here.runtime)
+        session = await begun(claude, "one", "two")
+        text = await text_of(claude, await claude.ask(ExportSession()))
+        document = json.loads(text)
+        mine = Signers(here.runtime.derive)
+        cargo = json.loads(unpacked(document["content"]))
+        change(cargo)
+        content = packed(json.dumps(cargo).encode(), document["passport_id"])
+        with pytest.raises(Refusal, match=reason):
+            await claude.ask(RestoreSession(passport=forged(text, mine, content=content)))
+        assert (await claude.ask(ListSessions())).count == 1
+        assert await contents(claude, session) == ["one", "two"]
+
+
+def unpacked(content: dict[str, Any]) -> bytes:
+    return _packing.unpack(msgspec.convert(content, Content), "", None)
+
+
+def packed(content: bytes, passport_id: str) -> Any:
+    return msgspec.to_builtins(_packing.pack(content, passport_id))
+
+
+@pytest.mark.promise("passport.all-or-nothing")
+@pytest.mark.parametrize("ending", ["crash before", "crash after", "full"])
+async def test_a_restoring_that_is_cut_short_is_whole_after_the_next_try(
+    tmp_path: Path, far_clock: VirtualClock, ending: str
+) -> None:
+    """Wherever a restoring is cut, the session is there whole or not at all, and once in the end."""
+    folder = tmp_path / "origin"
+    async with house(folder, far_clock, embedder="none") as here:
+        claude = member(here.runtime)
+        session = await begun(claude, *(f"message {number} {'x' * 9_000}" for number in range(60)))
+        await claude.ask(StoreMemory(content="a memory", key="k"))
+        text = await text_of(claude, await claude.ask(ExportSession(one_time=True, include_memories=True)))
+        signer = signer_of(here)
+    for cut in range(1, 30):
+        store = tmp_path / f"{ending}-{cut}"
+        async with house(store, far_clock, embedder="none"):
+            pass
+        saboteur = Saboteur(ending, cut)
+        with_trouble = house(store, far_clock, embedder="none", committer=InlineCommitter(saboteur))
+        restoring = RestoreSession(passport=text, idempotency_key="once")
+        with suppress(StorageFullError, ActorFailedError):
+            try:
+                async with with_trouble as there:
+                    await member(there.runtime, trusted=(signer,)).ask(restoring)
+            except* (Crash, StoreFailedError):
+                pass
+        async with house(store, far_clock, embedder="none") as there:
+            cursor = member(there.runtime, trusted=(signer,))
+            if (await cursor.ask(ListSessions())).count:
+                assert len(await contents(cursor, session)) == 60
+            assert (await cursor.ask(restoring)).session_id == session
+            assert (await cursor.ask(restoring)).session_id == session
+            assert len(await contents(cursor, session)) == 60
+            assert (await cursor.ask(ListSessions())).count == 1
+            assert len((await cursor.ask(MemorySearch(query="memory"))).memories) == 1
+            with refused("PASSPORT_REDEEMED"):
+                await cursor.ask(RestoreSession(passport=text))
+        if not saboteur.struck:
+            assert cut > 5, "there was something to cut"
+            break
+    else:
+        pytest.fail("a restoring has more commits than were cut")
+
+
+@pytest.mark.promise("passport.schema")
+async def test_passports_are_what_their_schema_says(at: Opens, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_packing, "SCRYPT_N", 1 << 8)
+    schema = json.loads(SCHEMA.read_text())
+    outside = jsonschema.Draft202012Validator(schema)
+    inside = jsonschema.Draft202012Validator({"$defs": schema["$defs"], "$ref": "#/$defs/Cargo"})
+    async with at() as here:
+        claude = member(here.runtime, agent_type="planner")
+        session = await begun(claude, "hello")
+        for visibility in ("private", "agent_only"):
+            await claude.ask(AddMessage(session_id=session, content="word", visibility=visibility))
+        await claude.ask(StoreMemory(content="a memory", key="k"))
+        await claude.ask(RecordContext(files=[FileUse(path="a.py")], workflow=WorkflowState(task="t")))
+        for options in ({}, {"include_memories": True, "qr": True}, {"passphrase": WORDS, "one_time": True}):
+            exported = await claude.ask(ExportSession(**options))
+            document = json.loads(await text_of(claude, exported))
+            outside.validate(document)
+            with pytest.raises(jsonschema.ValidationError):
+                outside.validate(document | {"more": 1})
+            if document["content"]["encryption"] is None:
+                cargo = json.loads(unpacked(document["content"]))
+                inside.validate(cargo)
+                assert len(cargo["messages"]) == 3
+                del cargo["messages"][0]["sender"]
+                with pytest.raises(jsonschema.ValidationError):
+                    inside.validate(cargo)
+
+
+@pytest.mark.promise("passport.audit")
+async def test_travelling_leaves_records_and_no_contents(at: Opens) -> None:
+    async with at(queries=[AuditTrail]) as here:
+        claude = member(here.runtime)
+        session = await begun(claude, "planted content", purpose="planted purpose")
+        work = RecordContext(searches=["planted query"], decisions=[DecisionMade(what="planted decision")])
+        await claude.ask(work)
+        exported = await claude.ask(ExportSession(one_time=True))
+        await claude.ask(MigrateSession(to_tool="zed", note="planted note"))
+        restored = await claude.ask(RestoreSession(passport=exported.claim))
+        with refused("PASSPORT_REDEEMED"):
+            await claude.ask(RestoreSession(passport=exported.claim))
+        stranger = forged(await text_of(claude, exported), signers("x"))
+        with refused("PASSPORT_UNTRUSTED"):
+            await claude.ask(RestoreSession(passport=stranger))
+        await trio.testing.wait_all_tasks_blocked(0.01)
+        rows = await here.runtime.query(AuditTrail())
+    done = [(row.action, row.session, row.outcome) for row in rows]
+    for expected in (
+        ("record_context", session, "done"),
+        ("export_session", session, "done"),
+        ("migrate_session", session, "done"),
+        ("redeem_passport", restored.session_id, "done"),
+        ("restore_session", restored.session_id, "done"),
+        ("restore_session", None, "denied"),
+    ):
+        assert expected in done
+    codes = {row.details.get("code") for row in rows if row.outcome == "denied"}
+    assert codes == {"PASSPORT_REDEEMED", "PASSPORT_UNTRUSTED"}
+    assert "planted" not in str(rows)
+
+
+@pytest.mark.promise("passport.exported")
+async def test_processes_that_share_a_folder_share_its_passports(tmp_path: Path) -> None:
+    async with server_process(tmp_path) as owner, server_process(tmp_path) as attached:
+        await owner.client.initialize("claude-code")
+        await attached.client.initialize("cursor-vscode")
+        await attached.client.call("start_session", workspace_path=HOME)
+        started = await owner.client.call("start_session", workspace_path=HOME)
+        assert [offer["tool"] for offer in started["offered"]] == ["cursor"]
+        await attached.client.call("memory_search", query="seen from there")
+        exported = await attached.client.call("export_session", one_time=True)
+        restored = await owner.client.call("restore_session", passport=exported["claim"])
+        assert restored["success"], restored
+        again = await attached.client.call("restore_session", passport=exported["claim"])
+        assert again["code"] == "PASSPORT_REDEEMED"
+        searches = restored["context"]["searches"]
+        assert [search["query"] for search in searches] == ["seen from there"]
+
+
+async def test_an_agent_of_an_embedder_travels_without_further_ado(tmp_path: Path) -> None:
+    async with open_greenroom(tmp_path, embedder="none") as runtime:
+        agent = Agent(runtime, Principal(agent_id="lonely"))
+        await agent.ask(StartSession())
+        exported = await agent.ask(ExportSession())
+        restored = await agent.ask(StartSession(restore_from=exported.claim))
+        assert restored.restored
+        assert restored.tool == "lonely"

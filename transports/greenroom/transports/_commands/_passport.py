@@ -1,0 +1,179 @@
+"""`greenroom passport`: sessions written into files and made of files, and whose passports are taken.
+
+A running server has the folder: then we attach to it, as any other process does, and it does the work.
+"""
+
+from __future__ import annotations
+
+import getpass
+import json
+import os
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+import trio
+
+from greenroom.actors import Agent, ExportSession, ReadResource, RestoreSession
+from greenroom.actors.passport import _format as formats
+from greenroom.actors.passport._signing import Signers
+from greenroom.runtime import Refusal
+from greenroom.transports import _exits
+from greenroom.transports._commands._exchange import opened, who
+from greenroom.transports._commands._options import passport_options
+from greenroom.transports._commands._reporting import reported, start_logging
+from greenroom.transports._output import complain, say
+from greenroom.transports._settings import PASSPHRASE_VARIABLE
+
+if TYPE_CHECKING:
+    import argparse
+
+    from greenroom.runtime import SharedRuntime
+    from greenroom.transports._settings import Resolved, Settings
+
+CLIENT: Final = "greenroom"
+_OWN_ALONE: Final = 0o600
+
+
+class _CannotError(Exception):
+    """What was asked for cannot be done; the message says why."""
+
+
+def passport(chosen: argparse.Namespace, resolved: Resolved) -> int:
+    """Carries one action out; returns the exit code."""
+    start_logging(resolved.settings.log_level)
+    if chosen.action not in _ACTIONS:
+        known = ", ".join(_ACTIONS)
+        return complain("passport", f"{chosen.action!r} is none of {known}", _exits.USAGE)
+    action = partial(_carried_out, chosen, resolved.settings)
+    return reported("passport", partial(trio.run, action, strict_exception_groups=True))
+
+
+async def _carried_out(chosen: argparse.Namespace, settings: Settings) -> int:
+    try:
+        async with opened(settings) as runtime:
+            said = await _ACTIONS[chosen.action](chosen, settings, runtime)
+    except (Refusal, _CannotError, ValueError) as error:
+        return complain("passport", str(error), _exits.FAILED)
+    if chosen.json:
+        say(json.dumps(said, indent=2))
+    else:
+        for name, value in said.items():
+            say(f"{name}: {value}" if len(said) > 1 else str(value))
+    return _exits.OK
+
+
+async def _signer(_: argparse.Namespace, __: Settings, runtime: SharedRuntime) -> dict[str, Any]:
+    return {"signer": Signers(runtime.derive).name}
+
+
+async def _show(chosen: argparse.Namespace, settings: Settings, runtime: SharedRuntime) -> dict[str, Any]:
+    found, body = formats.read(_read(chosen))
+    options = passport_options(settings, os.environ)
+    try:
+        Signers(runtime.derive, options.trusted, options.shared).check(body, found.signature)
+        is_trusted = "yes"
+    except Refusal as refusal:
+        is_trusted = refusal.sentence
+    plain: dict[str, Any] = msgspec.to_builtins(found)
+    shown = ("passport_id", "session_id", "exported_at", "expires_at", "one_time", "audience", "project_id")
+    return {
+        **{name: plain[name] for name in shown},
+        "exported_by": found.exported_by.agent_id,
+        "signer": found.signature.key,
+        "trusted": is_trusted,
+        "encrypted": found.content.encryption is not None,
+        "bytes_inside": found.content.size,
+    }
+
+
+async def _export(chosen: argparse.Namespace, settings: Settings, runtime: SharedRuntime) -> dict[str, Any]:
+    if chosen.session is None:
+        raise _CannotError("--session says which session is to be exported")
+    path = _file(chosen)
+    if path.exists():
+        raise _CannotError(f"{path} exists; name a file that is to be made")
+    agent = _agent(settings, runtime)
+    days = {} if chosen.days is None else {"expires_in": round(chosen.days * 86_400)}
+    exporting = ExportSession(
+        session_id=chosen.session,
+        include_memories=chosen.include_memories,
+        one_time=chosen.one_time,
+        passphrase=_passphrase(chosen.encrypt_with_passphrase, twice=True),
+        **days,
+    )
+    exported = await agent.ask(exporting)
+    read: Any = await agent.ask(ReadResource(uri=exported.uri))
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _OWN_ALONE)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(read.text)
+    return {
+        "file": str(path),
+        "session": exported.session_id,
+        "messages": exported.messages,
+        "memories": exported.memories,
+        "expires_at": exported.expires_at.isoformat(),
+        "signer": exported.signer,
+    }
+
+
+async def _restore(chosen: argparse.Namespace, settings: Settings, runtime: SharedRuntime) -> dict[str, Any]:
+    text = _read(chosen)
+    is_sealed = formats.read(text)[0].content.encryption is not None
+    restoring = RestoreSession(passport=text, passphrase=_passphrase(is_sealed, twice=False))
+    restored = await _agent(settings, runtime).ask(restoring)
+    return {
+        "session": restored.session_id,
+        "messages": restored.messages,
+        "memories": restored.memories,
+        "original_tool": restored.original_tool,
+    }
+
+
+Action = Callable[["argparse.Namespace", "Settings", "SharedRuntime"], Awaitable[dict[str, Any]]]
+_ACTIONS: Final[Mapping[str, Action]] = {
+    "signer": _signer,
+    "show": _show,
+    "export": _export,
+    "restore": _restore,
+}
+
+
+def _agent(settings: Settings, runtime: SharedRuntime) -> Agent:
+    return Agent(runtime, who(settings), client=CLIENT, passports=passport_options(settings, os.environ))
+
+
+def _file(chosen: argparse.Namespace) -> Path:
+    if chosen.file is None:
+        raise _CannotError("--file says which file holds the passport")
+    return Path(chosen.file)
+
+
+def _read(chosen: argparse.Namespace) -> str:
+    path = _file(chosen)
+    try:
+        with path.open("rb") as file:
+            found = file.read(formats.MAX_DOCUMENT_BYTES + 1)
+        return found.decode()
+    except OSError as error:
+        raise _CannotError(f"{path} cannot be read: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise _CannotError(f"{path} is no passport: it is not UTF-8") from None
+
+
+def _passphrase(is_wanted: bool, *, twice: bool) -> str | None:  # noqa: FBT001  the first word says it
+    """The passphrase from the environment, else from the terminal; never from the command line."""
+    if not is_wanted:
+        return None
+    given = os.environ.get(PASSPHRASE_VARIABLE)
+    if given is not None:
+        return given
+    if not sys.stdin.isatty():
+        raise _CannotError(f"the passphrase is read from {PASSPHRASE_VARIABLE}, or from a terminal")
+    words = getpass.getpass("Passphrase: ")
+    if twice and getpass.getpass("Again: ") != words:
+        raise _CannotError("these are two passphrases; nothing was exported")
+    return words
