@@ -13,7 +13,7 @@ from greenroom.actors.passport._adapters import adapter_of
 from greenroom.actors.passport._claims import Claim, claim_text
 from greenroom.actors.passport._offers import FindOffers
 from greenroom.actors.passport._restoring import RestoreSession, resumed
-from greenroom.actors.passport._travels import TravelErrand, Travels
+from greenroom.actors.passport._travels import SESSIONS, TravelErrand, Travels
 from greenroom.actors.requests import _passports as requests
 from greenroom.actors.requests import _travel as travel
 from greenroom.actors.requests import _types as types
@@ -48,7 +48,11 @@ class StartSession(TravelErrand[SessionStarted], frozen=True, kw_only=True):
         _policy.check_user(travels.principal, self.user_id)
         tool = travels.tool_of(self.tool_id)
         project_id = travels.project_of(self.project_id, self.workspace_path)
-        offered = await travels.doors.query(FindOffers(project_id=project_id), principal=travels.principal)
+        offered: list[requests.Offer] = []
+        if self.restore_from is not None or travels.may_read:
+            travels.check_scope("start_session", "restore_from", SESSIONS)
+            find = FindOffers(project_id=project_id)
+            offered = await travels.doors.query(find, principal=travels.principal)
         if self.restore_from == LATEST and offered:
             return self._restored(travels, await resumed(travels, offered[0].session_id, tool), offered)
         if self.restore_from is not None and self.restore_from != LATEST:
@@ -121,6 +125,7 @@ class MigrateSession(TravelErrand[SessionMigrated], frozen=True, kw_only=True):
         Raises:
             Refusal: ``SESSION_NOT_FOUND`` or ``SESSION_CLOSED``.
         """
+        travels.check_scope("migrate_session", "migrate_session", SESSIONS)
         session_id = travels.named(self.session_id)
         to_tool = adapter_of(self.to_tool)
         move = travel.Move(to_tool=to_tool.tool_id, outcome="handed_over", note=self.note)

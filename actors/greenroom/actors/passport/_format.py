@@ -24,6 +24,8 @@ MAX_DOCUMENT_BYTES: Final = 48 << 20
 """The most that a passport may take as JSON."""
 MAX_CONTENT_BYTES: Final = 32 << 20
 """The most that its content may take once it is unpacked."""
+MAX_METADATA_BYTES: Final = 16_384
+"""The most that its metadata may take as JSON: they are read before anybody is known to have signed them."""
 NOT_SIGNED: Final = frozenset({"signature", "qr"})
 
 _HEX_ID = Annotated[str, Meta(pattern=r"^[0-9a-f]{32}(?!\n)$")]
@@ -139,6 +141,8 @@ def read(document: bytes | str | dict[str, Any]) -> tuple[Passport, bytes]:
         passport = msgspec.convert(parsed, Passport)
     except msgspec.ValidationError as error:
         raise _refusals.invalid(f"it is not made as one: {error}") from None
+    if (size := len(msgspec.json.encode(passport.metadata))) > MAX_METADATA_BYTES:
+        raise _refusals.too_large(size, MAX_METADATA_BYTES)
     return passport, canonical({name: value for name, value in parsed.items() if name not in NOT_SIGNED})
 
 

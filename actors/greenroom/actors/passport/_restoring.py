@@ -1,8 +1,9 @@
 """Restoring a session: taken up where it is, or made of a passport that was checked in every respect.
 
 The order is: signature, time, audience, then what is inside. Before the first write everything was read
-that could be refused. Memories come first, as an import of their own, all or none; the session is one
-commit. Who is interrupted between the two restores again: the same user goes on with the same attempt.
+that could be refused: by this server, which takes the messages to itself, or by whoever reads them. Memories
+come first, as an import of their own, all or none; the session is one commit. Who is interrupted between the
+two restores again: the same user goes on with the same attempt.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import trio
 from msgspec import Meta
 
 from greenroom.actors import _namespaces as names
-from greenroom.actors import _policy, _refusals, _scopes
+from greenroom.actors import _policy, _refusals
 from greenroom.actors.exchange._importing import Importer, ImportRefusedError
 from greenroom.actors.exchange._json_lines import source_of_text
 from greenroom.actors.exchange._lines import check_line, decode_line
@@ -27,7 +28,7 @@ from greenroom.actors.passport import _claims as claims
 from greenroom.actors.passport import _format as formats
 from greenroom.actors.passport import _packing
 from greenroom.actors.passport import _refusals as passport_refusals
-from greenroom.actors.passport._travels import TravelErrand, Travels
+from greenroom.actors.passport._travels import SESSIONS, TravelErrand, Travels
 from greenroom.actors.requests import _cargo as cargo
 from greenroom.actors.requests import _passports as requests
 from greenroom.actors.requests import _travel as travel
@@ -65,6 +66,7 @@ class RestoreSession(TravelErrand[SessionRestored], frozen=True, kw_only=True):
         """
         if (self.session_id is None) == (self.passport is None):
             raise _refusals.invalid("passport", "passport: give a session_id or a passport")
+        travels.check_scope("restore_session", "restore_session", SESSIONS)
         tool = travels.tool_of(self.tool_id)
         if self.session_id is not None:
             restored = await resumed(travels, self.session_id, tool)
@@ -75,7 +77,7 @@ class RestoreSession(TravelErrand[SessionRestored], frozen=True, kw_only=True):
         return restored
 
     async def _from_passport(
-        self, travels: Travels, given: str | dict[str, Any], tool: str
+        self, travels: Travels, given: bytes | str | dict[str, Any], tool: str
     ) -> SessionRestored:
         if isinstance(given, str):
             if len(given) > requests.MOST_TEXT:
@@ -89,7 +91,7 @@ class RestoreSession(TravelErrand[SessionRestored], frozen=True, kw_only=True):
                     given = await self._claimed(travels, small.claim)
                 else:
                     assert small.passport is not None, "a text stands for one or the other"
-                    given = small.passport.decode()
+                    given = small.passport
         return await self._redeemed(travels, await Checked.of(travels, given, self.passphrase), tool)
 
     async def _check_claim(self, travels: Travels, claim: claims.Claim) -> requests.Standing:
@@ -109,6 +111,11 @@ class RestoreSession(TravelErrand[SessionRestored], frozen=True, kw_only=True):
     async def _redeemed(self, travels: Travels, checked: Checked, tool: str) -> SessionRestored:
         project_id = checked.project_for(travels, self.project_id)
         redemption = await self._redemption(travels, checked)
+        await travels.pay(checked.passport.content.size, redemption.attempt)
+        address = Address("session", redemption.session_id)
+        for number, lines in enumerate(checked.pieces):
+            staged = cargo.StageMessages(attempt=redemption.attempt, number=number, lines=lines)
+            await travels.doors.ask(address, staged, principal=travels.principal)
         memories = await checked.import_memories(travels, redemption.session_id)
         made = cargo.MakeRestored(
             attempt=redemption.attempt,
@@ -120,10 +127,6 @@ class RestoreSession(TravelErrand[SessionRestored], frozen=True, kw_only=True):
             project_id=project_id,
             server=None if travels.signers.is_own(checked.passport.signature) else checked.signer,
         )
-        address = Address("session", redemption.session_id)
-        for number, lines in enumerate(checked.pieces):
-            staged = cargo.StageMessages(attempt=redemption.attempt, number=number, lines=lines)
-            await travels.doors.ask(address, staged, principal=travels.principal)
         restored = await travels.doors.ask(address, made, principal=travels.principal)
         done = requests.SettleRedemption(
             attempt=redemption.attempt, done=True, session_id=redemption.session_id
@@ -228,7 +231,9 @@ class Checked:
         return self.passport.signature.key
 
     @classmethod
-    async def of(cls, travels: Travels, given: str | dict[str, Any], passphrase: str | None) -> Checked:
+    async def of(
+        cls, travels: Travels, given: bytes | str | dict[str, Any], passphrase: str | None
+    ) -> Checked:
         """Check everything that can be checked without writing.
 
         Raises:
@@ -299,8 +304,8 @@ def _unpacked(passport: Passport, passphrase: str | None) -> Cargo:
 
 def _renamed_memories(cargo: Cargo, passport: Passport, travels: Travels) -> list[bytes]:
     """Return the memories in the importer's namespaces instead of the exporter's."""
-    if cargo.memories and not _scopes.allows(travels.principal.scopes, MEMORIES):
-        raise _refusals.scope_missing("a passport with memories", MEMORIES)
+    if cargo.memories:
+        travels.check_scope("restore_session", "a passport with memories", MEMORIES)
     exporter = passport.exported_by
     roots = {names.AGENT + exporter.agent_id: names.agent_namespace(travels.principal)}
     if exporter.user is not None:
