@@ -15,11 +15,13 @@ from greenroom.actors import (
     Agent,
     CreateApiKey,
     CreateSession,
+    DecisionMade,
     ExportSession,
     GetSession,
     ListMemories,
     MigrateSession,
     Principal,
+    RecordContext,
     RestoreSession,
     StartSession,
     open_greenroom,
@@ -29,6 +31,7 @@ from greenroom.actors.keys._record import Credential, Grant, KeyLimits
 from greenroom.actors.passport import _format as formats
 from greenroom.actors.passport._claims import PASSPORT, _encode
 from greenroom.actors.passport._travels import PassportOptions
+from greenroom.actors.requests._travel import SessionContext
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -128,18 +131,16 @@ async def test_what_a_key_has_kept_as_a_passport_is_counted(tmp_path: Path) -> N
 
 async def test_who_may_only_write_reads_nothing_by_taking_a_session_up(enter: Enter) -> None:
     async with enter() as at:
-        await begin(at)
+        alice = await begin(at)
+        await alice.ask(RecordContext(session_id="s", decisions=[DecisionMade(what="a plan")]))
         writer = at.agent("writer", scopes=frozenset({"sessions:write"}))
-        for request in (
-            RestoreSession(session_id="s"),
-            StartSession(restore_from="s"),
-            StartSession(restore_from="latest"),
-            MigrateSession(session_id="s", to_tool="zed"),
-        ):
-            with refused("PERMISSION_DENIED", scope="sessions:read"):
-                await writer.ask(request)
-        assert (await writer.ask(StartSession())).offered == []
-        assert (await writer.ask(StartSession())).offered == []
+        restored = await writer.ask(RestoreSession(session_id="s"))
+        started = await writer.ask(StartSession(restore_from="s"))
+        handed = await writer.ask(MigrateSession(session_id="s", to_tool="zed"))
+        assert restored.context == started.context == SessionContext()
+        assert [restored.briefing, started.briefing, handed.briefing] == [""] * 3
+        assert started.offered == (await writer.ask(StartSession())).offered == []
+        assert "a plan" in (await at.agent("reader").ask(RestoreSession(session_id="s"))).briefing
 
 
 def text_of(made: Any) -> str:

@@ -13,7 +13,7 @@ from greenroom.actors.passport._adapters import adapter_of
 from greenroom.actors.passport._claims import Claim, claim_text
 from greenroom.actors.passport._offers import FindOffers
 from greenroom.actors.passport._restoring import RestoreSession, resumed
-from greenroom.actors.passport._travels import SESSIONS, TravelErrand, Travels
+from greenroom.actors.passport._travels import TravelErrand, Travels
 from greenroom.actors.requests import _passports as requests
 from greenroom.actors.requests import _travel as travel
 from greenroom.actors.requests import _types as types
@@ -49,8 +49,7 @@ class StartSession(TravelErrand[SessionStarted], frozen=True, kw_only=True):
         tool = travels.tool_of(self.tool_id)
         project_id = travels.project_of(self.project_id, self.workspace_path)
         offered: list[requests.Offer] = []
-        if self.restore_from is not None or travels.may_read:
-            travels.check_scope("start_session", "restore_from", SESSIONS)
+        if travels.may_read:
             find = FindOffers(project_id=project_id)
             offered = await travels.doors.query(find, principal=travels.principal)
         if self.restore_from == LATEST and offered:
@@ -125,7 +124,6 @@ class MigrateSession(TravelErrand[SessionMigrated], frozen=True, kw_only=True):
         Raises:
             Refusal: ``SESSION_NOT_FOUND`` or ``SESSION_CLOSED``.
         """
-        travels.check_scope("migrate_session", "migrate_session", SESSIONS)
         session_id = travels.named(self.session_id)
         to_tool = adapter_of(self.to_tool)
         move = travel.Move(to_tool=to_tool.tool_id, outcome="handed_over", note=self.note)
@@ -144,7 +142,7 @@ class MigrateSession(TravelErrand[SessionMigrated], frozen=True, kw_only=True):
             migrated_at=at,
             instructions=f'In {to_tool.title}, call restore_session with session_id "{session_id}", or with '
             "this claim as passport.",
-            briefing=read.briefing,
+            briefing=travels.briefing_of(read),
         )
 
 

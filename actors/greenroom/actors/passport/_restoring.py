@@ -28,7 +28,7 @@ from greenroom.actors.passport import _claims as claims
 from greenroom.actors.passport import _format as formats
 from greenroom.actors.passport import _packing
 from greenroom.actors.passport import _refusals as passport_refusals
-from greenroom.actors.passport._travels import SESSIONS, TravelErrand, Travels
+from greenroom.actors.passport._travels import TravelErrand, Travels
 from greenroom.actors.requests import _cargo as cargo
 from greenroom.actors.requests import _passports as requests
 from greenroom.actors.requests import _travel as travel
@@ -66,7 +66,6 @@ class RestoreSession(TravelErrand[SessionRestored], frozen=True, kw_only=True):
         """
         if (self.session_id is None) == (self.passport is None):
             raise _refusals.invalid("passport", "passport: give a session_id or a passport")
-        travels.check_scope("restore_session", "restore_session", SESSIONS)
         tool = travels.tool_of(self.tool_id)
         if self.session_id is not None:
             restored = await resumed(travels, self.session_id, tool)
@@ -135,8 +134,8 @@ class RestoreSession(TravelErrand[SessionRestored], frozen=True, kw_only=True):
         return SessionRestored(
             session_id=redemption.session_id,
             project_id=project_id,
-            context=restored.read.context,
-            briefing=restored.read.briefing,
+            context=travels.context_of(restored.read),
+            briefing=travels.briefing_of(restored.read),
             created_at=restored.read.started_at,
             restored_at=restored.restored_at,
             tool=tool,
@@ -194,8 +193,8 @@ async def resumed(travels: Travels, session_id: str, tool: str) -> SessionRestor
     return SessionRestored(
         session_id=session_id,
         project_id=read.project_id,
-        context=read.context,
-        briefing=read.briefing,
+        context=travels.context_of(read),
+        briefing=travels.briefing_of(read),
         created_at=read.started_at,
         restored_at=read.migrations[-1].at,
         tool=tool,

@@ -26,7 +26,7 @@ from greenroom.actors.recall._search import MemorySearch
 from greenroom.actors.requests import _memories as memories
 from greenroom.actors.requests import _sessions as sessions
 from greenroom.actors.requests._memory_replies import MemorySaved
-from greenroom.actors.requests._travel import GetSessionContext, NoteContext
+from greenroom.actors.requests._travel import ContextRead, GetSessionContext, NoteContext, SessionContext
 from greenroom.runtime import Address, GreenroomError, Idempotency
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ R_co = TypeVar("R_co", covariant=True)
 
 MAX_QUERY: Final = 500
 SESSIONS: Final = "sessions:read"
-"""What is needed besides for what hands out what others wrote."""
+"""What is needed to be told what others wrote."""
 _DIGEST_BYTES: Final = 4
 _MAX_SLUG: Final = 60
 _FOREIGN: Final = re.compile(r"[^A-Za-z0-9_.-]+")
@@ -134,6 +134,14 @@ class Travels:
     def may_read(self) -> bool:
         """Whether the client may read sessions."""
         return _scopes.allows(self.principal.scopes, SESSIONS)
+
+    def context_of(self, read: ContextRead) -> SessionContext:
+        """Return the context as far as the client may read it."""
+        return read.context if self.may_read else SessionContext()
+
+    def briefing_of(self, read: ContextRead) -> str:
+        """Return the briefing, which says what is in the context."""
+        return read.briefing if self.may_read else ""
 
     async def pay(self, stored_bytes: int, deed: str) -> None:
         """Have what is kept for the client counted that its request does not show, once for each deed.
