@@ -23,10 +23,12 @@ from greenroom.actors import (
     Agent,
     CreateSession,
     ExportMemories,
+    ExportSession,
     GetAuditLog,
     GetSession,
     MemorySearch,
     Principal,
+    ReadResource,
     SearchContext,
     SetMemory,
     StoreMemory,
@@ -131,16 +133,26 @@ async def test_who_lacks_a_scope_is_in_it_over_the_relay_too(folder: Path) -> No
         for runtime in (owner, attached):
             with refused("PERMISSION_DENIED", scope="sessions:write"):
                 await Agent(runtime, reader).ask(CreateSession(purpose="p"))
+            with refused("PERMISSION_DENIED", scope="memory:read"):
+                await Agent(runtime, reader).ask(ReadResource(uri="agent://reader/memory"))
+            hears = Agent(runtime, reader).subscriber()
+            with hears, refused("PERMISSION_DENIED", scope="memory:read"):
+                hears.add("agent://reader/memory")
+            with refused("PERMISSION_DENIED", scope="memory:read"):
+                await Agent(runtime, reader).ask(ExportSession(session_id="s", include_memories=True))
         tell(attached, "authenticate", outcome="denied", address="192.0.2.10")
         boss = Agent(attached, BOSS)
         with trio.fail_after(30):
-            while len(records := await log(boss, outcome="denied")) < 2:
+            while len(records := await log(boss, outcome="denied")) < 5:
                 pass
         assert {(record.action, record.address) for record in records} == {
             ("create_session", "192.0.2.9"),
+            ("read_resource", "192.0.2.9"),
+            ("subscribe", "192.0.2.9"),
+            ("export_session", "192.0.2.9"),
             ("authenticate", "192.0.2.10"),
         }
-        assert sum(record.times for record in records) == 3
+        assert sum(record.times for record in records) == 9
 
 
 @pytest.mark.promise("audit.records")

@@ -374,3 +374,25 @@ async def test_whoever_came_without_a_key_goes_with_the_first_one(enter: Enter) 
         assert len(here.app.sessions) == 0
         await session.request("tools/list")
         assert (await session.answer()).status == 401
+
+
+@pytest.mark.promise("keys.revocation")
+async def test_a_key_that_is_revoked_while_its_handshake_arrives_leaves_nothing_behind(enter: Enter) -> None:
+    async with enter() as at, premises(at) as here:
+        key = await create_key(at)
+        await here.settled()
+        guest = await here.guest()
+        content = b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18",'
+        content += b'"capabilities":{},"clientInfo":{"name":"late","version":"1"}}}'
+        head = (
+            f"POST /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {key.api_key}\r\n"
+            "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n"
+            f"Content-Length: {len(content)}\r\n\r\n"
+        )
+        await guest.stream.send_all(head.encode() + content[:9])
+        await here.settled()
+        await revoke_key(at, key)
+        await here.settled()
+        await guest.stream.send_all(content[9:])
+        assert b"Connection closed" in await guest.stream.receive_some(4_096)
+        assert (len(here.app.sessions), len(here.ring._places)) == (0, 0)

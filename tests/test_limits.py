@@ -259,3 +259,16 @@ def test_networks_are_read() -> None:
     for wrong in ("", "proxy", "10.0.0.1/8", 7):
         with pytest.raises(NotAllowedError):
             network(wrong)
+
+
+@pytest.mark.promise("limits.quotas")
+async def test_another_request_under_the_same_idempotency_key_is_counted_too(enter: Enter) -> None:
+    async with enter() as at, premises(at) as here:
+        key = await create_key(at, rate_limit=60_000, burst=1_000, max_stored_bytes=2_000)
+        await here.settled()
+        peer = await here.websocket(key)
+        assert (await ask(peer, "set_memory", key="k", value="x", idempotency_key="i"))["success"]
+        for content in ("x" * 9_000, "y" * 9_000):
+            refused = await ask(peer, "store_memory", content=content, idempotency_key="i")
+            assert (refused["code"], refused["details"]["unit"]) == ("QUOTA_EXCEEDED", "stored bytes")
+        assert (await ask(peer, "list_memories"))["memories"] == []

@@ -75,7 +75,7 @@ async def test_a_token_says_who_somebody_is_and_what_they_may_do(folder: Path) -
     async with serving(folder) as (issuer, here):
         guest = await here.guest()
         made = await call(guest, issuer.token(), "create_session", purpose="p", session_id="s")
-        assert made["created_by"] == "app"
+        assert made["created_by"].startswith("app.")
         denied = await call(
             guest, issuer.token(scope="sessions:read"), "add_message", session_id="s", content="x"
         )
@@ -278,7 +278,12 @@ async def test_what_a_token_makes_of_its_holder_ends_with_it() -> None:
         credential = credential_of_token(access, 0)
         assert (credential.expires, credential.by_key) == (ends * 1_000_000, False)
         assert credential.grant.scopes == {"*"}
-        assert (credential.grant.user, credential.grant.agent) == ("ann", "app")
+        assert credential.grant.user == "ann"
+        another = await verifier.verify_token(issuer.token(exp=ends, sub="bob"))
+        assert another is not None
+        agents = [credential.grant.agent, credential_of_token(another, 0).grant.agent]
+        assert agents[0] != agents[1]  # what one keeps in a program is not for others who use it
+        assert all(agent is not None and agent.startswith("app.") for agent in agents)
         less = await verifier.verify_token(issuer.token(exp=ends, scope="sessions:read"))
         assert less is not None
         assert credential_of_token(less, 0).id != credential.id

@@ -224,6 +224,7 @@ class Agent:
         self._resources = _scopes.resources_of(principal.scopes)
         self._scope = _idempotency_scope(principal)
         self._travels = Travels(runtime, principal, client, passports, self._scope)
+        self._travels.quota = quota
 
     @property
     def scopes(self) -> frozenset[str]:
@@ -333,7 +334,7 @@ class Agent:
             RuntimeClosedError: the runtime is closed.
         """
         tally = None if self._quota is None else self._quota.subscriptions
-        return ResourceSubscriber(self._runtime.subscriber(window), self.principal, tally)
+        return ResourceSubscriber(self._runtime, self._runtime.subscriber(window), self.principal, tally)
 
     async def _carried_out(self, request: Query[R] | Procedure[R] | Errand[R]) -> R:
         if isinstance(request, TravelErrand):
@@ -377,7 +378,9 @@ class Agent:
         if address is None:
             raise _refusals.resource_not_found(request.uri)
         if address.kind not in self._resources:
-            raise _refusals.scope_missing("this resource", _scopes.RESOURCES[address.kind])
+            scope = _scopes.RESOURCES[address.kind]
+            tell(self._runtime, "read_resource", principal=self.principal, outcome="denied", scope=scope)
+            raise _refusals.scope_missing("this resource", scope)
         return address, request, idempotency
 
     def _namespaced(self, request: Any) -> Any:

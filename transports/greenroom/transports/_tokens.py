@@ -30,7 +30,7 @@ from greenroom.actors._scopes import unknown_scopes
 from greenroom.actors._times import SECOND
 from greenroom.actors.keys._record import Credential, Grant
 from greenroom.transports._addresses import is_loopback
-from greenroom.transports.protocol._door import fit_agent_id
+from greenroom.transports.protocol._door import AGENT_ID_LENGTH, fit_agent_id
 
 if TYPE_CHECKING:
     from mcp.server.auth.provider import AccessToken
@@ -184,7 +184,8 @@ def credential_of_token(access: AccessToken, now: int) -> Credential:
     """Return what a token lets its holder do.
 
     The user is its subject. Projects are those that its claim ``greenroom_projects`` lists, and none without
-    that. It is bound to the agent that ``greenroom_agent`` names, else to the client's id.
+    that. It is bound to the agent that ``greenroom_agent`` names, else to one that is the client's and the
+    subject's: what an agent keeps for itself must not be open to everybody who uses the same program.
 
     Args:
         access: What a verifier says of the token.
@@ -193,7 +194,7 @@ def credential_of_token(access: AccessToken, now: int) -> Credential:
     claims: Mapping[str, Any] = access.claims or {}
     strange = unknown_scopes(access.scopes)
     subject = access.subject or access.client_id
-    agent = claims.get("greenroom_agent") or access.client_id
+    agent = claims.get("greenroom_agent") or _agent_of(access.client_id, [claims.get("iss"), subject])
     agent_type = claims.get("greenroom_agent_type")
     projects = claims.get("greenroom_projects")
     grant = Grant(
@@ -209,6 +210,11 @@ def credential_of_token(access: AccessToken, now: int) -> Credential:
     who = [claims.get("iss"), subject, access.client_id, grant]
     tag = blake2b(msgspec.json.encode(who, order="deterministic"), digest_size=8).hexdigest()
     return Credential(id=f"oauth:{tag}", grant=grant, by_key=False, expires=ends)
+
+
+def _agent_of(client_id: str, subject: list[Any]) -> str:
+    tag = blake2b(msgspec.json.encode(subject), digest_size=8).hexdigest()
+    return f"{fit_agent_id(client_id)[: AGENT_ID_LENGTH - len(tag) - 1]}.{tag}"
 
 
 def protected_resource(resource: str, issuer: str, scopes: Sequence[str]) -> dict[str, Any]:

@@ -1,12 +1,14 @@
 """What somebody with a key may have: bytes that they send to be kept, sessions, subscriptions.
 
 Bytes and sessions are counted by the keeper of the keys, before what costs them is done, so a count may be
-too high after a failure and is never too low. A repeat with the same idempotency key is counted once.
+too high after a failure and is never too low. A repeat with the same idempotency key and the same arguments
+is counted once.
 Subscriptions are counted by the process that has the connection.
 """
 
 from __future__ import annotations
 
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -54,15 +56,25 @@ class Quota:
             Refusal: ``QUOTA_EXCEEDED``: that would be too much; nothing was counted.
             GreenroomError: as `Doors.ask`.
         """
+        arguments = msgspec.json.encode(request)
         charge = ChargeKey(
             key_id=self._key_id,
-            stored_bytes=len(msgspec.json.encode(request)),
+            stored_bytes=len(arguments),
             sessions=int(type(request).__name__ in _MAKES_SESSIONS),
         )
         key = getattr(request, "idempotency_key", None)
-        # The same arguments or not: what becomes of the request itself says that.
-        once = None if key is None else Idempotency(f"{scope} quota", key, b"")
+        once = None
+        if key is not None:
+            # Another request under the same key, of this tool or of another, is carried out and costs, too.
+            which = blake2b(arguments, digest_size=16).hexdigest()
+            once = Idempotency(f"{scope} quota {type(request).__name__} {which}", key, b"")
         await doors.ask(KEEPER, charge, idempotency=once)
+
+    async def pay_bytes(self, doors: Doors, stored_bytes: int, deed: str) -> None:
+        """Have bytes counted that are to be kept, once for each deed; raises as `pay`."""
+        if self._is_counted:
+            charge = ChargeKey(key_id=self._key_id, stored_bytes=stored_bytes)
+            await doors.ask(KEEPER, charge, idempotency=Idempotency(deed, "bytes", b""))
 
 
 _MAKES_SESSIONS: Final = frozenset({"CreateSession", "StartSession", "RestoreSession"})

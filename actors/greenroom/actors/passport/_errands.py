@@ -48,7 +48,10 @@ class StartSession(TravelErrand[SessionStarted], frozen=True, kw_only=True):
         _policy.check_user(travels.principal, self.user_id)
         tool = travels.tool_of(self.tool_id)
         project_id = travels.project_of(self.project_id, self.workspace_path)
-        offered = await travels.doors.query(FindOffers(project_id=project_id), principal=travels.principal)
+        offered: list[requests.Offer] = []
+        if travels.may_read:
+            find = FindOffers(project_id=project_id)
+            offered = await travels.doors.query(find, principal=travels.principal)
         if self.restore_from == LATEST and offered:
             return self._restored(travels, await resumed(travels, offered[0].session_id, tool), offered)
         if self.restore_from is not None and self.restore_from != LATEST:
@@ -139,7 +142,7 @@ class MigrateSession(TravelErrand[SessionMigrated], frozen=True, kw_only=True):
             migrated_at=at,
             instructions=f'In {to_tool.title}, call restore_session with session_id "{session_id}", or with '
             "this claim as passport.",
-            briefing=read.briefing,
+            briefing=travels.briefing_of(read),
         )
 
 

@@ -12,7 +12,6 @@ import msgspec
 import trio
 from msgspec import UNSET, Meta
 
-from greenroom.actors import _refusals, _scopes
 from greenroom.actors._namespaces import agent_namespace, memory_address, root_of
 from greenroom.actors.passport import _cargo as cargos
 from greenroom.actors.passport import _format as formats
@@ -60,11 +59,12 @@ class ExportSession(TravelErrand[SessionExported], frozen=True, kw_only=True):
         Raises:
             Refusal: ``SESSION_NOT_FOUND``, ``PASSPORT_TOO_LARGE``, ``PERMISSION_DENIED``.
         """
-        if self.include_memories and not _scopes.allows(travels.principal.scopes, MEMORIES):
-            raise _refusals.scope_missing("include_memories", MEMORIES)
+        if self.include_memories:
+            travels.check_scope("export_session", "include_memories", MEMORIES)
         session_id = travels.named(self.session_id)
         head, content = await collected(travels, session_id, self.to_tool, self.include_memories)
         made = await trio.to_thread.run_sync(partial(self._made, travels, head, content))
+        await travels.pay(len(made.text), made.passport_id)
         claim = Claim("passport", made.passport_id, int(made.expires_at.timestamp()))
         address = requests.passport_address(made.passport_id)
         for number, start in enumerate(range(0, len(made.text), PIECE_CHARACTERS)):

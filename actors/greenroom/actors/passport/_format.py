@@ -26,6 +26,8 @@ MAX_DOCUMENT_BYTES: Final = 48 << 20
 """The most that a passport may take as JSON."""
 MAX_CONTENT_BYTES: Final = 32 << 20
 """The most that its content may take once it is unpacked."""
+MAX_METADATA_BYTES: Final = 16_384
+"""The most that its metadata may take as JSON: they are read before anybody is known to have signed them."""
 NOT_SIGNED: Final = frozenset({"signature", "qr"})
 
 _BASE64 = re.compile(r"[A-Za-z0-9+/=]*")
@@ -152,6 +154,12 @@ def read(document: bytes | str | dict[str, Any]) -> tuple[Passport, bytes]:
         passport = msgspec.convert(parsed, Passport)
     except msgspec.ValidationError as error:
         raise _refusals.invalid(f"it is not made as one: {error}") from None
+    try:
+        size = len(msgspec.json.encode(passport.metadata))
+    except RecursionError as error:
+        raise _refusals.invalid(f"its metadata are too deep: {error}") from None
+    if size > MAX_METADATA_BYTES:
+        raise _refusals.too_large(size, MAX_METADATA_BYTES)
     return passport, canonical({name: value for name, value in parsed.items() if name not in NOT_SIGNED})
 
 

@@ -1,8 +1,9 @@
 """Restoring a session: taken up where it is, or made of a passport that was checked in every respect.
 
 The order is: signature, time, audience, then what is inside. Before the first write everything was read
-that could be refused. The session is one commit; memories follow, as an import of their own, all or none. Who
-is interrupted restores again: the same user goes on with the same attempt until it is done.
+that could be refused: by this server, which takes the messages to itself, or by whoever reads them. The
+session is one commit; memories follow, as an import of their own, all or none. Who is interrupted restores
+again: the same user goes on with the same attempt until it is done.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import trio
 from msgspec import Meta
 
 from greenroom.actors import _namespaces as names
-from greenroom.actors import _policy, _refusals, _scopes
+from greenroom.actors import _policy, _refusals
 from greenroom.actors._times import SECOND, to_datetime
 from greenroom.actors.exchange._importing import Importer, ImportRefusedError
 from greenroom.actors.exchange._json_lines import source_of_text
@@ -82,12 +83,12 @@ class RestoreSession(TravelErrand[SessionRestored], frozen=True, kw_only=True):
         return restored
 
     async def _from_passport(
-        self, travels: Travels, given: str | dict[str, Any], tool: str
+        self, travels: Travels, given: bytes | str | dict[str, Any], tool: str
     ) -> SessionRestored:
         if isinstance(given, str) and claims.is_small(given):
             small = claims.read_small(given, travels.signers)
             if isinstance(small, bytes):
-                given = small.decode(errors="replace")  # what is no UTF-8 is no passport either
+                given = small
             elif small.kind == "session":
                 await self._check_claim(travels, small)
                 return await resumed(travels, small.id, tool)
@@ -127,6 +128,7 @@ class RestoreSession(TravelErrand[SessionRestored], frozen=True, kw_only=True):
             checked.address, redeem, principal=travels.principal, idempotency=idempotency
         )
         attempt = redemption.attempt
+        await travels.pay(checked.passport.content.size, attempt)
         session_id = await self._free(travels, redemption.session_id, attempt)
         making = checked.making(travels, attempt, tool, project_id)
         try:
@@ -143,8 +145,8 @@ class RestoreSession(TravelErrand[SessionRestored], frozen=True, kw_only=True):
         return SessionRestored(
             session_id=session_id,
             project_id=project_id,
-            context=restored.read.context,
-            briefing=restored.read.briefing,
+            context=travels.context_of(restored.read),
+            briefing=travels.briefing_of(restored.read),
             created_at=restored.read.started_at,
             restored_at=restored.restored_at,
             tool=tool,
@@ -186,8 +188,8 @@ async def resumed(travels: Travels, session_id: str, tool: str) -> SessionRestor
     return SessionRestored(
         session_id=session_id,
         project_id=read.project_id,
-        context=read.context,
-        briefing=read.briefing,
+        context=travels.context_of(read),
+        briefing=travels.briefing_of(read),
         created_at=read.started_at,
         restored_at=read.migrations[-1].at,
         tool=tool,
@@ -218,7 +220,9 @@ class Checked:
         return requests.passport_address(self.passport.passport_id)
 
     @classmethod
-    async def of(cls, travels: Travels, given: str | dict[str, Any], passphrase: str | None) -> Checked:
+    async def of(
+        cls, travels: Travels, given: bytes | str | dict[str, Any], passphrase: str | None
+    ) -> Checked:
         """Check everything that can be checked without writing.
 
         Raises:
@@ -231,8 +235,8 @@ class Checked:
         _check_time(passport, standing.now)
         _check_audience(passport, travels)
         whole = await trio.to_thread.run_sync(partial(_unpacked, passport, passphrase))
-        if whole.memories and not _scopes.allows(travels.principal.scopes, MEMORIES):
-            raise _refusals.scope_missing("a passport with memories", MEMORIES)
+        if whole.memories:
+            travels.check_scope("restore_session", "a passport with memories", MEMORIES)
         memories = await trio.to_thread.run_sync(_own_memories, whole, passport, travels.principal)
         return cls(passport, whole, memories)
 

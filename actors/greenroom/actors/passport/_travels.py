@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, TypeVar
 import msgspec
 import outcome
 
-from greenroom.actors import _policy, _refusals
+from greenroom.actors import _policy, _refusals, _scopes
 from greenroom.actors._errand import Errand
+from greenroom.actors.audit._actor import tell
 from greenroom.actors.passport._adapters import adapter_of
 from greenroom.actors.passport._signing import Signers
 from greenroom.actors.recall._context import RecallContext
@@ -25,16 +26,19 @@ from greenroom.actors.recall._search import MemorySearch
 from greenroom.actors.requests import _memories as memories
 from greenroom.actors.requests import _sessions as sessions
 from greenroom.actors.requests._memory_replies import MemorySaved
-from greenroom.actors.requests._travel import GetSessionContext, NoteContext
+from greenroom.actors.requests._travel import ContextRead, GetSessionContext, NoteContext, SessionContext
 from greenroom.runtime import Address, GreenroomError, Idempotency
 
 if TYPE_CHECKING:
     from greenroom.actors._principal import Principal
+    from greenroom.actors.keys._quota import Quota
     from greenroom.runtime import Doors, Message, Result
 
 R_co = TypeVar("R_co", covariant=True)
 
 MAX_QUERY: Final = 500
+SESSIONS: Final = "sessions:read"
+"""What is needed to be told what others wrote."""
 _DIGEST_BYTES: Final = 4
 _MAX_SLUG: Final = 60
 _FOREIGN: Final = re.compile(r"[^A-Za-z0-9_.-]+")
@@ -82,6 +86,7 @@ class Travels:
     Attributes:
         session_id: The session that it works in; None until it starts or restores one.
         tool: The tool that it is.
+        quota: What the client may have, where that is limited.
     """
 
     def __init__(
@@ -96,6 +101,7 @@ class Travels:
         self.principal = principal
         self.tool = adapter_of(client or principal.agent_id).tool_id
         self.session_id: str | None = None
+        self.quota: Quota | None = None
         self._options = options or PassportOptions()
         self.scope = scope or blake2b(msgspec.json.encode(principal, order="deterministic")).hexdigest()
 
@@ -123,6 +129,38 @@ class Travels:
         if isinstance(named, GetSessionContext) and named.tool_id is None:
             return msgspec.structs.replace(named, tool_id=self.tool)
         return named
+
+    @property
+    def may_read(self) -> bool:
+        """Whether the client may read sessions."""
+        return _scopes.allows(self.principal.scopes, SESSIONS)
+
+    def context_of(self, read: ContextRead) -> SessionContext:
+        """Return the context as far as the client may read it."""
+        return read.context if self.may_read else SessionContext()
+
+    def briefing_of(self, read: ContextRead) -> str:
+        """Return the briefing, which says what is in the context."""
+        return read.briefing if self.may_read else ""
+
+    async def pay(self, stored_bytes: int, deed: str) -> None:
+        """Have what is kept for the client counted that its request does not show, once for each deed.
+
+        Raises:
+            Refusal: ``QUOTA_EXCEEDED``.
+        """
+        if self.quota is not None:
+            await self.quota.pay_bytes(self.doors, stored_bytes, f"{self.scope} quota {deed}")
+
+    def check_scope(self, deed: str, what: str, scope: str) -> None:
+        """Check that the client may do more than the tool itself needs.
+
+        Raises:
+            Refusal: ``PERMISSION_DENIED``: it may not, which the audit log tells as of ``deed``.
+        """
+        if not _scopes.allows(self.principal.scopes, scope):
+            tell(self.doors, deed, principal=self.principal, outcome="denied", scope=scope)
+            raise _refusals.scope_missing(what, scope)
 
     def idempotency(self, tool: str, key: str | None, arguments: Any) -> Idempotency | None:
         """Return what marks a repeat of a request with these arguments."""

@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from greenroom.actors import _policy, _refusals, _scopes
+from greenroom.actors.audit._actor import tell
 from greenroom.actors.keys._actor import quota_exceeded
 from greenroom.actors.resources._uris import parse_uri
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
     from greenroom.actors._principal import Principal
     from greenroom.actors.keys._limits import Tally
-    from greenroom.runtime import Subscriber
+    from greenroom.runtime import Doors, Subscriber
 
 
 class ResourceSubscriber:
@@ -25,10 +26,14 @@ class ResourceSubscriber:
     here: they simply are never heard of. What is created later is heard of from then on.
     """
 
-    __slots__ = ("_accepts", "_kinds", "_subscriber", "_tally")
+    __slots__ = ("_accepts", "_doors", "_kinds", "_principal", "_subscriber", "_tally")
 
-    def __init__(self, subscriber: Subscriber, principal: Principal, tally: Tally | None = None) -> None:
+    def __init__(
+        self, doors: Doors, subscriber: Subscriber, principal: Principal, tally: Tally | None = None
+    ) -> None:
+        self._doors = doors
         self._subscriber = subscriber
+        self._principal = principal
         self._accepts = partial(_policy.hears, principal)
         self._tally = tally
         self._kinds = _scopes.resources_of(principal.scopes)
@@ -47,7 +52,9 @@ class ResourceSubscriber:
         address = parse_uri(uri)
         if address is not None:
             if address.kind not in self._kinds:
-                raise _refusals.scope_missing("this resource", _scopes.RESOURCES[address.kind])
+                scope = _scopes.RESOURCES[address.kind]
+                tell(self._doors, "subscribe", principal=self._principal, outcome="denied", scope=scope)
+                raise _refusals.scope_missing("this resource", scope)
             if self._tally is not None and uri not in self._subscriber and not self._tally.add():
                 raise quota_exceeded("subscriptions", self._tally.limit or 0, self._tally.count)
             self._subscriber.add(uri, self._accepts)

@@ -121,8 +121,15 @@ def _message(entry: Entry, reader: Principal) -> cargo.CargoMessage:
 # -- in ------------------------------------------------------------------
 
 
-def stage(context: Context, request: cargo.StageMessages) -> None:
-    """Keep a piece of messages."""
+def stage(context: Context, request: cargo.StageMessages, content_limit: int) -> None:
+    """Keep a piece of messages.
+
+    Raises:
+        Refusal: ``VALIDATION_ERROR``: one of them is longer than messages may be here.
+    """
+    for line in request.lines:
+        if len(memoryview(line)) > content_limit:  # only then can its text be
+            _check_length(_decode(line), content_limit)
     key = _STAGED + bytes.fromhex(request.attempt) + request.number.to_bytes(4)
     context.put(key, [bytes(line) for line in request.lines])
 
@@ -188,8 +195,7 @@ def _messages(
             raise passport_refusals.invalid(
                 f"the message {message.message_id} is not in its place: ids ascend, and fit their times"
             )
-        if len(message.content) > content_limit and message.event is None:
-            raise _refusals.too_long("content", len(message.content), content_limit)
+        _check_length(message, content_limit)
         shelf = _shelf(message, principal)
         last_id, ahead = message.message_id, max(ahead, by)
         audiences[last_id] = shelf.audience
@@ -201,6 +207,11 @@ def _messages(
         if context.slice_over():
             yield
     return ahead
+
+
+def _check_length(message: cargo.CargoMessage, content_limit: int) -> None:
+    if len(message.content) > content_limit and message.event is None:
+        raise _refusals.too_long("content", len(message.content), content_limit)
 
 
 def _staged(context: Context, request: cargo.MakeRestored) -> Iterator[bytes]:

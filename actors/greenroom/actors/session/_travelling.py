@@ -190,7 +190,7 @@ class TravellingSession(SessionActor):
     def stage(self, request: cargo.StageMessages, context: Context) -> None:
         """Keep a piece of messages."""
         if self._header is None:
-            _loading.stage(context, request)
+            _loading.stage(context, request, self.content_limit)
             context.set_timer("staged", context.now + STAGED_FOR, cargo.DropStaged())
 
     @handles(cargo.DropStaged)

@@ -49,6 +49,7 @@ class Session:
         self._tasks = service.tasks()
         self._gate = service.gate
         self._place = ExitStack()
+        self._closed = False
         self._changed = trio.lowlevel.ParkingLot()
         self.client = service.client(
             caller, self, self._tasks, has_room=self._has_room, changed=self._changed
@@ -124,9 +125,12 @@ class Session:
     def hold_place(self, lose: Callable[[str], None]) -> None:
         """Hear when what its caller came by opens nothing any more; until it ends."""
         self._place.enter_context(self._gate.place(self.caller, lose))
+        if self._closed:  # it opened nothing any more when it came to this, and nobody ends it twice
+            self._place.close()
 
     def close(self) -> None:
         """End it: what is open is called off, and streams end."""
+        self._closed = True
         self._place.close()
         self.client.close()
         for reader in self.log.readers():
