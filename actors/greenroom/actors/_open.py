@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from greenroom.actors import _audit
+from greenroom.actors._places import default_secrets
 from greenroom.actors._policy import Heard
 from greenroom.actors._principal import Principal
 from greenroom.actors._refusals import MAX_VALUE_BYTES
@@ -121,8 +122,9 @@ async def open_greenroom(
         committer: As in `open_runtime`.
         codec: As in `open_runtime`.
         secrets: The folder of the store's secret, from which the keys of the audit log, of API keys and of
-            passports follow; made there at first need. None for the folder of the data, where it protects
-            from nobody who can read that; the command line keeps it in the user's configuration folder.
+            passports follow; made there at first need. None for where it is: in the folder of the data, or
+            where the command keeps it unless told otherwise. A new one is then made in the folder of the
+            data, where it protects from nobody who can read that.
         encryption: As in `open_runtime`.
 
     Raises:
@@ -174,7 +176,7 @@ async def open_greenroom(
         committer=committer,
         codec=codec,
         companion=partial(open_embedding, choice=choice),
-        secrets=Path(path if secrets is None else secrets),
+        secrets=[Path(path), default_secrets()] if secrets is None else Path(secrets),
         journals=[_audit.journal(ttl=audit_days * DAY, max_bytes=audit_bytes)],
         encryption=encryption,
     ) as runtime:

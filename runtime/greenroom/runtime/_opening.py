@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -53,12 +53,12 @@ class Recipe:
         committer: Committer | None,
         codec: RecordCodec | None,
         companion: Callable[[Runtime], AbstractAsyncContextManager[Any]] | None = None,
-        secrets: Path | None = None,
+        secrets: Path | Sequence[Path] | None = None,
         encryption: Encryption | None = None,
         journals: Iterable[Journal] = (),
     ) -> None:
         self.companion = companion
-        self.secrets = secrets
+        self.secrets = [secrets] if isinstance(secrets, Path) else list(secrets or ())
         self.journals = journal_table(journals)
         self.encryption = encryption
         self.kinds = kinds_by_name(tuple(actors))
@@ -75,9 +75,9 @@ class Recipe:
         Raises:
             StoreError: as `find_secret`.
         """
-        if self.secrets is None:
+        if not self.secrets:
             return None
-        return find_secret(list(dict.fromkeys([self.secrets, folder])), store_id, mark)
+        return find_secret(list(dict.fromkeys([*self.secrets, folder])), store_id, mark)
 
     @asynccontextmanager
     async def run(
@@ -154,7 +154,7 @@ async def open_runtime(
     committer: Committer | None = None,
     codec: RecordCodec | None = None,
     companion: Callable[[Runtime], AbstractAsyncContextManager[Any]] | None = None,
-    secrets: Path | None = None,
+    secrets: Path | Sequence[Path] | None = None,
     encryption: Encryption | None = None,
     journals: Iterable[Journal] = (),
 ) -> AsyncIterator[Runtime]:
@@ -175,8 +175,9 @@ async def open_runtime(
         codec: Another record codec than the plain one with checksums.
         companion: Returns what runs beside the actors: entered once they run, left before they drain, and
             what it enters as is `Context.companion` and `Desk.companion` from then on.
-        secrets: The folder of the store's secret, which is made there at first need and is best not the
-            store's own: who has both has all. None for a runtime that derives no keys.
+        secrets: The folder of the store's secret, or several in which it may be; it is made in the first at
+            first need, which is best not the store's own: who has both has all. None for a runtime that
+            derives no keys.
         encryption: How the store is to be encrypted, and with which key.
         journals: What is only appended to, linked by keys of the secret.
 

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_type_hints
 
 import platformdirs
 
+from greenroom.actors._places import default_secrets
 from greenroom.transports._addresses import HostPort, host_port, origin
 from greenroom.transports._origins import network
 from greenroom.transports._values import (
@@ -97,11 +98,6 @@ class Setting:
 def default_data() -> Path:
     """The platform's folder for a user's data of this program."""
     return platformdirs.user_data_path("greenroom", appauthor=False)
-
-
-def default_secrets() -> Path:
-    """The platform's folder for what is configured, which the data are not in."""
-    return platformdirs.user_config_path("greenroom", appauthor=False) / "secrets"
 
 
 def default_config() -> Path:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -176,7 +176,7 @@ async def open_shared_runtime(
     committer: Committer | None = None,
     codec: RecordCodec | None = None,
     companion: Callable[[Runtime], AbstractAsyncContextManager[Any]] | None = None,
-    secrets: Path | None = None,
+    secrets: Path | Sequence[Path] | None = None,
     encryption: Encryption | None = None,
     journals: Iterable[Journal] = (),
 ) -> AsyncIterator[SharedRuntime]:
