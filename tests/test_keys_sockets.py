@@ -58,6 +58,33 @@ async def test_a_key_says_who_somebody_is_on_every_way_in(enter: Enter) -> None:
         assert [message["sender"] for message in page["messages"]] == ["bot"] * 3
 
 
+async def come_as(here: Premises, key: ApiKeyMade, agent: str) -> Peer:
+    return await (await (await here.peer()).open(f"/?agent={agent}", **bearer(key))).initialize()
+
+
+async def test_a_key_that_is_bound_to_no_agent_opens_no_other_users_agent(enter: Enter) -> None:
+    async with enter() as at, premises(at) as here:
+        await begin(at)
+        bound = await create_key(at, "*", agent="bot", user="ann")
+        loose = await create_key(at, "*", user="ann")
+        second = await create_key(at, "*", user="ann")
+        other = await create_key(at, "*", user="bob")
+        await here.settled()
+        anns = await come_as(here, loose, "bot")
+        await call(anns, "set_memory", key="k", value="secret")
+        said = {"session_id": "s", "content": "hello", "visibility": "private"}
+        await call(anns, "add_message", **said)
+        own = await call(anns, "get_messages", session_id="s")
+        name = own["messages"][0]["sender"]
+        assert name.startswith("bot.")
+        same = await come_as(here, second, "bot")
+        assert (await call(same, "get_memory", key="k"))["value"] == "secret"
+        for key, claimed in ((other, "bot"), (other, name), (loose, name), (bound, "bot")):
+            stranger = await come_as(here, key, claimed)
+            assert (await call(stranger, "get_memory", key="k"))["code"] == "MEMORY_NOT_FOUND"
+            assert (await call(stranger, "get_messages", session_id="s"))["messages"] == []
+
+
 @pytest.mark.promise("identity.scopes")
 async def test_a_key_shows_and_opens_what_its_scopes_reach(enter: Enter) -> None:
     async with enter() as at, premises(at) as here:

@@ -6,7 +6,8 @@ import re
 
 import msgspec
 
-NAME = re.compile(r"[A-Za-z0-9_.-]{1,100}")
+MAX_NAME = 100
+NAME = re.compile(rf"[A-Za-z0-9_.-]{{1,{MAX_NAME}}}")
 """What an agent id and an agent type look like."""
 
 

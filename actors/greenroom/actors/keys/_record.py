@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from hashlib import blake2b
 from typing import Final, Literal
 
 import msgspec
 
 from greenroom.actors import _refusals
-from greenroom.actors._principal import Principal
+from greenroom.actors._principal import MAX_NAME, Principal
 from greenroom.actors._times import DAY
 
 LIFETIME_DAYS: Final = 90
 OVERLAP_SECONDS: Final = 86_400
+_TAG_BYTES: Final = 8
 
 KeyStatus = Literal["active", "expired", "revoked"]
 
@@ -115,17 +117,25 @@ class Credential(msgspec.Struct, frozen=True, kw_only=True):
         grant: Who they are, and what they may do.
         by_key: Whether it is an API key of this server.
         expires: When it ends, in microseconds since 1970.
+        origin: The first key of its rotations.
     """
 
     id: str
     grant: Grant
     by_key: bool
     expires: int
+    origin: str | None = None
 
 
 def credential_of(key: KeyRecord) -> Credential:
     """Return what a key is to those whom it lets in."""
-    return Credential(id=key.key_id, grant=key.grant, by_key=True, expires=key.expires)
+    return Credential(
+        id=key.key_id,
+        grant=key.grant,
+        by_key=True,
+        expires=key.expires,
+        origin=key.origin or key.key_id,
+    )
 
 
 def check_claims(
@@ -157,14 +167,14 @@ def principal_of(
 
     Args:
         credential: What they showed.
-        agent: How they name themselves, which counts where the grant is bound to no agent.
+        agent: How they name themselves, which counts where the grant is bound to no agent: as `own_agent`.
         agent_type: Their agent type, which counts likewise.
         projects: Those of the grant's projects that they come for; empty for all of them.
         address: Where they come from.
     """
     grant = credential.grant
     return Principal(
-        agent_id=grant.agent or agent,
+        agent_id=grant.agent or own_agent(credential, agent),
         agent_type=grant.agent_type or agent_type,
         user=grant.user,
         projects=projects or grant.projects,
@@ -172,3 +182,16 @@ def principal_of(
         key_id=credential.id,
         address=address,
     )
+
+
+def own_agent(credential: Credential, agent: str) -> str:
+    """Return the id of an agent that a grant is not bound to: with digits that are its user's alone.
+
+    What an agent keeps for itself is told apart by its id alone, so that nobody may choose that of
+    another user's agent. Where nobody knows the user, the key stands for one, through all its rotations.
+    """
+    who = ("user", credential.grant.user)
+    if credential.grant.user is None:
+        who = ("key", credential.origin or credential.id)
+    tag = blake2b(msgspec.json.encode(who), digest_size=_TAG_BYTES).hexdigest()
+    return f"{agent[: MAX_NAME - len(tag) - 1]}.{tag}"
