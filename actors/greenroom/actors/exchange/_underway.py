@@ -10,7 +10,7 @@ import trio
 from greenroom.actors import _namespaces as names
 from greenroom.actors import _policy
 from greenroom.actors.requests._exchange import ReadStaged
-from greenroom.runtime import IndexReader, Query, Refusal, Slices
+from greenroom.runtime import IndexReader, Query, Slices
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -71,7 +71,7 @@ async def written(doors: Doors, principal: Principal, prefix: str | None, roots:
         now: dict[str, int] = {}
         for underway in await doors.query(FindUnderway(), principal=principal):
             for root in underway.roots:
-                if root in known or (_is_in(root, prefix) and _may_write(principal, root)):
+                if root in known or (_is_in(root, prefix) and _policy.may_write_namespace(principal, root)):
                     asked = ReadStaged(staging=underway.staging)
                     staged = await doors.ask(names.memory_address(root), asked, principal=principal)
                     now[root] = now.get(root, 0) + staged.applied
@@ -86,11 +86,3 @@ async def written(doors: Doors, principal: Principal, prefix: str | None, roots:
 
 def _is_in(root: str, prefix: str | None) -> bool:
     return prefix is None or names.is_below(root, names.root_of(prefix))
-
-
-def _may_write(principal: Principal, root: str) -> bool:
-    try:
-        _policy.check_writes_namespace(principal, root)
-    except Refusal:
-        return False
-    return True

@@ -81,15 +81,27 @@ def _named(name: str) -> str:
 
 
 def _figure(name: str, value: Any) -> str:
-    if value is None or isinstance(value, list):
-        return "-" if value is None else ", ".join(map(str, value)) or "none"
-    if isinstance(value, dict):  # of how values are distributed, the average
-        return _figure(name, round(value["sum"] / max(value["count"], 1), 6))
+    match value:
+        case None:
+            return "-"
+        case str():
+            return value
+        case list():
+            return ", ".join(map(str, value)) or "none"
+        case dict():  # of how values are distributed, the average
+            return _number(name, round(value["sum"] / max(value["count"], 1), 6))
+        case _:
+            return _number(name, value)
+
+
+def _number(name: str, value: float) -> str:
     if name.endswith("_bytes") or name == "disk_free":
         return size(value)
-    if name.endswith(("_seconds", "_ms")):
-        return f"{value * 1000 if name.endswith('_seconds') else value:,.1f} ms"
-    return str(value) if isinstance(value, str) or name.endswith("_pid") else f"{value:,}"
+    if name.endswith("_seconds"):
+        return f"{value * 1000:,.1f} ms"
+    if name.endswith("_ms"):
+        return f"{value:,.1f} ms"
+    return str(value) if name.endswith("_pid") else f"{value:,}"
 
 
 def size(count: float) -> str:
