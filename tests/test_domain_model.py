@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from typing import Any
 
 import hypothesis.strategies as st
 import msgspec
 import pytest
-import trio
-import trio.testing
 from hypothesis import HealthCheck, settings
-from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
+from hypothesis.stateful import rule, run_state_machine_as_test
 from support.clocks import VirtualClock
+from support.lives import ENDINGS, Action, Lives, answer_to
 from support.model import AGENTS, SESSIONS, STEPS, Model, Said
-from support.sabotage import Crash, Saboteur
 
 from greenroom.actors import (
     AddMessage,
@@ -31,9 +27,8 @@ from greenroom.actors import (
     SearchBySender,
     SetMemory,
     UpdateSession,
-    open_greenroom,
 )
-from greenroom.runtime import Doors, InlineCommitter, Refusal, RuntimeOptions, StorageFullError
+from greenroom.runtime import Doors
 
 agents = st.sampled_from(sorted(AGENTS))
 sessions = st.sampled_from(SESSIONS)
@@ -49,7 +44,6 @@ ACTIONS = st.one_of(
     st.tuples(st.just("forget"), agents, scopes, keys),
     st.tuples(st.just("tick"), st.sampled_from([1, 99, 101])),
 )  # fmt: skip
-ENDINGS = st.sampled_from(["close", "crash before", "crash after", "full"])
 
 
 class Life:
@@ -59,15 +53,10 @@ class Life:
         self._agents = {name: Agent(runtime, principal) for name, principal in AGENTS.items()}
         self._clock = clock
 
-    async def act(self, action: tuple[Any, ...]) -> str:
+    async def act(self, action: Action) -> str:
         name, *arguments = action
         do: Callable[..., Awaitable[Any]] = getattr(self, f"_{name}")
-        try:
-            return str(await do(*arguments) or "done")
-        except Refusal as refusal:
-            return refusal.code
-        except StorageFullError:
-            return "full"
+        return await answer_to(do(*arguments))
 
     async def _create(self, session: str) -> None:
         await self._agents["alice"].ask(CreateSession(purpose="model", session_id=session))
@@ -176,7 +165,7 @@ def _expected_of(model: Model, agent: str, now: int) -> dict[str, Any]:
     }
 
 
-def apply(model: Model, now: int, action: tuple[Any, ...]) -> str:
+def apply(model: Model, now: int, action: Action) -> str:
     name, *arguments = action
     if name == "say":
         session, sender, content, visibility = arguments
@@ -188,67 +177,27 @@ def apply(model: Model, now: int, action: tuple[Any, ...]) -> str:
     return result
 
 
-class Machine(RuleBasedStateMachine):
-    """Lives of one store, one after the other; after each, the next must see exactly what was answered."""
+class Machine(Lives):
+    """Agents' sessions and memory."""
+
+    looks_every = 4
+    looking_writes = True  # a search leaves an audit record
 
     def __init__(self) -> None:
-        super().__init__()
-        self._folder = tempfile.TemporaryDirectory()
-        self._clock = VirtualClock()
-        self._models = [Model()]  # two after a crash: with and without the action it interrupted
-
-    def teardown(self) -> None:
-        self._folder.cleanup()
+        super().__init__(Model())
 
     @rule(actions=st.lists(ACTIONS, min_size=1, max_size=12), ending=ENDINGS, at=st.integers(1, 12))
-    def live(self, actions: list[tuple[Any, ...]], ending: str, at: int) -> None:
-        trio.run(self._live, actions, Saboteur(ending, at), clock=trio.testing.MockClock())
+    def live(self, actions: list[Action], ending: str, at: int) -> None:
+        self.lead(actions, ending, at)
 
-    async def _live(self, actions: list[tuple[Any, ...]], saboteur: Saboteur) -> None:
-        self._clock.jump(1_000_000)
-        try:
-            async with open_greenroom(
-                Path(self._folder.name) / "store",
-                clock=self._clock,
-                committer=InlineCommitter(saboteur),
-                options=RuntimeOptions(durability="process"),
-            ) as runtime:
-                life = Life(runtime, self._clock)
-                await self._compare(life)
-                for number, action in enumerate(actions, start=1):
-                    await self._do(life, action, saboteur)
-                    if number % 4 == 0 or number == len(actions):
-                        await self._compare(life)
-        except* Crash:
-            assert saboteur.struck
+    def life(self, runtime: Doors) -> Life:
+        return Life(runtime, self.clock)
 
-    async def _do(self, life: Life, action: tuple[Any, ...], saboteur: Saboteur) -> None:
-        self._clock.jump(1_000)
-        if action[0] == "tick":
-            self._clock.jump(action[1] * 1_000_000)
-            return
-        model = self._models[0]
-        changed = model.copy()
-        wanted = apply(changed, self._clock.now(), action)
-        self._models = [model, changed]
-        struck_before = saboteur.struck
-        answer = await life.act(action)  # a crash leaves from here, and both models stay possible
-        if answer == "full":
-            assert saboteur.struck > struck_before
-            self._models = [model]
-        else:
-            assert answer == wanted
-            self._models = [changed]
+    def apply(self, model: Any, action: Action) -> str:
+        return apply(model, self.clock.now(), action)
 
-    async def _compare(self, life: Life) -> None:
-        try:
-            seen = await life.look()
-        except StorageFullError:  # a search leaves an audit record, so the fault can strike here too
-            seen = await life.look()
-        possible = [model for model in self._models if expected(model, self._clock.now()) == seen]
-        if not possible:
-            assert seen == expected(self._models[-1], self._clock.now())
-        self._models = possible[:1]
+    def expected(self, model: Any, _: Any) -> Any:
+        return expected(model, self.clock.now())
 
 
 @pytest.mark.promise(

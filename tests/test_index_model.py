@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 from support.clocks import VirtualClock
-from support.committers import CrashError, full
+from support.committers import CrashError, crash_at, full
 from support.indexing import (
     DIMENSIONS,
     SMALL,
@@ -187,22 +187,10 @@ class Indexes(RuleBasedStateMachine):
 
     @rule(steps=LIVES, commit=st.integers(1, 40), after=st.booleans())
     def crash(self, *, steps: Sequence[tuple[str, Any]], commit: int, after: bool) -> None:
-        commits = 0
-
-        def fault(store: Store, works: Sequence[Work]) -> None:
-            nonlocal commits
-            commits += 1
-            if commits < commit or after:
-                store.commit(works)
-            if commits >= commit:
-                raise CrashError
-
         try:
-            self._simulate(InlineCommitter(fault), steps, look=False)
-        except BaseExceptionGroup as group:
-            others = group.split(CrashError)[1]
-            if others is not None:
-                raise
+            self._simulate(crash_at(commit, after=after), steps, look=False)
+        except* CrashError:
+            pass
         self._simulate(InlineCommitter(), [], look=True)
 
     @rule(steps=LIVES, commits=st.sets(st.integers(1, 40), max_size=3))

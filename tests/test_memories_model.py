@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
-import tempfile
 from collections.abc import Awaitable, Callable
-from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import hypothesis.strategies as st
 import msgspec
@@ -14,18 +12,18 @@ import pytest
 import trio
 import trio.testing
 from hypothesis import HealthCheck, settings
-from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
+from hypothesis.stateful import rule, run_state_machine_as_test
 from msgspec import UNSET
 from support.clocks import VirtualClock
-from support.memory_model import NAMESPACES, PEOPLE, ROOTS, SECOND, Memories, exported, shown
-from support.sabotage import Crash, Saboteur
+from support.lives import ENDINGS, SECOND, Action, Lives, answer_to
+from support.memory_model import NAMESPACES, PEOPLE, ROOTS, Memories, exported, shown
 
-from greenroom.actors import Agent, DeleteMemory, SetMemory, open_greenroom
+from greenroom.actors import Agent, DeleteMemory, SetMemory
 from greenroom.actors._namespaces import memory_address
 from greenroom.actors.requests import _memories as requests
 from greenroom.actors.requests._exchange import ExportPage
 from greenroom.actors.requests._memory_replies import MemoryFilters, MemoryView
-from greenroom.runtime import Doors, InlineCommitter, Message, Refusal, RuntimeOptions, StorageFullError
+from greenroom.runtime import Doors, Message, Refusal
 
 people = st.sampled_from(sorted(PEOPLE))
 writers = st.sampled_from(["alice", "alice", "alice", "bob", "eve"])
@@ -51,14 +49,13 @@ ACTIONS = st.one_of(
 )  # fmt: skip
 SETTLED = 0.25
 """Seconds in which timers that are due have been handled, also when their first commit failed."""
-SEED: list[tuple[Any, ...]] = [
+SEED: list[Action] = [
     ("store", "alice", "team:x", "k", "common one", None, None, None, None),
     ("store", "bob", "team:x", "l", "common two", "public", None, 0, "k"),
     ("store", "alice", "user:alice", "k", "common long one", None, None, None, None),
     ("update", "alice", "user:alice", "k", "common two", 1),
 ]
 """What the first life begins with, so that there is something to change and to hide."""
-ENDINGS = st.sampled_from(["close", "crash before", "crash after", "full"])
 
 
 class Life:
@@ -69,15 +66,10 @@ class Life:
         self._clock = clock
         self._alice = Agent(runtime, PEOPLE["alice"])
 
-    async def act(self, action: tuple[Any, ...]) -> str:
+    async def act(self, action: Action) -> str:
         name, *arguments = action
         do: Callable[..., Awaitable[Any]] = getattr(self, f"_{name}")
-        try:
-            return str(await do(*arguments) or "done")
-        except Refusal as refusal:
-            return refusal.code
-        except StorageFullError:
-            return "full"
+        return await answer_to(do(*arguments))
 
     async def ask(self, who: str, namespace: str, message: Message[Any]) -> Any:
         return await self._runtime.ask(memory_address(namespace), message, principal=PEOPLE[who])
@@ -266,81 +258,35 @@ def expected_of(model: Memories, now: int, look: dict[tuple[str, str], Any]) -> 
     return result
 
 
-class Machine(RuleBasedStateMachine):
-    """Lives of one store, one after the other; after each, the next must see exactly what was answered."""
+class Machine(Lives):
+    """Memories, by what they are remembered, recalled and exported with."""
+
+    opening: ClassVar[dict[str, Any]] = {"embedder": "none"}
+    looks_every = 8
+    looking_writes = True  # that memories were used is written down
+    autojump = 0
 
     def __init__(self) -> None:
-        super().__init__()
-        self._folder = tempfile.TemporaryDirectory()
-        self._clock = VirtualClock()
-        self._models = [Memories()]  # two after a crash: with and without the action it interrupted
-
-    def teardown(self) -> None:
-        self._folder.cleanup()
+        super().__init__(Memories())
 
     @rule(actions=st.lists(ACTIONS, min_size=4, max_size=16), ending=ENDINGS, at=st.integers(1, 16))
-    def live(self, actions: list[tuple[Any, ...]], ending: str, at: int) -> None:
-        if not self._models[-1].writes:
-            actions = [*SEED, *actions]
-        clock = trio.testing.MockClock(autojump_threshold=0)
-        trio.run(self._live, actions, Saboteur(ending, at), clock=clock)
+    def live(self, actions: list[Action], ending: str, at: int) -> None:
+        is_new = not self.latest.writes
+        self.lead([*SEED, *actions] if is_new else actions, ending, at)
 
-    async def _live(self, actions: list[tuple[Any, ...]], saboteur: Saboteur) -> None:
-        self._clock.jump(1_000_000)
-        try:
-            async with open_greenroom(
-                Path(self._folder.name) / "store",
-                clock=self._clock,
-                committer=InlineCommitter(saboteur),
-                options=RuntimeOptions(durability="process"),
-                embedder="none",
-            ) as runtime:
-                life = Life(runtime, self._clock)
-                await self._compare(life)
-                for number, action in enumerate(actions, start=1):
-                    await self._do(life, action, saboteur)
-                    if number % 8 == 0 or number == len(actions):
-                        await self._compare(life)
-        except* Crash:
-            assert saboteur.struck
-        self._clock.jump(round(trio.current_time() * SECOND))  # the next life's time begins at 0
+    def life(self, runtime: Doors) -> Life:
+        return Life(runtime, self.clock)
 
-    async def _do(self, life: Life, action: tuple[Any, ...], saboteur: Saboteur) -> None:
-        await trio.sleep(SETTLED)
+    def apply(self, model: Any, action: Action) -> str:
         name, *arguments = action
-        if name == "tick":
-            self._clock.jump(arguments[0] * SECOND)
-            return
-        model = self._models[0]
-        changed = model.copy()
-        wanted = getattr(changed, name)(self._clock.now(), *arguments)
-        self._models = [model, changed]
-        struck_before = saboteur.struck
-        answer = await life.act(action)  # a crash leaves from here, and both models stay possible
-        if answer == "full":
-            assert saboteur.struck > struck_before
-            self._models = [model]
-        else:
-            assert answer == wanted, action
-            self._models = [changed]
+        answer: str = getattr(model, name)(self.clock.now(), *arguments)
+        return answer
 
-    async def _compare(self, life: Life) -> None:
-        try:
-            look = await life.look()
-        except StorageFullError:  # that memories were used is written down, so the fault can strike here too
-            look = await life.look()
-        now = self._clock.now()
-        possible = [model for model in self._models if expected_of(model, now, look) == look]
-        if not possible:
-            wanted = expected_of(self._models[-1], now, look)
-            differ = [
-                (place, name, seen_there[name], wanted[place][name])
-                for place, seen_there in look.items()
-                for name in seen_there
-                if seen_there[name] != wanted[place][name]
-            ]
-            assert not differ, differ
-        self._models = possible[:1]
+    def expected(self, model: Any, seen: Any) -> Any:
+        return expected_of(model, self.clock.now(), seen)
+
+    async def pause(self) -> None:
+        await trio.sleep(SETTLED)
 
 
 @pytest.mark.promise(

@@ -16,8 +16,8 @@ import trio.testing
 from harness import server_process
 from support.agents import AuditTrail, House, house, refused
 from support.clocks import DAY, VirtualClock
+from support.committers import CrashError, Saboteur
 from support.passports import HOME, begun, forged, member, seen, signers, text_of
-from support.sabotage import Crash, Saboteur
 
 from greenroom.actors import (
     AddMessage,
@@ -549,7 +549,7 @@ async def test_a_restoring_that_is_cut_short_is_whole_after_the_next_try(
             try:
                 async with with_trouble as there:
                     await member(there.runtime, trusted=(signer,)).ask(restoring)
-            except* (Crash, StoreFailedError):
+            except* (CrashError, StoreFailedError):
                 pass
         async with house(store, far_clock, embedder="none") as there:
             cursor = member(there.runtime, trusted=(signer,))

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 from support.asking import Pending
 from support.clocks import HOUR, SECOND, START, VirtualClock
-from support.committers import CrashError, full
+from support.committers import CrashError, crash_at, full
 from support.ledgers import INDEXES, Book, DeedRows, Ledger, Perform, Report
 from trio.testing import MockClock
 
@@ -102,22 +102,10 @@ class Ledgers(RuleBasedStateMachine):
         look=st.booleans(),
     )
     def crash(self, *, batch: Sequence[Request], commit: int, after: bool, look: bool) -> None:
-        commits = 0
-
-        def fault(store: Store, works: Sequence[Work]) -> None:
-            nonlocal commits
-            commits += 1
-            if commits < commit or after:
-                store.commit(works)
-            if commits >= commit:
-                raise CrashError
-
         try:
-            self._life(InlineCommitter(fault), batch, 1)
-        except BaseExceptionGroup as group:
-            others = group.split(CrashError)[1]
-            if others is not None:
-                raise
+            self._life(crash_at(commit, after=after), batch, 1)
+        except* CrashError:
+            pass
         if look:
             self.look()
 

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import copy
-import tempfile
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import hypothesis.strategies as st
@@ -14,8 +11,8 @@ import pytest
 import trio
 import trio.testing
 from hypothesis import HealthCheck, settings
-from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
-from support.clocks import VirtualClock
+from hypothesis.stateful import rule, run_state_machine_as_test
+from support.lives import ENDINGS, Action, Lives, answer_to
 from support.model import CLOSED, SESSIONS, STEPS
 
 from greenroom.actors import (
@@ -26,9 +23,8 @@ from greenroom.actors import (
     Principal,
     ServiceError,
     SessionService,
-    open_greenroom,
 )
-from greenroom.runtime import Doors, InlineCommitter, Refusal, RuntimeOptions, StorageFullError
+from greenroom.runtime import Doors, StorageFullError
 
 sessions = st.sampled_from(SESSIONS)
 keys = st.sampled_from(["k", "user:k", "temp:k", "temp:"])
@@ -42,33 +38,6 @@ ACTIONS = st.one_of(
     st.tuples(st.just("step"), sessions, st.sampled_from([*sorted(STEPS), "unknown"])),
     st.tuples(st.just("put"), sessions, keys, values),
 )  # fmt: skip
-ENDINGS = st.sampled_from(["close", "crash before", "crash after", "full"])
-
-
-class Crash(Exception):  # noqa: N818  it is no error of anybody's
-    """The process died here."""
-
-
-class Saboteur:
-    """Commits, until the chosen commit comes; then it does what it was told instead."""
-
-    def __init__(self, ending: str, at: int) -> None:
-        self._ending = ending
-        self._left = at
-        self.struck = False
-
-    def __call__(self, store: Any, works: Sequence[Any]) -> None:
-        self._left -= 1
-        strikes = self._left == 0 and self._ending != "close"
-        self.struck = self.struck or strikes
-        if strikes and self._ending == "crash before":
-            raise Crash
-        if strikes and self._ending == "full":
-            for work in works:
-                work.error = StorageFullError("the disk is full")
-        store.commit(works)
-        if strikes and self._ending == "crash after":
-            raise Crash
 
 
 @dataclass
@@ -91,6 +60,9 @@ class Model:
 
     def __init__(self) -> None:
         self.sessions: dict[str, Kept] = {}
+
+    def copy(self) -> Model:
+        return copy.deepcopy(self)
 
     def create(self, _: int, name: str, state: dict[str, Any] | None) -> str:
         if name in self.sessions:
@@ -162,15 +134,9 @@ class Life:
         self._service = SessionService(runtime)
         self._agent = Agent(runtime, Principal(agent_id="alice"))
 
-    async def act(self, action: tuple[Any, ...]) -> str:
+    async def act(self, action: Action) -> str:
         name, *arguments = action
-        try:
-            await getattr(self, f"_{name}")(*arguments)
-        except Refusal as refusal:
-            return refusal.code
-        except StorageFullError:
-            return "full"
-        return "done"
+        return await answer_to(getattr(self, f"_{name}")(*arguments))
 
     async def _create(self, session: str, state: dict[str, Any] | None) -> None:
         await self._service.create_session(session, "model", "ada", initial_state=state)
@@ -231,60 +197,26 @@ class Life:
         return (session.status, ended, list(session.state.items()), events)
 
 
-class Machine(RuleBasedStateMachine):
-    """Lives of one store, one after the other; after each, the next must see exactly what was answered."""
+class Machine(Lives):
+    """Sessions of the service, and an agent's messages in them."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self._folder = tempfile.TemporaryDirectory()
-        self._clock = VirtualClock()
-        self._models = [Model()]  # two after a crash: with and without the action it interrupted
-
-    def teardown(self) -> None:
-        self._folder.cleanup()
+        super().__init__(Model())
 
     @rule(actions=st.lists(ACTIONS, min_size=1, max_size=12), ending=ENDINGS, at=st.integers(1, 12))
-    def live(self, actions: list[tuple[Any, ...]], ending: str, at: int) -> None:
-        trio.run(self._live, actions, Saboteur(ending, at), clock=trio.testing.MockClock())
+    def live(self, actions: list[Action], ending: str, at: int) -> None:
+        self.lead(actions, ending, at)
 
-    async def _live(self, actions: list[tuple[Any, ...]], saboteur: Saboteur) -> None:
-        self._clock.jump(1_000_000)
-        try:
-            async with open_greenroom(
-                Path(self._folder.name) / "store",
-                clock=self._clock,
-                committer=InlineCommitter(saboteur),
-                options=RuntimeOptions(durability="process"),
-            ) as runtime:
-                life = Life(runtime)
-                await self._compare(life)
-                for action in actions:
-                    await self._do(life, action, saboteur)
-                await self._compare(life)
-        except* Crash:
-            assert saboteur.struck
+    def life(self, runtime: Doors) -> Life:
+        return Life(runtime)
 
-    async def _do(self, life: Life, action: tuple[Any, ...], saboteur: Saboteur) -> None:
-        self._clock.jump(1_000)
-        changed = copy.deepcopy(self._models[0])
+    def apply(self, model: Any, action: Action) -> str:
         name, *arguments = action
-        wanted = getattr(changed, name)(self._clock.now(), *arguments)
-        self._models = [self._models[0], changed]
-        struck_before = saboteur.struck
-        answer = await life.act(action)  # a crash leaves from here, and both models stay possible
-        if answer == "full":
-            assert saboteur.struck > struck_before
-            self._models = self._models[:1]
-        else:
-            assert answer == wanted
-            self._models = [changed]
+        answer: str = getattr(model, name)(self.clock.now(), *arguments)
+        return answer
 
-    async def _compare(self, life: Life) -> None:
-        seen = await life.look()
-        possible = [model for model in self._models if model.shown() == seen]
-        if not possible:
-            assert seen == self._models[-1].shown()
-        self._models = possible[:1]
+    def expected(self, model: Any, _: Any) -> Any:
+        return model.shown()
 
 
 @pytest.mark.promise(

@@ -92,30 +92,48 @@ def full() -> StorageFullError:
     return StorageFullError("no room, says the test")
 
 
-@contextmanager
-def crashing() -> Iterator[None]:
-    """Expect the block to die of `CrashError`."""
-    try:
-        yield
-    except BaseExceptionGroup as group:
-        others = group.split(CrashError)[1]
-        if others is not None:
-            raise
-    else:
-        raise AssertionError("the block was to crash")
+class Saboteur:
+    """What a committer does that dies, or finds the disk full, at a chosen commit.
+
+    Args:
+        ending: "crash before" or "crash after" it is on disk, "full", or "close" for no trouble at all.
+        at: Which commit; 1 is the first.
+
+    Attributes:
+        struck: Whether it came to that.
+    """
+
+    def __init__(self, ending: str, at: int) -> None:
+        self._ending = ending
+        self._left = at
+        self._dead = False
+        self.struck = False
+
+    def __call__(self, store: Store, works: Sequence[Work]) -> None:
+        self._left -= 1
+        strikes = self._left == 0 and self._ending != "close"
+        self.struck = self.struck or strikes
+        if strikes and self._ending == "full":
+            works[0].error = full()
+        self._dead = self._dead or (strikes and self._ending == "crash before")
+        if not self._dead:
+            store.commit(works)
+        self._dead = self._dead or (strikes and self._ending == "crash after")
+        if self._dead:
+            raise CrashError
 
 
 def crash_at(commit: int, *, after: bool) -> InlineCommitter:
     """Return a committer that crashes at this commit (1 is the first), before or after it is on disk."""
-    commits = 0
+    return InlineCommitter(Saboteur("crash after" if after else "crash before", commit))
 
-    def commit_or_crash(store: Store, works: Sequence[Work]) -> None:
-        nonlocal commits
-        commits += 1
-        if commits >= commit and not after:
-            raise CrashError
-        store.commit(works)
-        if commits >= commit:
-            raise CrashError
 
-    return InlineCommitter(commit_or_crash)
+@contextmanager
+def crashing() -> Iterator[None]:
+    """Expect the block to die of `CrashError`."""
+    crashed = False
+    try:
+        yield
+    except* CrashError:
+        crashed = True
+    assert crashed, "the block was to crash"
