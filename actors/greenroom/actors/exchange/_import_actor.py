@@ -80,11 +80,15 @@ class ImportActor(Actor):
         found = self._read(context)
         if found is None or self._staging(context, found) != request.staging:
             raise _refusals.invalid("staging", "staging: this import was given up; begin it again")
-        if found.state == "staging":
-            found = msgspec.structs.replace(found, state="decided", batches=request.batches)
-            self._urge(context, found)
-            _audit.record(context, "decide_import", None, roots=found.roots)
-        return self._progress(context, found)
+        return self._progress(context, self._decided(context, found, request.batches))
+
+    @handles(requests.ReleaseImport)
+    def release(self, told: requests.ReleaseImport, context: Context) -> None:
+        """Let everything that is staged take effect, since what it belongs to has."""
+        context.use_reserve()
+        found = context.get(_RECORD, Import)
+        if found is not None and self._staging(context, found) == told.staging:
+            self._decided(context, found, told.batches)
 
     @handles(requests.ReadImport)
     def read(self, _: requests.ReadImport, context: Context) -> requests.ImportProgress | None:
@@ -144,6 +148,15 @@ class ImportActor(Actor):
                 context.tell(names.memory_address(root), dropped)
         context.delete(_RECORD)
         context.cancel_timer(TIMER)
+
+    def _decided(self, context: Context, found: Import, batches: dict[str, int]) -> Import:
+        if found.state != "staging":
+            return found
+        found = msgspec.structs.replace(found, state="decided", batches=batches)
+        self._urge(context, found)
+        decided = _audit.row(found.principal, "decide_import", None, {"roots": found.roots})
+        context.append(_audit.JOURNAL, decided)
+        return found
 
     def _urge(self, context: Context, found: Import) -> None:
         """Tell the roots to apply what they have, and see to it that they are told again.

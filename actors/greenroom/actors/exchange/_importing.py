@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from hashlib import blake2b, sha256
@@ -163,15 +163,40 @@ class Importer:
                 survey.lines, counts, dict(survey.namespaces), digest, resumed=False, embedded=None
             )
         address = Address(requests.IMPORT, self._import_id(survey))
-        with self._doors.subscriber() as changes:
-            changes.add(topic_of(address.key), self._may_hear)
-            begun = await self._ask(address, requests.BeginImport(roots=sorted(survey.roots)))
-            resumed = begun.state != "staging"
-            if begun.state == "staging":
-                begun, resumed = await self._decided(survey, address, begun)
-            counts = await self._applied(survey, address, begun, changes)
+        begun = await self._ask(address, requests.BeginImport(roots=sorted(survey.roots)))
+        resumed = begun.state != "staging"
+        if begun.state == "staging":
+            begun, resumed = await self._decided(survey, address, begun)
+        applied = await self._applied(survey.roots, address)
+        assert applied is not None, "what is decided is kept until it is long done"
+        counts = dict(sum(map(Counter, applied.applied.values()), Counter[str]()))
         embedded = await self._embedded(survey) if wait_embedded and counts.keys() & _WRITTEN else None
         return Imported(survey.lines, counts, dict(survey.namespaces), digest, resumed, embedded)
+
+    async def stage(self) -> requests.ReleaseImport | None:
+        """Check and stage everything, and leave it to another actor to decide; None if there is nothing.
+
+        Raises as `run`.
+
+        Returns:
+            What that actor tells the import's own in the commit that decides it.
+        """
+        survey = await self._checked()
+        if not survey.lines:
+            return None
+        address = Address(requests.IMPORT, self._import_id(survey))
+        begun = await self._ask(address, requests.BeginImport(roots=sorted(survey.roots)))
+        batches: dict[str, int] = {}
+        if begun.state == "staging":
+            begun, batches, _ = await self._staged_whole(survey, address, begun)
+        return requests.ReleaseImport(staging=begun.staging, batches=batches)
+
+    async def written(self, staging: str) -> None:
+        """Wait until what was decided is written; raises as `run`."""
+        address = requests.import_address(staging)
+        begun: requests.ImportProgress | None = await self._ask(address, requests.ReadImport())
+        if begun is not None:
+            await self._applied(dict.fromkeys(begun.roots, BATCH_LINES), address, staging)
 
     # -- checking ----------------------------------------------------------
 
@@ -229,6 +254,20 @@ class Importer:
         self, survey: _Survey, address: Address, begun: requests.ImportProgress
     ) -> tuple[requests.ImportProgress, bool]:
         """Stage and decide, unless somebody who imports the same was faster; return where it is then."""
+        begun, batches, resumed = await self._staged_whole(survey, address, begun)
+        if begun.state == "staging":
+            decided = requests.DecideImport(staging=begun.staging, batches=batches)
+            begun = await self._ask(address, decided)
+        return begun, resumed
+
+    async def _staged_whole(
+        self, survey: _Survey, address: Address, begun: requests.ImportProgress
+    ) -> tuple[requests.ImportProgress, dict[str, int], bool]:
+        """Stage all, and nothing if somebody who imports the same has decided that meanwhile.
+
+        Returns:
+            Where it is then, how many batches there are by root, and whether an earlier attempt had begun.
+        """
         try:
             batches, resumed = await self._staged(survey, begun)
         except SourceError:  # what is staged is not what would be imported under this id another time
@@ -238,9 +277,8 @@ class Importer:
             found = await self._ask(address, requests.ReadImport())
             if refusal.code != requests.NOT_STAGING or found is None or found.state == "staging":
                 raise
-            return found, True
-        decided = requests.DecideImport(staging=begun.staging, batches=batches)
-        return await self._ask(address, decided), resumed
+            return found, {}, True
+        return begun, batches, resumed
 
     async def _staged(self, survey: _Survey, begun: requests.ImportProgress) -> tuple[dict[str, int], bool]:
         """Stage what is not yet there; return how many batches there are by root, and whether some were."""
@@ -321,41 +359,49 @@ class Importer:
     # -- waiting -------------------------------------------------------------
 
     async def _applied(
-        self, survey: _Survey, address: Address, begun: requests.ImportProgress, changes: Any
-    ) -> dict[str, int]:
-        """Wait until every root has written its part.
+        self, roots: Mapping[str, int], address: Address, staging: str | None = None
+    ) -> requests.ImportProgress | None:
+        """Wait until every root has written its part; return what came of it.
+
+        Args:
+            roots: How many lines each root has.
+            address: The import's actor.
+            staging: Given, this attempt is meant, and None is returned when it is long over.
 
         Raises:
             ActorFailedError: one of them cannot; what is decided stays so.
         """
         lost, before = self._lost_messages(), -1
-        while begun.state != "done":
-            done = 0
-            for root, lines in survey.roots.items():
-                if root in begun.applied:
-                    done += lines
-                    continue
-                found = await self._ask(
-                    names.memory_address(root), requests.ReadStaged(staging=begun.staging)
-                )
-                done += lines * found.applied // max(1, found.batches)
-            self._progress("importing", done, survey.lines)
-            with trio.move_on_after(LOOK_SECONDS) as patience:  # telling is no promise, so look anyhow
-                await changes.next()
-            if patience.cancelled_caught and done == before and self._lost_messages() > lost:
-                raise ActorFailedError(
-                    "a namespace failed while it wrote its part, as the log says; it tries again in two "
-                    "minutes, then ever more seldom, and when the same is imported again"
-                )
-            before = done
-            found_now = await self._ask(address, requests.ReadImport())
-            assert found_now is not None, "what is decided is kept until it is long done"
-            begun = found_now
-        self._progress("importing", survey.lines, survey.lines)
-        counts: Counter[str] = Counter()
-        for each in begun.applied.values():
-            counts.update(each)
-        return dict(counts)
+        with self._doors.subscriber() as changes:
+            changes.add(topic_of(address.key), self._may_hear)
+            while True:
+                found: requests.ImportProgress | None = await self._ask(address, requests.ReadImport())
+                if found is None or staging not in {None, found.staging}:  # it is begun anew when it is done
+                    return None
+                if found.state == "done":
+                    self._progress("importing", sum(roots.values()), sum(roots.values()))
+                    return found
+                done = await self._done(roots, found)
+                self._progress("importing", done, sum(roots.values()))
+                with trio.move_on_after(LOOK_SECONDS) as patience:  # telling is no promise, so look anyhow
+                    await changes.next()
+                if patience.cancelled_caught and done == before and self._lost_messages() > lost:
+                    raise ActorFailedError(
+                        "a namespace failed while it wrote its part, as the log says; it tries again in two "
+                        "minutes, then ever more seldom, and when the same is imported again"
+                    )
+                before = done
+
+    async def _done(self, roots: Mapping[str, int], found: requests.ImportProgress) -> int:
+        """Return how many lines are written."""
+        done = 0
+        for root, lines in roots.items():
+            if root in found.applied:
+                done += lines
+                continue
+            staged = await self._ask(names.memory_address(root), requests.ReadStaged(staging=found.staging))
+            done += lines * staged.applied // max(1, staged.batches)
+        return done
 
     def _lost_messages(self) -> int:
         """Return how many messages could not be handled, as far as known here."""

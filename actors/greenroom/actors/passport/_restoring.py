@@ -1,9 +1,10 @@
 """Restoring a session: taken up where it is, or made of a passport that was checked in every respect.
 
 The order is: signature, time, audience, then what is inside. Before the first write everything was read
-that could be refused: by this server, which takes the messages to itself, or by whoever reads them. The
-session is one commit; memories follow, as an import of their own, all or none. Who is interrupted restores
-again: the same user goes on with the same attempt until it is done.
+that could be refused: by this server, which takes the messages to itself, or by whoever reads them. Messages
+and memories are staged, where nobody sees them; the one commit that makes the session decides about the
+memories, too, which then follow whatever happens. Who is interrupted restores again: the same user goes on
+with the same attempt until it is done.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from greenroom.actors.requests import _cargo as cargo
 from greenroom.actors.requests import _passports as requests
 from greenroom.actors.requests import _travel as travel
 from greenroom.actors.requests import _types as types
+from greenroom.actors.requests._exchange import ReleaseImport
 from greenroom.actors.requests._passports import SessionRestored
 from greenroom.runtime import Address, Refusal
 
@@ -118,9 +120,10 @@ class RestoreSession(TravelErrand[SessionRestored], frozen=True, kw_only=True):
         if idempotency is not None:
             whole = f"{idempotency.scope} {idempotency.key}"
             attempt = blake2b(whole.encode(), digest_size=16).hexdigest()
+        session_id, _ = await self._place(travels, checked.passport.session_id, attempt)
         redeem = requests.Redeem(
             attempt=attempt,
-            session_id=await self._free(travels, checked.passport.session_id, attempt),
+            session_id=session_id,
             one_time=checked.passport.one_time,
             expires_at=checked.passport.expires_at,
         )
@@ -129,17 +132,17 @@ class RestoreSession(TravelErrand[SessionRestored], frozen=True, kw_only=True):
         )
         attempt = redemption.attempt
         await travels.pay(checked.passport.content.size, attempt)
-        session_id = await self._free(travels, redemption.session_id, attempt)
         making = checked.making(travels, attempt, tool, project_id)
         try:
-            restored = await self._made(travels, session_id, checked, making)
+            restored = await self._made(travels, redemption.session_id, checked, making)
         except Refusal as refusal:
             if refusal.code != "KEY_EXISTS":
                 raise
             # Somebody else made a session of this id in the meantime.
-            session_id = await self._free(travels, session_id, attempt)
-            restored = await self._made(travels, session_id, checked, making)
-        memories = await checked.import_memories(travels, session_id)
+            restored = await self._made(travels, redemption.session_id, checked, making)
+        session_id = restored.read.session_id
+        if restored.importing is not None:
+            await checked.importer(travels).written(restored.importing)
         done = requests.SettleRedemption(attempt=attempt, session_id=session_id)
         await travels.doors.ask(checked.address, done, principal=travels.principal)
         return SessionRestored(
@@ -153,28 +156,37 @@ class RestoreSession(TravelErrand[SessionRestored], frozen=True, kw_only=True):
             original_tool=restored.original_tool,
             original_session_id=checked.passport.session_id,
             messages=restored.messages,
-            memories=memories,
+            memories=len(checked.memories),
         )
 
     async def _made(
         self, travels: Travels, session_id: str, checked: Checked, making: cargo.MakeRestored
     ) -> cargo.Restored:
         """Return the session that was made of a passport; the same attempt again makes no other."""
+        session_id, is_made = await self._place(travels, session_id, making.attempt)
         address = Address("session", session_id)
-        for number, lines in enumerate(checked.pieces):
-            staged = cargo.StageMessages(attempt=making.attempt, number=number, lines=lines)
-            await travels.doors.ask(address, staged, principal=travels.principal)
+        if not is_made:
+            for number, lines in enumerate(checked.pieces):
+                staged = cargo.StageMessages(attempt=making.attempt, number=number, lines=lines)
+                await travels.doors.ask(address, staged, principal=travels.principal)
+            memories = await checked.stage_memories(travels, session_id)
+            making = msgspec.structs.replace(making, memories=memories)
         return await travels.doors.ask(address, making, principal=travels.principal)
 
-    async def _free(self, travels: Travels, session_id: str, attempt: str) -> str:
-        """Return the id under which the attempt may make its session: this one, or one of its own."""
-        asked = cargo.FindAttempt(attempt=attempt)
-        if session_id not in _policy.RESERVED_SESSION_IDS and await travels.doors.ask(
-            Address("session", session_id), asked, principal=travels.principal
-        ):
-            return session_id
+    async def _place(self, travels: Travels, session_id: str, attempt: str) -> tuple[str, bool]:
+        """Return the id under which the attempt may make its session, and whether it has done so.
+
+        That is this id, or one of the attempt's own.
+        """
         digest = blake2b(f"{session_id} {attempt}".encode(), digest_size=_SESSION_DIGITS).hexdigest()
-        return f"session_{digest}"
+        asked = cargo.FindAttempt(attempt=attempt)
+        for place in (session_id, f"session_{digest}"):
+            if place in _policy.RESERVED_SESSION_IDS:
+                continue
+            found = await travels.doors.ask(Address("session", place), asked, principal=travels.principal)
+            if found != "taken":
+                return place, found == "made"
+        return f"session_{digest}", False
 
 
 async def resumed(travels: Travels, session_id: str, tool: str) -> SessionRestored:
@@ -268,17 +280,19 @@ class Checked:
             )
         return project_id
 
-    async def import_memories(self, travels: Travels, session_id: str) -> int:
-        """Import the memories, all or none; the same again change nothing."""
+    async def stage_memories(self, travels: Travels, session_id: str) -> ReleaseImport | None:
+        """Stage the memories; return what the session tells when it decides about them."""
         if not self.memories:
-            return 0
+            return None
         text = await trio.to_thread.run_sync(_lines_for, self.memories, session_id)
-        importer = Importer(travels.doors, travels.principal, source_of_text(text), on_conflict="skip")
         try:
-            done = await importer.run(wait_embedded=False)
+            return await self.importer(travels, text).stage()
         except (ImportRefusedError, SourceError) as error:
             raise passport_refusals.invalid(f"its memories cannot be imported: {error}") from None
-        return done.lines
+
+    def importer(self, travels: Travels, text: str = "") -> Importer:
+        """Return what imports these lines."""
+        return Importer(travels.doors, travels.principal, source_of_text(text), on_conflict="skip")
 
 
 def _check_time(passport: Passport, now: datetime) -> None:

@@ -7,16 +7,17 @@ commit makes the session of them.
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
 
 from greenroom.actors._policy import Visibility
 from greenroom.actors.requests import _events as events
+from greenroom.actors.requests import _exchange as exchange
 from greenroom.actors.requests import _travel as travel
 from greenroom.actors.requests import _types as types
-from greenroom.runtime import Message
+from greenroom.runtime import Address, Message
 
 PIECE_BYTES = 262_144
 """About how large a piece of messages is: it is made or written in one turn of its actor."""
@@ -125,12 +126,13 @@ class DropStaged(Message[None], frozen=True, kw_only=True):
 
 
 class Restored(msgspec.Struct, frozen=True, kw_only=True):
-    """Answers `RestoreMessages`."""
+    """Answers `MakeRestored`; ``importing`` is the attempt at the import that its commit decided."""
 
     read: travel.ContextRead
     restored_at: datetime
     original_tool: str | None
     messages: int
+    importing: str | None = None
 
 
 class MakeRestored(Message[Restored], frozen=True, kw_only=True):
@@ -139,6 +141,7 @@ class MakeRestored(Message[Restored], frozen=True, kw_only=True):
     Attributes:
         pieces: How many were staged.
         server: Where it was exported, unless that was here.
+        memories: Decides the import of its memories, which are staged, too.
     """
 
     attempt: Attempt
@@ -149,9 +152,20 @@ class MakeRestored(Message[Restored], frozen=True, kw_only=True):
     tool: str
     project_id: str | None
     server: str | None = None
+    memories: exchange.ReleaseImport | None = None
+
+    def question(self) -> tuple[Address, Message[exchange.ImportProgress | None]] | None:
+        """Ask whether the memories are still there to be decided about."""
+        if self.memories is None:
+            return None
+        return exchange.import_address(self.memories.staging), exchange.ReadImport()
 
 
-class FindAttempt(Message[bool], frozen=True, kw_only=True):
-    """Find out whether an address is free for an attempt: no session is there, or this attempt's own."""
+Place = Literal["free", "made", "taken"]
+"""Of an attempt: no session is there, its own is, or another one."""
+
+
+class FindAttempt(Message[Place], frozen=True, kw_only=True):
+    """Find out whether an attempt may make its session at an address, or has."""
 
     attempt: Attempt

@@ -166,6 +166,13 @@ class DecideImport(Message[ImportProgress], frozen=True, kw_only=True):
     batches: dict[str, int]
 
 
+class ReleaseImport(Message[None], frozen=True, kw_only=True):
+    """Another actor's word that its commit has decided the import, as `DecideImport` does."""
+
+    staging: str
+    batches: dict[str, int]
+
+
 class ReadImport(Message[ImportProgress | None], frozen=True, kw_only=True):
     """Find out where an import is; None: nobody began it, or it is long over."""
 

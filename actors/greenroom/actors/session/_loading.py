@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from greenroom.actors._policy import Shelf
     from greenroom.actors._principal import Principal
+    from greenroom.actors.requests import _exchange as exchange
     from greenroom.actors.requests._types import SessionStatus
     from greenroom.actors.session._book import Book
     from greenroom.actors.session._moves import Work
@@ -132,6 +133,16 @@ def stage(context: Context, request: cargo.StageMessages, content_limit: int) ->
             _check_length(_decode(line), content_limit)
     key = _STAGED + bytes.fromhex(request.attempt) + request.number.to_bytes(4)
     context.put(key, [bytes(line) for line in request.lines])
+
+
+def check_staged(memories: exchange.ReleaseImport, found: exchange.ImportProgress | None) -> None:
+    """Check that the memories are where they were staged, or on their way already.
+
+    Raises:
+        Refusal: ``PASSPORT_INVALID``: they were given up.
+    """
+    if found is None or found.staging != memories.staging:
+        raise passport_refusals.invalid("its memories did not arrive whole; restore it again")
 
 
 def drop(context: Context) -> Slices[None]:

@@ -38,6 +38,7 @@ class Work(msgspec.Struct, frozen=True, array_like=True):
         attempt: By which restoring it was made, if by one.
         at: When it was started or restored here.
         messages: How many messages it had then.
+        importing: The attempt at the import of its memories that was decided with it.
     """
 
     tool: str
@@ -46,6 +47,7 @@ class Work(msgspec.Struct, frozen=True, array_like=True):
     at: int
     attempt: str | None = None
     messages: int = 0
+    importing: str | None = None
 
 
 class StoredMove(msgspec.Struct, frozen=True, array_like=True):

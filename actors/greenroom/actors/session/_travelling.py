@@ -14,6 +14,7 @@ from greenroom.actors.passport._adapters import briefing
 from greenroom.actors.requests import _cargo as cargo
 from greenroom.actors.requests import _sessions as requests
 from greenroom.actors.requests import _travel as travel
+from greenroom.actors.requests._exchange import import_address
 from greenroom.actors.session import _book, _loading, _moves
 from greenroom.actors.session._actor import SessionActor
 from greenroom.actors.session._lifecycle import CLOSED, seen_status
@@ -179,12 +180,12 @@ class TravellingSession(SessionActor):
         return _loading.page(request, context)
 
     @handles(cargo.FindAttempt)
-    def find_attempt(self, request: cargo.FindAttempt, context: Context) -> bool:
+    def find_attempt(self, request: cargo.FindAttempt, context: Context) -> cargo.Place:
         """Answer whether the attempt may make the session here, or has."""
         if self._header is None:
-            return True
+            return "free"
         work = context.get(_moves.WORK, Work)
-        return work is not None and work.attempt == request.attempt
+        return "made" if work is not None and work.attempt == request.attempt else "taken"
 
     @handles(cargo.StageMessages)
     def stage(self, request: cargo.StageMessages, context: Context) -> None:
@@ -209,6 +210,9 @@ class TravellingSession(SessionActor):
                 raise _refusals.session_exists(context.address.key)
             return self._restored(context, self._header, work, request.tool)
         _policy.check_new_session(principal, context.address.key, None, request.project_id)
+        if request.memories is not None:
+            _loading.check_staged(request.memories, context.answer)
+            context.tell(import_address(request.memories.staging), request.memories)
         header = yield from _loading.make(self._tallies, request, context, self.content_limit)
         for move in map(_moves.logged, request.migrations):
             _moves.log(context, move)
@@ -221,6 +225,7 @@ class TravellingSession(SessionActor):
             context.now,
             request.attempt,
             self._tallies.count(_policy.shelves(principal)),
+            None if request.memories is None else request.memories.staging,
         )
         context.put(_moves.WORK, work)
         move = StoredMove(
@@ -252,6 +257,7 @@ class TravellingSession(SessionActor):
             restored_at=to_datetime(work.at),
             original_tool=work.original_tool,
             messages=work.messages,
+            importing=work.importing,
         )
 
     def _open(self, context: Context) -> Header:
