@@ -11,9 +11,10 @@ import pytest
 import trio
 from conformance import node
 from harness import PATIENCE, PROGRAM, clean_environment
+from support.listed import LISTED
 from support.sdk_clients import listening
 
-from greenroom.actors import REQUESTS, TEMPLATES
+from greenroom.actors import TEMPLATES
 
 Era = Literal["legacy", "modern", "auto"]
 ERAS: list[Era] = ["legacy", "modern", "auto"]
@@ -81,7 +82,7 @@ async def test_so_it_does_over_http(tmp_path: Path, era: Era) -> None:
 
 async def list_call_and_read(inspector: Inspector, era: Era) -> None:
     listed = await inspector.result("tools/list")
-    assert {tool["name"] for tool in listed["tools"]} == set(REQUESTS)
+    assert {tool["name"] for tool in listed["tools"]} == LISTED
     templates = await inspector.result("resources/templates/list")
     assert {each["uriTemplate"] for each in templates["resourceTemplates"]} == {
         template.uri_template for template in TEMPLATES

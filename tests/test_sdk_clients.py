@@ -24,6 +24,7 @@ from mcp_types import (
     ResourceUpdatedNotification,
     TextContent,
 )
+from support.listed import LISTED
 from support.sdk_clients import (
     ERAS,
     MODES,
@@ -36,11 +37,7 @@ from support.sdk_clients import (
     served,
 )
 
-from greenroom.actors import REQUESTS, TEMPLATES
-from greenroom.actors import _scopes as scopes
-
-LISTED = {name for name in REQUESTS if scopes.TOOLS[name] not in {scopes.ADMIN, scopes.AUDIT}}
-"""The tools of administration are listed to those alone who hold their scopes by name."""
+from greenroom.actors import TEMPLATES
 
 # The SDK's client over HTTP leaves streams that it has read enough of to the garbage collector.
 pytestmark = pytest.mark.filterwarnings("ignore:Async generator 'http(x|core)2:ResourceWarning")
