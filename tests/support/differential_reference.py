@@ -77,10 +77,10 @@ INSTRUCTIONS = (
     "Shared sessions and memory for agents that work together. "
     "Begin your work with start_session: it offers the session of this project that another tool left; "
     "record_context notes what the next one should know. "
-    "Create or list sessions, add messages to them, search what others wrote; "
-    "keep your own notes with set_memory and get_memory. "
-    "Before a task, recall_context tells what is known; store_memory remembers for your user, "
-    "and memory_search finds in all that you may see. "
+    "Create or list sessions, add messages to them, search what others wrote. "
+    "Keep your own notes with set_memory and get_memory. "
+    "Before a task, recall_context tells what is known; memory_search finds in all that you may see. "
+    "What is worth knowing later, store_memory remembers for your user. "
     "Sessions and your memory are resources, too: subscribe to hear of changes."
 )
 HOURLY = CacheHint(ttl_ms=3_600_000, scope="public")

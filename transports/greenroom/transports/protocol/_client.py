@@ -162,6 +162,16 @@ class Client:
         return self._door
 
     @property
+    def scopes(self) -> frozenset[str]:
+        """What the client may do; to ask for it fixes no name. Nothing, where its door does not open."""
+        keep = self._door is not None or self._name_fixed
+        try:
+            door = self.door if keep else self._door_for(fit_agent_id(self.name))
+        except Exception:  # noqa: BLE001  (whatever is asked through it is answered with that)
+            return frozenset()
+        return door.scopes
+
+    @property
     def open_requests(self) -> int:
         """How many requests are not settled, streams included."""
         return len(self._calls)
@@ -264,7 +274,7 @@ class Client:
         if self.sdk is not None or params is None or not is_plain_initialize(params):
             return False
         self.greeted(params, negotiated(params["protocolVersion"]))
-        result = self.server.greeting(self.version)
+        result = self.server.greeting(self.version, self.scopes)
         self.answer(call, b'{"jsonrpc":"2.0","id":%b,"result":%b}\n' % (call.id, result))
         return True
 

@@ -84,7 +84,7 @@ class Methods:
         self._tools = tools
         self._listing = listing
         self._subscriptions = subscriptions
-        self.answers = answers = Answers(era, profile)
+        self.answers = Answers(era, profile)
         self.table: dict[str, Method] = {
             "tools/list": _fixed(era, _PAGED, self._tool_list()),
             "tools/call": self._call_tool,
@@ -97,9 +97,7 @@ class Methods:
             self.table["resources/subscribe"] = self._subscribe
             self.table["resources/unsubscribe"] = self._unsubscribe
         else:
-            self.table["server/discover"] = _fixed(
-                era, _ONLY_META, _always(answers.result(_discovery(profile), FRESH))
-            )
+            self.table["server/discover"] = _fixed(era, _ONLY_META, self._discovery(profile))
             self.table["subscriptions/listen"] = self._listen
 
     def _is_plain(self, call: Call, members: frozenset[str]) -> bool:
@@ -120,7 +118,16 @@ class Methods:
         def of_scopes(scopes: frozenset[str]) -> bytes:
             return of_names(visible(self._listing, self._tools, scopes))
 
-        return lambda client: of_scopes(client.door.scopes)
+        return lambda client: of_scopes(client.scopes)
+
+    def _discovery(self, profile: Profile) -> Callable[[Client], bytes]:
+        @lru_cache(maxsize=LISTINGS)
+        def of_scopes(scopes: frozenset[str]) -> bytes:
+            return self.answers.result(
+                {"supportedVersions": [MODERN_VERSION], **profile.told_to(scopes)}, FRESH
+            )
+
+        return lambda client: of_scopes(client.scopes)
 
     def _template_list(self) -> Callable[[Client], bytes]:
         everything = template_list()
@@ -130,10 +137,10 @@ class Methods:
             listed = template_list(scopes)
             return self.answers.result({"resourceTemplates": listed}, kept_for(listed, everything))
 
-        return lambda client: of_scopes(client.door.scopes)
+        return lambda client: of_scopes(client.scopes)
 
     def _visible(self, client: Client) -> tuple[str, ...]:
-        return visible(self._listing, self._tools, client.door.scopes)
+        return visible(self._listing, self._tools, client.scopes)
 
     # -- tools -----------------------------------------------------------------------------------
 
@@ -417,11 +424,6 @@ def resource_list(page: Any) -> dict[str, Any]:
     if page.next_cursor is not None:
         result["nextCursor"] = page.next_cursor
     return result
-
-
-def _discovery(profile: Profile) -> dict[str, Any]:
-    said = {"supportedVersions": [MODERN_VERSION], "capabilities": profile.capabilities}
-    return said if profile.instructions is None else {**said, "instructions": profile.instructions}
 
 
 def _heard(params: dict[str, Any] | None) -> list[str] | None:

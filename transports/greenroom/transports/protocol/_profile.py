@@ -1,4 +1,7 @@
-"""What a server says of itself when a client comes: its name, what it can do, how to use it."""
+"""What a server says of itself when a client comes: its name, what it can do, how to use it.
+
+A client hears of what its scopes open and of nothing else.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,8 @@ from importlib.metadata import version
 from typing import Any
 
 import msgspec
+
+from greenroom.actors._scopes import EVERYTHING, allows, resources_of, tools_of
 
 
 class Profile(msgspec.Struct, frozen=True, kw_only=True):
@@ -15,7 +20,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
         name: The name for programs.
         title: The name for people; None when there is no other.
         version: The program's version.
-        instructions: How a model should use the server; None to say nothing.
+        instructions: How a model should use the server, in sentences, each with the scopes that it is for.
         capabilities: What it can do, in the protocol's terms.
     """
 
@@ -23,7 +28,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     version: str
     capabilities: dict[str, Any]
     title: str | None = None
-    instructions: str | None = None
+    instructions: tuple[tuple[tuple[str, ...], str], ...] = ()
 
     @property
     def implementation(self) -> dict[str, str]:
@@ -31,20 +36,56 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
         named = {"name": self.name, "title": self.title, "version": self.version}
         return {key: value for key, value in named.items() if value is not None}
 
+    def instructions_for(self, scopes: frozenset[str]) -> str | None:
+        """Return how the model of a holder of ``scopes`` should use the server; None to say nothing."""
+        told = [
+            sentence for needed, sentence in self.instructions if all(allows(scopes, each) for each in needed)
+        ]
+        return " ".join(told) or None
+
+    def capabilities_for(self, scopes: frozenset[str]) -> dict[str, Any]:
+        """Return what the server can do for a holder of ``scopes``."""
+        closed: set[str] = set()
+        if EVERYTHING not in scopes and not tools_of(scopes):
+            closed |= {"tools"}
+        if EVERYTHING not in scopes and not resources_of(scopes):
+            closed |= {"resources", "completions"}
+        return {name: value for name, value in self.capabilities.items() if name not in closed}
+
+    def told_to(self, scopes: frozenset[str]) -> dict[str, Any]:
+        """Return both as a part of what answers ``initialize`` and ``server/discover``."""
+        instructions = self.instructions_for(scopes)
+        said = {} if instructions is None else {"instructions": instructions}
+        return {"capabilities": self.capabilities_for(scopes), **said}
+
 
 GREENROOM = Profile(
     name="greenroom",
     title="Greenroom",
     version=version("greenroom"),
     instructions=(
-        "Shared sessions and memory for agents that work together. "
-        "Begin your work with start_session: it offers the session of this project that another tool left; "
-        "record_context notes what the next one should know. "
-        "Create or list sessions, add messages to them, search what others wrote; "
-        "keep your own notes with set_memory and get_memory. "
-        "Before a task, recall_context tells what is known; store_memory remembers for your user, "
-        "and memory_search finds in all that you may see. "
-        "Sessions and your memory are resources, too: subscribe to hear of changes."
+        ((), "Shared sessions and memory for agents that work together."),
+        (
+            ("sessions:read", "sessions:write"),
+            (
+                "Begin your work with start_session: it offers the session of this project that another tool "
+                "left; record_context notes what the next one should know."
+            ),
+        ),
+        (
+            ("sessions:read", "sessions:write"),
+            "Create or list sessions, add messages to them, search what others wrote.",
+        ),
+        (("memory:read", "memory:write"), "Keep your own notes with set_memory and get_memory."),
+        (
+            ("memory:read",),
+            "Before a task, recall_context tells what is known; memory_search finds in all that you may see.",
+        ),
+        (("memory:write",), "What is worth knowing later, store_memory remembers for your user."),
+        (
+            ("sessions:read", "memory:read"),
+            "Sessions and your memory are resources, too: subscribe to hear of changes.",
+        ),
     ),
     capabilities={
         "completions": {},

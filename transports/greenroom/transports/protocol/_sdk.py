@@ -83,6 +83,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+_TELLING = frozenset({"initialize", "server/discover"})
+
 # Results without their JSON, which goes past the SDK on `Call.reply`.
 _SUCCESS = CallToolResult(content=[TextContent(text="")], structured_content={})
 _FAILURE = CallToolResult(content=[TextContent(text="")], is_error=True)
@@ -107,7 +109,7 @@ class SdkServer:
             profile.name,
             version=profile.version,
             title=profile.title,
-            instructions=profile.instructions,
+            instructions=profile.instructions_for(EVERYONE),
         )
         self.server.middleware.clear()  # tracing spans: `Client` has them made for all requests alike
         self._tool_list = lru_cache(maxsize=LISTINGS)(self._tools_for)
@@ -141,18 +143,18 @@ class SdkServer:
         return ListToolsResult.model_validate({"tools": listed, "ttlMs": ttl, "cacheScope": scope})
 
     async def _list_tools(self, context: Context, _params: PaginatedRequestParams) -> ListToolsResult:
-        return self._tool_list(context.lifespan_context.door.scopes)
+        return self._tool_list(context.lifespan_context.scopes)
 
     async def _list_templates(
         self, context: Context, _params: PaginatedRequestParams
     ) -> ListResourceTemplatesResult:
-        return self._template_list(context.lifespan_context.door.scopes)
+        return self._template_list(context.lifespan_context.scopes)
 
     async def _call_tool(self, context: Context, params: CallToolRequestParams) -> CallToolResult:
         client, call = context.lifespan_context, _call(context)
         tool = self._tools.get(params.name)
         if tool is None:
-            listed = visible(self._listing, self._tools, client.door.scopes)
+            listed = visible(self._listing, self._tools, client.scopes)
             raise MCPError(INVALID_PARAMS, unknown_tool(params.name, listed))
         _check_time(call)
         meant = tool.meant(call.frame.arguments)
@@ -316,6 +318,8 @@ class SdkSession:
             call.withdraw = scope.cancel
             try:
                 result = await self._result(Channel(client, self._questions, call), call)
+                if call.frame.method in _TELLING:
+                    result = _within(result, client)
                 line = result_line(call.id, _completed(result, call))
             except Exception as error:  # noqa: BLE001  (whatever it is, it is the answer)
                 failure = self._failure(error)
@@ -369,6 +373,18 @@ class SdkSession:
     def responded(self, frame: Frame) -> None:
         """Take the client's response to a request of the server."""
         self._questions.responded(frame)
+
+
+def _within(result: dict[str, Any], client: Client) -> dict[str, Any]:
+    """Return what the SDK says of the server as far as it is this client's affair."""
+    said = client.server.profile.told_to(client.scopes)
+    capabilities = {
+        name: value
+        for name, value in result["capabilities"].items()
+        if name in said["capabilities"] or name not in client.server.profile.capabilities
+    }
+    kept = {name: value for name, value in result.items() if name != "instructions"}
+    return {**kept, **said, "capabilities": capabilities}
 
 
 def _arguments(call: Call) -> Any:

@@ -132,17 +132,11 @@ class McpServer:
 
     # -- what clients use ------------------------------------------------------------------------
 
-    def greeting(self, version: str) -> bytes:
-        """Return the JSON of what answers ``initialize``."""
+    def greeting(self, version: str, scopes: frozenset[str]) -> bytes:
+        """Return the JSON of what answers the ``initialize`` of a holder of ``scopes``."""
         profile = self.profile
-        said = {
-            "protocolVersion": version,
-            "capabilities": profile.capabilities,
-            "serverInfo": profile.implementation,
-        }
-        return encode(
-            said if profile.instructions is None else {**said, "instructions": profile.instructions}
-        )
+        said = {"protocolVersion": version, "serverInfo": profile.implementation}
+        return encode(said | profile.told_to(scopes))
 
     def is_query(self, request: Any) -> bool:
         """Return whether a request is no message to one actor."""
