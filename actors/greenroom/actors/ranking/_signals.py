@@ -14,9 +14,9 @@ import numpy as np
 
 from greenroom.actors.ranking import _lexical, _meaning
 from greenroom.actors.ranking._dates import Calendar
+from greenroom.actors.ranking._names import partly_named
 from greenroom.actors.ranking._spelling import Guess, guesses
 from greenroom.actors.ranking._view import is_nothing
-from greenroom.actors.search._text import tokens
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -95,26 +95,14 @@ def _instead(view: View, term: Term) -> list[Group]:
 
 def _named(view: View, query: RankQuery, pace: Callable[[], bool]) -> Slices[tuple[list[Mask], set[str]]]:
     """Return for each author that the query names in full which rows are by them, and the names' terms."""
-    corpus = view.corpus
     asked = [term.term for term in query.terms]
     spoken = set(pairwise(asked))
     masks: list[Mask] = []
     names: set[str] = set()
-    seen: set[int] = set()
-    for term in asked:
-        rows, _ = view.postings("author", term)
-        if pace():
-            yield
-        if not len(rows):
-            continue
-        for number in np.flatnonzero(np.bincount(corpus.author[rows])).tolist():
-            if number in seen:
-                continue
-            seen.add(number)
-            name = [term for token in tokens(corpus.authors[number]) for term, _ in token.terms]
-            if set(name) <= set(asked) and spoken.issuperset(pairwise(name)):
-                masks.append(view.visible & (corpus.author == number))
-                names.update(name)
+    for number, name in (yield from partly_named(view, asked, pace)).items():
+        if set(name) <= set(asked) and spoken.issuperset(pairwise(name)):
+            masks.append(view.visible & (view.corpus.author == number))
+            names.update(name)
             if pace():
                 yield
     return masks, names

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from rapidfuzz import fuzz, process
 
+from greenroom.actors.ranking._names import partly_named
 from greenroom.actors.ranking._spelling import guesses
-from greenroom.actors.search._text import is_unspaced, tokens
+from greenroom.actors.search._text import is_unspaced
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -82,27 +83,10 @@ def look_up(
 
 
 def _named_in_full(view: View, terms: Sequence[Term], pace: Callable[[], bool]) -> Slices[set[str]]:
-    """Return the terms of the senders' names that the query has in full."""
-    asked = {term.term for term in terms}
-    numbers: set[int] = set()
-    for term in asked:
-        rows, _ = view.postings("author", term)
-        numbers.update(np.flatnonzero(np.bincount(view.corpus.author[rows])).tolist() if len(rows) else ())
-        if pace():
-            yield
-    found: set[str] = set()
-    for number in numbers:
-        name = name_terms(view.corpus.authors[number])
-        if name <= asked:
-            found |= name
-        if pace():
-            yield
-    return found
-
-
-def name_terms(name: str) -> set[str]:
-    """Return what a query has that names a sender in full."""
-    return {term for token in tokens(name) for term, _ in token.terms}
+    """Return the terms of the senders' names that the query has in full, in whatever order."""
+    asked = dict.fromkeys(term.term for term in terms)
+    names = yield from partly_named(view, asked, pace)
+    return {term for name in names.values() if set(name) <= asked.keys() for term in name}
 
 
 def _containing(

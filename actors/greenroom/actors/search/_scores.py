@@ -29,8 +29,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from greenroom.actors.ranking._lexical import rarity
+from greenroom.actors.ranking._names import name_terms
 from greenroom.actors.ranking._weights import weights
-from greenroom.actors.search._alike import name_terms
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -170,7 +170,7 @@ def _own(view: View, reading: Reading, unknown: int) -> _Own:
 def _mentions(view: View, reading: Reading, written: Mask) -> Mask:
     """Return which rows say the whole name of the sender of the rows ``written``."""
     number = view.corpus.author[np.argmax(written)]
-    name = name_terms(view.corpus.authors[number])
+    name = set(name_terms(view.corpus.authors[number]))
     times = np.zeros(len(view.visible), np.int32)
     for group in reading.mentions:
         if group.asked in name:
