@@ -75,6 +75,24 @@ def test_a_passphrase_comes_from_the_environment_and_never_from_the_command_line
     assert run(tmp_path, "restore", "--file", file, GREENROOM_PASSPHRASE=WORDS).returncode == 0
 
 
+@pytest.mark.promise("passport.files")
+def test_how_long_a_message_may_be_is_what_the_settings_say(tmp_path: Path) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    for home in (one, two):
+        home.mkdir()
+    file = tmp_path / "session.passport"
+    allowed = {"GREENROOM_CONTENT_LIMIT": "20000"}
+    with serving(one, "--user", "ann", **allowed) as server:
+        session = server.call("create_session", purpose="to be carried")["session_id"]
+        server.call("add_message", session_id=session, content="x" * 20_000)
+        assert run(one, "export", "--session", session, "--file", file).returncode == 0
+    trust = ("--trust-signer", signer(one))
+    refused = run(two, "restore", "--file", file, *trust)
+    assert (refused.returncode, "10,000" in refused.stderr) == (1, True)
+    restored = run(two, "restore", "--file", file, *trust, **allowed)
+    assert restored.returncode == 0, restored.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [

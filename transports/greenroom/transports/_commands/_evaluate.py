@@ -7,6 +7,7 @@ mode; nothing counts as used by that.
 from __future__ import annotations
 
 import json
+import os
 from functools import partial
 from pathlib import Path
 from statistics import fmean, quantiles
@@ -17,8 +18,9 @@ import trio
 from greenroom.actors.exchange._evaluating import DEPTHS, Judged, JudgedQuery, judged, read_query, ready
 from greenroom.runtime import Refusal
 from greenroom.transports import _exits
-from greenroom.transports._commands._exchange import opened, who
 from greenroom.transports._commands._meter import metered
+from greenroom.transports._commands._opening import opened, who
+from greenroom.transports._commands._options import embedder_choice
 from greenroom.transports._commands._reporting import reported, start_logging
 from greenroom.transports._output import complain, remark, say
 
@@ -55,7 +57,7 @@ async def _evaluate(chosen: argparse.Namespace, settings: Settings) -> int:
     found: dict[str, list[Judged]] = {}
     principal = who(settings)
     with metered("evaluate") as shows:
-        async with opened(settings) as runtime:
+        async with opened(settings, embedder_choice(settings, os.environ)) as runtime:
             embedder = await ready(runtime, principal)
             for mode in modes:
                 found[mode] = []

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from contextlib import aclosing, asynccontextmanager, suppress
+from contextlib import aclosing, suppress
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
-from greenroom.actors import Principal, open_greenroom
 from greenroom.actors.exchange._errands import ExportWriter
 from greenroom.actors.exchange._exporting import exported
 from greenroom.actors.exchange._importing import Imported, Importer, ImportRefusedError
@@ -25,17 +24,16 @@ from greenroom.actors.exchange._sources import open_source
 from greenroom.runtime import Refusal
 from greenroom.transports import _exits
 from greenroom.transports._commands._meter import Shows, metered
-from greenroom.transports._commands._options import embedder_choice, encryption, runtime_options
+from greenroom.transports._commands._opening import opened, who
+from greenroom.transports._commands._options import embedder_choice
 from greenroom.transports._commands._reporting import reported, start_logging
 from greenroom.transports._output import complain, remark, say
-from greenroom.transports.protocol._door import NAMELESS_AGENT
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import Callable
 
     from greenroom.actors.exchange._json_lines import Source
-    from greenroom.runtime import SharedRuntime
     from greenroom.transports._settings import Resolved, Settings
 
 TO_STANDARD_OUTPUT: Final = "-"
@@ -56,34 +54,6 @@ def _run(command: str, action: Callable[[], Any], resolved: Resolved) -> int:
     return reported(command, partial(trio.run, action, strict_exception_groups=True))
 
 
-def who(settings: Settings) -> Principal:
-    """Returns who the settings say that works here."""
-    return Principal(
-        agent_id=settings.agent or NAMELESS_AGENT,
-        agent_type=settings.agent_type,
-        user=settings.user,
-        projects=frozenset(settings.project) or None,
-    )
-
-
-@asynccontextmanager
-async def opened(settings: Settings) -> AsyncIterator[SharedRuntime]:
-    """Opens the folder, or attaches to who has it open."""
-    choice = embedder_choice(settings, os.environ)
-    options = runtime_options(settings)
-    async with open_greenroom(
-        settings.data,
-        embedder=choice,
-        languages=settings.language,
-        options=options,
-        secrets=settings.secrets,
-        audit_days=settings.audit_days,
-        audit_bytes=settings.audit_size,
-        encryption=encryption(settings),
-    ) as runtime:
-        yield runtime
-
-
 async def _import(chosen: argparse.Namespace, settings: Settings) -> int:
     path, principal = Path(chosen.file), who(settings)
     try:
@@ -91,7 +61,7 @@ async def _import(chosen: argparse.Namespace, settings: Settings) -> int:
         for name in source.left_out:
             remark(f"greenroom import: {name!r} is left out: it is a link out of {path}")
         with metered("import") as shows:
-            async with opened(settings) as runtime:
+            async with opened(settings, embedder_choice(settings, os.environ)) as runtime:
                 importer = Importer(
                     runtime,
                     principal,
@@ -172,7 +142,7 @@ async def _written(
     count = size = 0
     descriptor = os.dup(1) if part is None else os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with metered("export") as shows, os.fdopen(descriptor, "wb") as file:
-        async with opened(settings) as runtime:
+        async with opened(settings, embedder_choice(settings, os.environ)) as runtime:
             found = exported(
                 runtime, who(settings), chosen.namespace, progress=_told(shows), unwritten=unwritten
             )

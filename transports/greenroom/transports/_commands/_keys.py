@@ -22,11 +22,10 @@ from greenroom.actors import (
     Principal,
     RevokeApiKey,
     RotateApiKey,
-    open_greenroom,
 )
 from greenroom.runtime import Refusal
 from greenroom.transports import _exits
-from greenroom.transports._commands._options import encryption, runtime_options
+from greenroom.transports._commands._opening import opened
 from greenroom.transports._commands._reporting import reported, start_logging
 from greenroom.transports._commands._visible import visible
 from greenroom.transports._output import complain, remark, say
@@ -58,16 +57,7 @@ def keys(chosen: argparse.Namespace, resolved: Resolved) -> int:
 async def _carry_out(chosen: argparse.Namespace, settings: Settings) -> int:
     try:
         request, show = _request(chosen)
-        async with open_greenroom(
-            settings.data,
-            embedder="none",
-            languages=settings.language,
-            options=runtime_options(settings),
-            secrets=settings.secrets,
-            audit_days=settings.audit_days,
-            audit_bytes=settings.audit_size,
-            encryption=encryption(settings),
-        ) as runtime:
+        async with opened(settings) as runtime:
             principal = Principal(agent_id=AGENT, user=settings.user)
             reply = await Agent(runtime, principal).ask(request)
     except Refusal as refusal:

@@ -22,8 +22,8 @@ from greenroom.actors.passport import _format as formats
 from greenroom.actors.passport._signing import Signers
 from greenroom.runtime import Refusal
 from greenroom.transports import _exits
-from greenroom.transports._commands._exchange import opened, who
-from greenroom.transports._commands._options import passport_options
+from greenroom.transports._commands._opening import opened, who
+from greenroom.transports._commands._options import embedder_choice, passport_options
 from greenroom.transports._commands._reporting import reported, start_logging
 from greenroom.transports._output import complain, say
 from greenroom.transports._settings import PASSPHRASE_VARIABLE
@@ -54,7 +54,7 @@ def passport(chosen: argparse.Namespace, resolved: Resolved) -> int:
 
 async def _carried_out(chosen: argparse.Namespace, settings: Settings) -> int:
     try:
-        async with opened(settings) as runtime:
+        async with opened(settings, embedder_choice(settings, os.environ)) as runtime:
             said = await _ACTIONS[chosen.action](chosen, settings, runtime)
     except (Refusal, _CannotError, ValueError) as error:
         return complain("passport", str(error), _exits.FAILED)

@@ -20,14 +20,13 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from greenroom.actors import Agent, open_greenroom
+from greenroom.actors import Agent
 from greenroom.transports import _exits
 from greenroom.transports._commands._admitting import check_admission, open_admitting
+from greenroom.transports._commands._opening import opened
 from greenroom.transports._commands._options import (
     embedder_choice,
-    encryption,
     passport_options,
-    runtime_options,
 )
 from greenroom.transports._commands._reporting import reported, start_logging
 from greenroom.transports._commands._sockets import open_sockets
@@ -93,19 +92,7 @@ async def _serve(resolved: Resolved, embedder: EmbedderChoice, passports: Passpo
     async with AsyncExitStack() as stack:
         # Before the store: an address that is taken is told at once.
         sockets = await open_sockets(settings, stack)
-        runtime = await stack.enter_async_context(
-            open_greenroom(
-                settings.data,
-                content_limit=settings.content_limit,
-                audit_days=settings.audit_days,
-                audit_bytes=settings.audit_size,
-                embedder=embedder,
-                languages=settings.language,
-                options=runtime_options(settings),
-                secrets=settings.secrets,
-                encryption=encryption(settings),
-            )
-        )
+        runtime = await stack.enter_async_context(opened(settings, embedder))
         nursery = await stack.enter_async_context(trio.open_nursery())
         admitting = await stack.enter_async_context(
             open_admitting(settings, runtime, os.environ, on_stdio=_on_stdio(settings))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
-from greenroom.actors import MemoriesVerified, VerifyMemories, encrypt_greenroom, open_greenroom
+from greenroom.actors import MemoriesVerified, VerifyMemories, encrypt_greenroom
 from greenroom.runtime import (
     Encryption,
     GreenroomError,
@@ -23,6 +23,7 @@ from greenroom.runtime import (
     stopped_statistics,
     verify,
 )
+from greenroom.transports._commands._opening import opened
 from greenroom.transports._commands._options import encryption, runtime_options
 from greenroom.transports._door import NobodyHomeError, as_json, verified
 from greenroom.transports._values import KeyPlace, NotAllowedError, key_place
@@ -69,17 +70,7 @@ def as_owner(
 
 
 async def _verify_memories(settings: Settings, rebuild: bool) -> MemoriesVerified:  # noqa: FBT001  trio passes places
-    options = runtime_options(settings)
-    async with open_greenroom(
-        settings.data,
-        embedder="none",
-        languages=settings.language,
-        options=options,
-        secrets=settings.secrets,
-        audit_days=settings.audit_days,
-        audit_bytes=settings.audit_size,
-        encryption=encryption(settings),
-    ) as runtime:
+    async with opened(settings) as runtime:
         return await runtime.query(VerifyMemories(rebuild=rebuild))
 
 
