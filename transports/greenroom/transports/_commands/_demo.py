@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import shutil
-import signal
 import tempfile
 from functools import partial
 from pathlib import Path
@@ -19,6 +18,7 @@ import trio
 from greenroom.transports import _exits
 from greenroom.transports._commands._demo_server import ServerProcess, Servers, servers
 from greenroom.transports._commands._reporting import leaves, reported
+from greenroom.transports._commands._signals import until_signal
 from greenroom.transports._commands._stage import Stage, stage
 
 PATIENCE: Final = 60.0  # seconds for everything; it takes a tenth of that
@@ -27,22 +27,9 @@ PATIENCE: Final = 60.0  # seconds for everything; it takes a tenth of that
 def demo() -> int:
     """Plays everything; returns 0 if every claim held, else 1."""
     logging.getLogger().addHandler(logging.NullHandler())  # the stage tells what happens
-    return reported("demo", partial(trio.run, _until_signal, strict_exception_groups=True))
-
-
-async def _until_signal() -> int:
-    code: int = _exits.INTERRUPTED
-    async with trio.open_nursery() as nursery:
-
-        async def end_on_signal() -> None:
-            with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as received:
-                await anext(received)
-            nursery.cancel_scope.cancel()
-
-        nursery.start_soon(end_on_signal)
-        code = await _on_folder()
-        nursery.cancel_scope.cancel()
-    return code
+    return reported(
+        "demo", partial(trio.run, until_signal, _on_folder, _exits.INTERRUPTED, strict_exception_groups=True)
+    )
 
 
 async def _on_folder() -> int:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import logging
 import os
-import signal
 import sys
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -27,6 +26,7 @@ from greenroom.transports import WebSocketRefusedError, _exits, websocket_client
 from greenroom.transports._commands import _watch_lines
 from greenroom.transports._commands._paint import paints
 from greenroom.transports._commands._reporting import reported
+from greenroom.transports._commands._signals import until_signal
 from greenroom.transports._commands._visible import visible
 from greenroom.transports._output import complain, remark, say
 from greenroom.transports._settings import API_KEY_VARIABLE
@@ -52,7 +52,7 @@ def watch(chosen: argparse.Namespace, resolved: Resolved) -> int:
         return complain("watch", f"the session is {chosen.session!r}, but {error}", _exits.USAGE)
     line = _watch_lines.style(json=chosen.json, colours=paints(sys.stdout))
     follow = partial(_follow, _Session(session_id), chosen.url, resolved.settings, line)
-    return reported("watch", partial(trio.run, _until_signal, follow, strict_exception_groups=True))
+    return reported("watch", partial(trio.run, until_signal, follow, _exits.OK, strict_exception_groups=True))
 
 
 def _start_logging(level: str) -> None:
@@ -78,21 +78,6 @@ class _Session:
     def uri(self) -> str:
         """The resource whose changes are followed."""
         return _SCHEME + self.id
-
-
-async def _until_signal(follow: Callable[[], Any]) -> int:
-    code: int = _exits.OK
-    async with trio.open_nursery() as nursery:
-
-        async def end_on_signal() -> None:
-            with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as received:
-                await anext(received)
-            nursery.cancel_scope.cancel()
-
-        nursery.start_soon(end_on_signal)
-        code = await follow()
-        nursery.cancel_scope.cancel()
-    return code
 
 
 async def _follow(
