@@ -29,13 +29,14 @@ from greenroom.runtime import (
     GreenroomError,
     Message,
     SharedRuntime,
+    _socket_place,
     handles,
 )
+from greenroom.transports import _door
 from greenroom.transports._control import CONNECTIONS, LINE_SECONDS, serve_control
 from greenroom.transports._door import (
     ANSWER_LIMIT,
     NAME,
-    PATH_LIMIT,
     REQUEST_LIMIT,
     Backup,
     DoorError,
@@ -46,7 +47,6 @@ from greenroom.transports._door import (
     Verify,
     call,
     path_of,
-    peer_is_ours,
 )
 from greenroom.transports.observability._looks import Watched
 from greenroom.transports.observability._meter import RequestMeter
@@ -170,7 +170,7 @@ async def test_what_a_dead_owner_left_is_replaced(tmp_path: Path, shadow: str) -
 
 async def test_a_path_too_long_for_a_socket_gets_a_short_one(tmp_path: Path) -> None:
     folder = tmp_path / ("long" * 30) / "store"
-    assert len(os.fsencode(folder / NAME)) > PATH_LIMIT
+    assert len(os.fsencode(folder / NAME)) > _socket_place.PATH_LIMIT
     folder.parent.mkdir()
     async with owner(folder):
         place = path_of(folder)
@@ -347,7 +347,8 @@ def test_a_silent_owner_is_not_waited_for_longer_than_asked(tmp_path: Path) -> N
 
 
 @pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="takes a second user")
-def test_another_users_end_is_not_ours() -> None:
+@pytest.mark.parametrize("module", [_socket_place, _door])
+def test_another_users_end_is_not_ours(module: Any) -> None:
     name = f"\0greenroom-test-{os.getpid()}"
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(name)
@@ -356,7 +357,7 @@ def test_another_users_end_is_not_ours() -> None:
             child = fork_and_connect(name, user)
             connection, _ = listener.accept()
             with connection:
-                assert peer_is_ours(connection) is ours
+                assert module.peer_is_ours(connection) is ours
             assert os.waitpid(child, 0)[1] == 0
 
 

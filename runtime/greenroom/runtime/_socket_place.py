@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    import trio
+
 PATH_LIMIT: Final = 103  # bytes of a socket's path: macOS ends at 104 with the NUL, Linux at 108
 
 
@@ -61,7 +63,7 @@ def listening(folder: Path, name: str, backlog: int) -> Iterator[socket.socket]:
         yield listener
 
 
-def peer_is_ours(connection: socket.socket) -> bool:
+def peer_is_ours(connection: socket.socket | trio.socket.SocketType) -> bool:
     """Return whether the other end belongs to this user, or to the superuser.
 
     The folder's permissions say so already; this holds as well where somebody has

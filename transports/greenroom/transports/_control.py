@@ -24,7 +24,7 @@ from greenroom.actors import GetEmbedding, VerifyMemories
 from greenroom.actors._audit import LONGEST
 from greenroom.actors.audit._actor import tell
 from greenroom.runtime import Address, GreenroomError
-from greenroom.runtime._socket_place import listening
+from greenroom.runtime._socket_place import listening, peer_is_ours
 from greenroom.transports import _exits
 from greenroom.transports._door import (
     NAME,
@@ -37,7 +37,6 @@ from greenroom.transports._door import (
     Stats,
     Verify,
     as_json,
-    peer_is_ours,
     verified,
 )
 from greenroom.transports._verdicts import judge

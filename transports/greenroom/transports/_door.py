@@ -6,7 +6,8 @@ is a door for the folder's own user alone and no part of MCP; both ends are the 
 program, so the lines carry no version.
 
 The caller's end is plain blocking code without trio: a command that only asks for
-figures should not spend most of its time importing an event loop.
+figures should not spend most of its time importing an event loop. That is why a little
+of `greenroom.runtime._socket_place` is said again here: to import it is to import one.
 """
 
 from __future__ import annotations
@@ -26,10 +27,7 @@ from greenroom.transports import _exits
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import trio
-
 NAME: Final = "control.sock"
-PATH_LIMIT: Final = 103  # bytes of a socket's path: macOS ends at 104 with the NUL, Linux at 108
 REQUEST_LIMIT: Final = 16 << 10
 ANSWER_LIMIT: Final = 4 << 20
 
@@ -165,7 +163,7 @@ def verified(store: object, index: object) -> dict[str, object]:
     return {**found, "index": index}
 
 
-def peer_is_ours(connection: socket.socket | trio.socket.SocketType) -> bool:
+def peer_is_ours(connection: socket.socket) -> bool:
     """Whether the other end belongs to this user, or to the superuser.
 
     The folder's permissions say so already; this holds as well where somebody has
