@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 import trio
 from support.agents import AuditTrail, refused
 from support.clocks import DAY
 
 from greenroom.actors import (
+    REQUESTS,
     Agent,
     ApiKeyMade,
     CreateApiKey,
@@ -20,11 +22,13 @@ from greenroom.actors import (
     RevokeApiKey,
     RotateApiKey,
     open_key_ring,
+    parse_request,
 )
 from greenroom.actors.keys._actor import KEEPER
 from greenroom.actors.keys._record import check_claims, credential_of, principal_of
 from greenroom.actors.keys._text import digest_of, fits, has_key, new_key, read_key, without_keys
 from greenroom.actors.requests._keys import KeepKey, ReadKeys, RevokeKey
+from greenroom.runtime import Refusal
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -260,6 +264,36 @@ async def test_a_key_for_scopes_that_are_none_is_not_made(enter: Enter, scopes: 
         with refused("VALIDATION_ERROR", field="scopes"):
             await made(at, *scopes)
         assert (await admin(at).ask(ListApiKeys())).keys == []
+
+
+@pytest.mark.promise("keys.admin")
+@pytest.mark.parametrize("scope", ["*", "admin", "audit:read", "audit:*"])
+async def test_what_is_about_every_project_is_in_no_key_for_some(enter: Enter, scope: str) -> None:
+    async with enter() as at:
+        for projects in (["p"], []):
+            with refused("VALIDATION_ERROR", field="projects"):
+                await made(at, "sessions:*", scope, projects=projects)
+        assert (await admin(at).ask(ListApiKeys())).keys == []
+        assert (await made(at, "sessions:*", "*:read", projects=["p"])).key.projects == ["p"]
+        assert (await made(at, scope)).key.projects is None
+
+
+@pytest.mark.promise("keys.nowhere-else")
+async def test_a_whole_key_in_the_place_of_its_id_is_not_repeated(enter: Enter) -> None:
+    async with enter() as at:
+        key = await made(at)
+        secret = key.api_key.rpartition("_")[2]
+        said = []
+        for name in ("revoke_api_key", "rotate_api_key"):
+            with pytest.raises(Refusal) as caught:
+                parse_request(REQUESTS[name], msgspec.json.encode({"key_id": key.api_key}))
+            said.append(caught.value)
+        for arguments in ({key.api_key: 1}, {"name": "n", "scopes": [key.api_key]}):
+            with pytest.raises(Refusal) as caught:
+                await admin(at).ask(parse_request(CreateApiKey, msgspec.json.encode(arguments)))
+            said.append(caught.value)
+        assert secret[:4] not in f"{[(str(each), each.details) for each in said]}"
+        assert key.key.key_id in str(said[0])
 
 
 @pytest.mark.parametrize(

@@ -212,7 +212,7 @@ async def test_a_key_in_a_path_or_in_the_wrong_place_is_not_repeated(
 
 async def test_what_a_key_is_bound_to_is_not_taken_for_more(enter: Enter) -> None:
     async with enter() as at, premises(at) as here:
-        key = await create_key(at, "*", agent="bot", agent_type="worker", projects=["p", "q"])
+        key = await create_key(at, "*:read", agent="bot", agent_type="worker", projects=["p", "q"])
         await here.settled()
         for headers, status in (
             ({"greenroom-agent": "other"}, 403),

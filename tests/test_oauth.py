@@ -110,6 +110,7 @@ WRONG_CLAIMS: list[dict[str, Any]] = [
     {"exp": 1_000},
     {"exp": None},
     {"exp": "soon"},
+    {"exp": float("inf")},
     {"nbf": 32_503_680_000},
     {"sub": None},
     {"kid": "unheard-of"},
@@ -150,6 +151,9 @@ async def test_forged_tokens_open_nothing() -> None:
             jwt.encode(claims, own, "RS256", headers={"kid": "one", "jwk": {"kty": "RSA"}}),
             jwt.encode(claims, issuer.keys["one"], "RS256", headers={"kid": "one", "typ": "dpop+jwt"}),
             good + "." + signature,
+            f"{part({'alg': 'RS256', 'kid': ['one']})}.{body}.{signature}",
+            f"{part({'alg': ['RS256'], 'kid': 'one'})}.{body}.{signature}",
+            f"{base64.urlsafe_b64encode(b'[' * 9_000).decode()}.{body}.{signature}",
             "a.b.c", "", ".", "..", "é.é.é", "x" * 100_000, good.replace(".", ""),
         ]  # fmt: skip
         for token in forged:
@@ -286,7 +290,22 @@ async def test_what_a_token_makes_of_its_holder_ends_with_it() -> None:
         assert all(agent is not None and agent.startswith("app.") for agent in agents)
         less = await verifier.verify_token(issuer.token(exp=ends, scope="sessions:read"))
         assert less is not None
-        assert credential_of_token(less, 0).id != credential.id
+        lesser = credential_of_token(less, 0)
+        assert lesser.id != credential.id
+        assert lesser.holder == credential.holder  # what it sends is counted with what was sent before
+        assert credential_of_token(another, 0).holder != credential.holder
+
+
+async def test_long_subjects_are_as_many_users() -> None:
+    async with verifying() as (issuer, verifier):
+        users = []
+        for subject in ("s" * 128, "s" * 129, "s" * 130, "s" * 128 + "t"):
+            access = await verifier.verify_token(issuer.token(sub=subject))
+            assert access is not None
+            users.append(credential_of_token(access, 0).grant.user or "")
+        assert users[0] == "s" * 128
+        assert len(set(users)) == 4
+        assert {len(user) for user in users} == {128}
 
 
 async def test_a_session_is_not_taken_over_with_a_lesser_token(folder: Path) -> None:

@@ -119,7 +119,7 @@ async def test_what_a_key_has_kept_as_a_passport_is_counted(tmp_path: Path) -> N
         await say(owner, "s", *(secrets.token_hex(2_000) for _ in range(5)))
         made = await owner.ask(CreateApiKey(name="n", scopes=["*"], max_stored_bytes=40_000))
         grant = Grant(name="n", scopes=frozenset({"*"}), limits=KeyLimits(stored_bytes=40_000))
-        shown = Credential(id=made.key.key_id, grant=grant, by_key=True, expires=0)
+        shown = Credential(id=made.key.key_id, grant=grant, by_key=True, expires=0, holder=made.key.key_id)
         holder = Agent(runtime, Principal(agent_id="holder"), quota=Quota(shown))
         passport = text_of(await holder.ask(ExportSession(session_id="s")))
         with refused("QUOTA_EXCEEDED", unit="stored bytes"):

@@ -15,6 +15,7 @@ import msgspec
 from greenroom.actors._json import check_json
 from greenroom.actors._refusals import MAX_VALUE_BYTES, invalid, not_serializable, too_large
 from greenroom.actors._wording import part_of, shown, violation
+from greenroom.actors.keys._text import without_keys
 
 if TYPE_CHECKING:
     from greenroom.runtime import Refusal
@@ -141,4 +142,5 @@ def _misnamed(problem: str, field: str, struct: Any) -> Refusal:
     if problem.startswith("missing"):
         return invalid(field, f"{field}: it is required")
     known = [known.name for known in msgspec.structs.fields(part_of(struct))]
-    return invalid(field[:100], f"{field[:100]}: unknown; the arguments are {', '.join(known)}", known=known)
+    field = without_keys(field)[:100]
+    return invalid(field, f"{field}: unknown; the arguments are {', '.join(known)}", known=known)

@@ -8,7 +8,10 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 
 from msgspec import Meta, Struct, UnsetType
 
+from greenroom.actors.keys._text import without_keys
+
 _SHOWN_BYTES = 40
+_LOOKED_AT = 200
 _NAMES: dict[Any, str] = {
     str: "a string",
     int: "a whole number",
@@ -19,8 +22,9 @@ _NAMES: dict[Any, str] = {
 
 
 def shown(value: bytes) -> str:
-    """Return the beginning of a JSON value, for a sentence."""
-    return value[:_SHOWN_BYTES].decode(errors="ignore") + ("…" if len(value) > _SHOWN_BYTES else "")
+    """Return the beginning of a JSON value, for a sentence; of an API key in it the id alone."""
+    beginning = without_keys(value[:_LOOKED_AT].decode(errors="ignore")).encode()
+    return beginning[:_SHOWN_BYTES].decode(errors="ignore") + ("…" if len(value) > _SHOWN_BYTES else "")
 
 
 def part_of(hint: Any, step: str = "") -> Any:

@@ -54,6 +54,8 @@ _LONGEST_SUBJECT: Final = 128
 _LIFE_WITHOUT_END: Final = 300
 """Seconds for which a token counts whose verifier does not say when it ends."""
 
+_NO_TOKEN: Final = (jwt.PyJWTError, ValueError, TypeError, AttributeError, OverflowError, RecursionError)
+
 logger = logging.getLogger(__name__)
 
 
@@ -105,7 +107,7 @@ class JwtVerifier:
                 leeway=LEEWAY_SECONDS,
                 options={"require": ["exp", "iss", "aud", "sub"]},
             )
-        except (jwt.PyJWTError, ValueError, TypeError, AttributeError) as error:
+        except _NO_TOKEN as error:
             logger.debug("a token was refused: %s", type(error).__name__)
             return None
         return self._access(token, claims)
@@ -202,18 +204,36 @@ def credential_of_token(access: AccessToken, now: int) -> Credential:
         scopes=frozenset(access.scopes).difference(strange),
         agent=fit_agent_id(str(agent)) if agent else None,
         agent_type=fit_agent_id(str(agent_type)) if agent_type else None,
-        user=subject[:_LONGEST_SUBJECT] or None,
+        user=_user_of(subject),
         projects=frozenset(str(each) for each in projects) if isinstance(projects, list) else frozenset(),
     )
+    holder = [claims.get("iss"), subject, access.client_id]
     ends = now + _LIFE_WITHOUT_END * SECOND if access.expires_at is None else access.expires_at * SECOND
     # A session that one token opened is not for another one that lets its holder do less.
-    who = [claims.get("iss"), subject, access.client_id, grant]
-    tag = blake2b(msgspec.json.encode(who, order="deterministic"), digest_size=8).hexdigest()
-    return Credential(id=f"oauth:{tag}", grant=grant, by_key=False, expires=ends)
+    return Credential(
+        id=f"oauth:{_tag([*holder, grant])}",
+        grant=grant,
+        by_key=False,
+        expires=ends,
+        holder=f"oauth:{_tag(holder)}",
+    )
+
+
+def _user_of(subject: str) -> str | None:
+    """Return the user that a subject is: with digits of its own where it is longer than a user can be."""
+    if len(subject) <= _LONGEST_SUBJECT:
+        return subject or None
+    tag = _tag(subject)
+    return f"{subject[: _LONGEST_SUBJECT - len(tag) - 1]}.{tag}"
+
+
+def _tag(what: Any) -> str:
+    """Return 16 digits that stand for something."""
+    return blake2b(msgspec.json.encode(what, order="deterministic"), digest_size=8).hexdigest()
 
 
 def _agent_of(client_id: str, subject: list[Any]) -> str:
-    tag = blake2b(msgspec.json.encode(subject), digest_size=8).hexdigest()
+    tag = _tag(subject)
     return f"{fit_agent_id(client_id)[: AGENT_ID_LENGTH - len(tag) - 1]}.{tag}"
 
 

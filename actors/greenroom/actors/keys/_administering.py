@@ -24,7 +24,7 @@ from greenroom.actors.keys._record import (
     KeyRecord,
     KeyStatus,
 )
-from greenroom.actors.keys._text import KEY_ID, PURPOSE, KeyText, digest_of, new_key
+from greenroom.actors.keys._text import KEY_ID, PURPOSE, KeyText, digest_of, new_key, without_keys
 from greenroom.actors.requests._keys import KeepKey, ReadKeys, ReplaceKey, RevokeKey
 from greenroom.actors.requests._replies import Reply
 
@@ -44,6 +44,9 @@ Scopes = Annotated[
     list[str], Meta(min_length=1, max_length=50, description="such as sessions:read, memory:*, *:read, admin")
 ]
 Count = Annotated[int, Meta(ge=1, le=1 << 53)]
+
+_OF_ALL_PROJECTS = (_scopes.ADMIN, _scopes.AUDIT)
+"""Who administers gives out keys for any project, and the audit log tells of all."""
 
 
 class ApiKeyView(msgspec.Struct, frozen=True, kw_only=True):
@@ -127,11 +130,18 @@ class CreateApiKey(Errand[ApiKeyMade], frozen=True, kw_only=True):
         """Make the key.
 
         Raises:
-            Refusal: ``VALIDATION_ERROR``: there is no such scope.
+            Refusal: ``VALIDATION_ERROR``: there is no such scope, or it is not for projects alone.
         """
         if strange := _scopes.unknown_scopes(self.scopes):
             known = ", ".join((*_scopes.SCOPES, *_scopes.WILDCARDS))
-            raise _refusals.invalid("scopes", f"scopes: there is no {', '.join(strange)[:200]}; {known}")
+            named = without_keys(", ".join(strange))[:200]
+            raise _refusals.invalid("scopes", f"scopes: there is no {named}; {known}")
+        if self.projects is not None and any(_scopes.allows(self.scopes, each) for each in _OF_ALL_PROJECTS):
+            raise _refusals.invalid(
+                "projects",
+                f"projects: {_scopes.EVERYTHING!r}, {_scopes.ADMIN!r} and {_scopes.AUDIT!r} are about every "
+                "project; leave the projects out, or give other scopes, such as sessions:* and memory:*",
+            )
         grant = Grant(
             name=self.name,
             scopes=frozenset(self.scopes),

@@ -117,14 +117,15 @@ class Credential(msgspec.Struct, frozen=True, kw_only=True):
         grant: Who they are, and what they may do.
         by_key: Whether it is an API key of this server.
         expires: When it ends, in microseconds since 1970.
-        origin: The first key of its rotations.
+        holder: What stands for whoever has it, whatever they showed before or show next: the first key of its
+            rotations, or an issuer's subject and client. What they may take is counted under it.
     """
 
     id: str
     grant: Grant
     by_key: bool
     expires: int
-    origin: str | None = None
+    holder: str
 
 
 def credential_of(key: KeyRecord) -> Credential:
@@ -134,7 +135,7 @@ def credential_of(key: KeyRecord) -> Credential:
         grant=key.grant,
         by_key=True,
         expires=key.expires,
-        origin=key.origin or key.key_id,
+        holder=key.origin or key.key_id,
     )
 
 
@@ -192,6 +193,6 @@ def own_agent(credential: Credential, agent: str) -> str:
     """
     who = ("user", credential.grant.user)
     if credential.grant.user is None:
-        who = ("key", credential.origin or credential.id)
+        who = ("key", credential.holder)
     tag = blake2b(msgspec.json.encode(who), digest_size=_TAG_BYTES).hexdigest()
     return f"{agent[: MAX_NAME - len(tag) - 1]}.{tag}"
