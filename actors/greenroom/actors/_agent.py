@@ -22,7 +22,7 @@ from greenroom.actors._namespaces import (
     user_namespace,
 )
 from greenroom.actors._parse import check_request
-from greenroom.actors.audit._actor import tell
+from greenroom.actors.audit._actor import note_denial
 from greenroom.actors.audit._reading import GetAuditLog
 from greenroom.actors.directory._query import ListSessions
 from greenroom.actors.exchange._errands import ExportMemories, ImportMemories
@@ -43,7 +43,7 @@ from greenroom.actors.resources._listing import CompleteResource, ListResources
 from greenroom.actors.resources._reading import ReadResource
 from greenroom.actors.resources._subscriber import ResourceSubscriber
 from greenroom.actors.resources._uris import parse_uri
-from greenroom.runtime import Address, Doors, Idempotency, Message, Procedure, Query
+from greenroom.runtime import Address, Doors, Idempotency, Message, Procedure, Query, Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -258,27 +258,31 @@ class Agent:
         """
         if type(request) not in _ASKED:
             raise TypeError(f"{type(request).__name__} is not a request that agents ask")
-        if self._closed:
-            self._check_open_to_me(type(request))
-        if not checked:
-            request = check_request(request)
-        if self._quota is not None and is_write(type(request)) and self._quota.counts(request):
-            await self._quota.pay(self._runtime, request, self._scope)
-        if isinstance(request, Query | Procedure | Errand):
-            if on_accepted is not None:
-                on_accepted()
-            return await self._carried_out(request)
-        route = _ROUTES[type(request)]
-        address, named, idempotency = self._addressed(request, route)
-        if is_looked_up(request):
-            address = await self._address_of(named.memory_id)
-        answer: R = await self._runtime.ask(
-            address,
-            named,
-            principal=self.principal,
-            idempotency=idempotency,
-            on_accepted=on_accepted,
-        )
+        try:
+            if self._closed:
+                self._check_open_to_me(type(request))
+            if not checked:
+                request = check_request(request)
+            if self._quota is not None and is_write(type(request)) and self._quota.counts(request):
+                await self._quota.pay(self._runtime, request, self._scope)
+            if isinstance(request, Query | Procedure | Errand):
+                if on_accepted is not None:
+                    on_accepted()
+                return await self._carried_out(request)
+            route = _ROUTES[type(request)]
+            address, named, idempotency = self._addressed(request, route)
+            if is_looked_up(request):
+                address = await self._address_of(named.memory_id)
+            answer: R = await self._runtime.ask(
+                address,
+                named,
+                principal=self.principal,
+                idempotency=idempotency,
+                on_accepted=on_accepted,
+            )
+        except Refusal as refusal:
+            note_denial(self._runtime, self.principal, request, refusal)
+            raise
         if self._travels.session_id is not None:
             self._travels.note(request)
             self._travels.note_reply(answer)
@@ -308,9 +312,13 @@ class Agent:
         route = _ROUTES.get(type(request))
         if route is None or self.must_ask(request):
             raise TypeError(f"{type(request).__name__} is not a request that agents post")
-        if self._closed:
-            self._check_open_to_me(type(request))
-        address, named, idempotency = self._addressed(request, route)
+        try:
+            if self._closed:
+                self._check_open_to_me(type(request))
+            address, named, idempotency = self._addressed(request, route)
+        except Refusal as refusal:
+            note_denial(self._runtime, self.principal, request, refusal)
+            raise
         if self._travels.session_id is not None:
             self._travels.note(request)
             done = self._travels.noting(request, done)
@@ -350,9 +358,7 @@ class Agent:
     def _check_open_to_me(self, request: type[Any]) -> None:
         closed = self._closed.get(request)
         if closed is not None:
-            name, scope = closed
-            tell(self._runtime, name, principal=self.principal, outcome="denied", scope=scope)
-            raise _refusals.scope_missing(name, scope)
+            raise _refusals.scope_missing(*closed)
 
     def _addressed(self, request: Any, route: _Route) -> tuple[Address, Any, Idempotency | None]:
         """Return the request's actor, the request with an id if it had none, and what marks a repeat."""
@@ -378,9 +384,7 @@ class Agent:
         if address is None:
             raise _refusals.resource_not_found(request.uri)
         if address.kind not in self._resources:
-            scope = _scopes.RESOURCES[address.kind]
-            tell(self._runtime, "read_resource", principal=self.principal, outcome="denied", scope=scope)
-            raise _refusals.scope_missing("this resource", scope)
+            raise _refusals.scope_missing("this resource", _scopes.RESOURCES[address.kind])
         return address, request, idempotency
 
     def _namespaced(self, request: Any) -> Any:

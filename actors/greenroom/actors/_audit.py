@@ -101,6 +101,12 @@ def note(
     notes.note(JOURNAL, row(principal, action, session, details, outcome))
 
 
+def note_read(context: Context, characters: int) -> None:
+    """Note that what was exported is handed out as a resource."""
+    target = f"{context.address.kind}/{context.address.key}"
+    note(context, context.principal, "read_resource", None, target=target, characters=characters)
+
+
 def journal(*, ttl: int, max_bytes: int | None) -> Journal:
     """Return the journal of the audit log.
 
@@ -124,16 +130,25 @@ def _denied(
 ) -> AuditRow:
     """Return the record of a refusal for want of rights."""
     session = address.key if address is not None and address.kind == "session" else None
-    details: dict[str, Any] = {"code": refusal.code}
+    details = details_of(refusal)
     if address is not None and session is None:
         details["target"] = f"{address.kind}/{address.key}"[:LONGEST]
-    for name in ("field", "scope", "namespace"):
-        if isinstance(value := refusal.details.get(name), str):
-            details[name] = value[:LONGEST]
     return row(principal, action_of(type(message)), session, details, "denied")
 
 
-def action_of(message: type) -> str:
-    """Return what asking a message of this type is called: ``AddMessage`` is ``add_message``."""
-    name = message.__name__
+def details_of(refusal: Refusal) -> dict[str, Any]:
+    """Return what a record may say of a refusal."""
+    details: dict[str, Any] = {"code": refusal.code}
+    for name in ("field", "scope", "namespace", "unit"):
+        if isinstance(value := refusal.details.get(name), str):
+            details[name] = value[:LONGEST]
+    return details
+
+
+def action_of(asked: type) -> str:
+    """Return what asking this is called: its ``deed``, or ``add_message`` for ``AddMessage``."""
+    deed: str | None = getattr(asked, "deed", None)
+    if deed is not None:
+        return deed
+    name = asked.__name__
     return "".join(f"_{each.lower()}" if each.isupper() else each for each in name).lstrip("_")

@@ -251,6 +251,7 @@ def check_writes_namespace(principal: Principal, namespace: str) -> None:
             "namespace",
             f"namespace: you may not write into {namespace!r}; your own are {user_namespace(principal)!r} "
             f"and {agent_namespace(principal)!r}",
+            namespace=namespace,
         )
 
 

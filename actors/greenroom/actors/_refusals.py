@@ -68,16 +68,17 @@ def key_exists(key: str, scope: str) -> Refusal:
     )
 
 
-def no_memory(named: str | None, *, where: str | None = None) -> Refusal:
-    """Unknown, forbidden, expired and forgotten memories are refused with this same answer."""
+def no_memory(named: str | None, *, where: str | None = None, hidden: bool = False) -> Refusal:
+    """Unknown, forbidden (``hidden``), expired and forgotten memories are refused with this same answer."""
     place = "" if where is None else f" in {where!r}"
-    return Refusal(
+    refusal = Refusal(
         "MEMORY_NOT_FOUND",
         f"there is no memory {named!r}{place} that you may see, or not that version; "
         "list_memories shows what there is",
         memory=named,
         **({} if where is None else {"namespace": where}),
     )
+    return denial(refusal) if hidden else refusal
 
 
 def memory_exists(key: str, namespace: str) -> Refusal:
@@ -120,9 +121,9 @@ def denial(refusal: Refusal) -> Refusal:
     return refusal
 
 
-def permission_denied(field: str, sentence: str) -> Refusal:
+def permission_denied(field: str, sentence: str, **details: Any) -> Refusal:
     """The argument claims more than the caller's identity allows."""
-    return denial(Refusal("PERMISSION_DENIED", sentence, field=field))
+    return denial(Refusal("PERMISSION_DENIED", sentence, field=field, **details))
 
 
 def scope_missing(what: str, scope: str) -> Refusal:

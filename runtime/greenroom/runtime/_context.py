@@ -88,9 +88,10 @@ class Domain:
         self.notes.add(journal, value)
 
     def deny(self, principal: Any, address: Address | None, message: Any, refusal: Refusal) -> None:
-        """Note a denial in the journals that want to know."""
+        """Note a denial in the journals that want to know; whom the refusal reaches then notes it no more."""
         for name, journal in self.journals.items():
             if journal.denied is not None:
+                refusal.is_denial = False
                 self.notes.add(name, journal.denied(principal, address, message, refusal))
 
     def derive(self, purpose: str) -> bytes:

@@ -29,7 +29,8 @@ class Refusal(GreenroomError):  # noqa: N818  an answer, not a fault
         details: JSON-ready particulars for programs.
 
     Attributes:
-        is_denial: Whether it was said for want of rights, also where the answer does not show that.
+        is_denial: Whether it was said for want of rights, also where the answer does not show that, and no
+            journal has that yet.
     """
 
     is_denial = False

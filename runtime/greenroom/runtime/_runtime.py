@@ -155,11 +155,11 @@ class Runtime(Doors):
         """Run a query or a procedure and return its answer, once what it saw is on disk."""
         self._check_open()
         await trio.lowlevel.checkpoint()
-        if query.sees_notes and self._notes:
+        if query.sees_notes:
             self._pipeline.board()
             self._pipeline.flush()
-            await self._pipeline.landed()  # if a group was on its way, the notes are in the next one
-            await self._pipeline.landed()
+            await self._pipeline.landed()  # a group that was on its way may have some of the notes,
+            await self._pipeline.landed()  # and then the next one has the others
         if isinstance(query, Procedure):
             domain = self._domain
             desk = Desk(self, principal, self._clock.now(), domain.companion, domain.note)

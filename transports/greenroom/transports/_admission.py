@@ -44,6 +44,13 @@ class RefusedError(Exception):
         self.headers = headers
 
 
+class DeniedError(RefusedError):
+    """A request that is refused for where it comes from, for what it may, or for a key in a wrong place.
+
+    Unlike any other `RefusedError` the audit log tells of it.
+    """
+
+
 class Caller(msgspec.Struct, frozen=True, kw_only=True):
     """Whom a connection says it is.
 
@@ -79,12 +86,12 @@ def check_host(host: str, status: HTTPStatus) -> None:
     """Refuse a request whose ``Host`` is none of this machine's names.
 
     Raises:
-        RefusedError: with this status.
+        DeniedError: with this status.
     """
     if not _means_this_machine(host):
         # A name that somebody pointed at this machine, so that a web page of theirs reaches it.
         sentence = f"the Host header says {host[:100]!r}; this server answers to loopback names only"
-        raise RefusedError(status, sentence)
+        raise DeniedError(status, sentence)
 
 
 def check_origin(value: str, allowed: frozenset[str]) -> None:
@@ -95,11 +102,11 @@ def check_origin(value: str, allowed: frozenset[str]) -> None:
         allowed: Origins that may connect besides loopback ones (`origin`).
 
     Raises:
-        RefusedError: it may not.
+        DeniedError: it may not.
     """
     if not _origin_passes(value, allowed):
         sentence = f"the origin {value[:100]!r} is not allowed; --allow-origin would allow it"
-        raise RefusedError(HTTPStatus.FORBIDDEN, sentence)
+        raise DeniedError(HTTPStatus.FORBIDDEN, sentence)
 
 
 @lru_cache(_REMEMBERED)
@@ -176,7 +183,7 @@ def _refuse_secrets(query: str) -> None:
             "a key or a token does not belong in a URL, where logs keep it; "
             "send the header Authorization: Bearer, and revoke a key that was in one"
         )
-        raise RefusedError(HTTPStatus.BAD_REQUEST, sentence)
+        raise DeniedError(HTTPStatus.BAD_REQUEST, sentence)
 
 
 def _single(key: str, given: dict[str, list[str]]) -> str | None:

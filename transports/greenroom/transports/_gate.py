@@ -25,7 +25,7 @@ from greenroom.actors.keys._limits import Bucket, Buckets
 from greenroom.actors.keys._record import check_claims, credential_of
 from greenroom.actors.keys._text import PREFIX, read_key
 from greenroom.runtime import GreenroomError, Refusal
-from greenroom.transports._admission import Caller, Headers, RefusedError, values_of
+from greenroom.transports._admission import Caller, DeniedError, Headers, RefusedError, values_of
 from greenroom.transports._origins import FORWARDED, Network, client_address
 
 if TYPE_CHECKING:
@@ -71,6 +71,16 @@ class Gate(Protocol):
             RefusedError: they are not let in.
         """
 
+    def turn_away(self, caller: Caller, headers: Headers, denied: DeniedError, action: str) -> None:
+        """Take note of a denial that was not this gate's.
+
+        Args:
+            caller: As far as it is known who comes.
+            headers: The headers of their request.
+            denied: What they are told.
+            action: What they were about to do.
+        """
+
     def place(self, caller: Caller, end: Callable[[str], None]) -> AbstractContextManager[None]:
         """Hold a place for somebody while a block runs; `end` is called once, with why, when it is lost."""
 
@@ -84,6 +94,9 @@ class OpenGate:
     async def admit(self, caller: Caller, headers: Headers) -> Caller:  # noqa: ARG002  (it does not look)
         """Return who comes."""
         return caller
+
+    def turn_away(self, caller: Caller, headers: Headers, denied: DeniedError, action: str) -> None:
+        """Take note of nothing: such a program has no audit log."""
 
     def place(self, caller: Caller, end: Callable[[str], None]) -> AbstractContextManager[None]:  # noqa: ARG002  (nobody is sent away)
         """Hold a place."""
@@ -133,8 +146,8 @@ class KeyGate:
 
     async def admit(self, caller: Caller, headers: Headers) -> Caller:
         """Return who comes, with the key that they showed, if one is needed or shown."""
-        if self._trusted:
-            address = client_address(caller.address, values_of(headers, FORWARDED), self._trusted)
+        address = self._address(caller, headers)
+        if address != caller.address:
             caller = msgspec.structs.replace(caller, address=address)
         try:
             admitted = await self._admitted(caller, headers)
@@ -142,20 +155,29 @@ class KeyGate:
             # Who comes by a right key is not counted here, so others at its address do it no harm.
             wait = self._failures.of(caller.address or "").take(trio.current_time())
             if wait > 0:
+                # Without the id that was shown, so that whoever makes ids up fills no log.
+                self._deny("authenticate", caller.address, None, HTTPStatus.TOO_MANY_REQUESTS)
                 sentence = "too many requests from your address showed nothing that opens"
                 raise too_many(wait, sentence) from None
-            if self._heard is not None:
-                self._heard(
-                    "authenticate",
-                    outcome="denied",
-                    address=caller.address,
-                    key_id=_shown_id(headers),
-                    status=int(refusal.status),
-                )
+            self._deny("authenticate", caller.address, _shown_id(headers), refusal.status)
             raise
         if self._heard is not None and admitted.credential is not None:
             self._note_once_a_minute(admitted.credential, admitted.address)
         return admitted
+
+    def turn_away(self, caller: Caller, headers: Headers, denied: DeniedError, action: str) -> None:
+        """Note a denial that was not this gate's in the audit log."""
+        key_id = None if caller.credential is None else caller.credential.id
+        self._deny(action, self._address(caller, headers), key_id, denied.status)
+
+    def _address(self, caller: Caller, headers: Headers) -> str | None:
+        if not self._trusted:
+            return caller.address
+        return client_address(caller.address, values_of(headers, FORWARDED), self._trusted)
+
+    def _deny(self, action: str, address: str | None, key_id: str | None, status: HTTPStatus) -> None:
+        if self._heard is not None:
+            self._heard(action, outcome="denied", address=address, key_id=key_id, status=int(status))
 
     def _note_once_a_minute(self, credential: Credential, address: str | None) -> None:
         name = f"{credential.id} {address}"

@@ -12,6 +12,7 @@ from greenroom.runtime import Actor, Address, Context, Doors, GreenroomError, Me
 
 if TYPE_CHECKING:
     from greenroom.actors._principal import Principal
+    from greenroom.runtime import Refusal
 
 LOG: Final = Address("audit", "log")
 
@@ -86,3 +87,25 @@ def tell(
         doors.tell(LOG, deed, principal=principal)
     except GreenroomError:  # too many, or the owner is away
         _LOST[doors] = lost + 1
+
+
+def note_denial(doors: Doors, principal: Principal, request: object, refusal: Refusal) -> None:
+    """Note a refusal for want of rights that no actor said.
+
+    What an actor refuses is noted where the actor is, before the refusal comes here.
+    """
+    if not refusal.is_denial:
+        return
+    refusal.is_denial = False
+    details = _audit.details_of(refusal)
+    if isinstance(uri := getattr(request, "uri", None), str):
+        details["target"] = uri[: _audit.LONGEST]
+    session = getattr(request, "session_id", None)
+    tell(
+        doors,
+        _audit.action_of(type(request)),
+        principal=principal,
+        outcome="denied",
+        session=session[: _audit.LONGEST] if isinstance(session, str) else None,
+        **details,
+    )

@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from greenroom.actors import _refusals
+from greenroom.actors import _audit, _refusals
 from greenroom.actors._principal import Principal
 from greenroom.actors._times import DAY
 from greenroom.actors.requests import _exchange as requests
@@ -53,7 +53,7 @@ class ExportActor(Actor):
             context.put(_HEAD, Export(context.principal, request.format))
             context.set_timer(TIMER, context.now + KEPT_FOR, requests.ForgetExport())
         elif not _is_same(head.principal, context.principal):
-            raise _refusals.resource_not_found(export_uri(context.address.key))
+            raise _refusals.denial(_refusals.resource_not_found(export_uri(context.address.key)))
         context.put(_part_prefix(request.part) + request.number.to_bytes(4), request.text)
 
     @handles(resources.ReadResource)
@@ -72,8 +72,9 @@ class ExportActor(Actor):
                 yield
         if not pieces:
             raise _refusals.resource_not_found(request.uri)
-        mime_type = MIME_TYPES[head.format]
-        return resources.ExportResource(uri=request.uri, mime_type=mime_type, text="".join(pieces))
+        text = "".join(pieces)
+        _audit.note_read(context, len(text))
+        return resources.ExportResource(uri=request.uri, mime_type=MIME_TYPES[head.format], text=text)
 
     @handles(requests.ForgetExport)
     def forget(self, _: requests.ForgetExport, context: Context) -> Slices[None]:

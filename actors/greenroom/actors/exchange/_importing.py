@@ -17,8 +17,10 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 import msgspec
 import trio
 
+from greenroom.actors import _audit
 from greenroom.actors import _namespaces as names
 from greenroom.actors._policy import Heard, hears
+from greenroom.actors.audit._actor import tell
 from greenroom.actors.embedding._progress import GetEmbedding
 from greenroom.actors.embedding._rows import INDEX, WAITING, Waiting
 from greenroom.actors.exchange._lines import Checked, Problem, check_line, check_namespace, problem_of
@@ -90,6 +92,7 @@ class _Survey:
     namespaces: Counter[str] = field(default_factory=Counter)
     roots: dict[str, int] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
+    denied: Refusal | None = None
     seen: dict[bytes, int] = field(default_factory=dict)
     digest: Any = field(default_factory=sha256)
 
@@ -208,6 +211,9 @@ class Importer:
         while passed is not None and len(survey.problems) < MOST_PROBLEMS:
             self._progress("checking", passed, self._source.size)
             passed = await trio.to_thread.run_sync(self._check_some, lines, survey)
+        if survey.denied is not None:
+            denied = _audit.details_of(survey.denied)
+            tell(self._doors, "import_memories", principal=self._principal, outcome="denied", **denied)
         if survey.problems:
             raise ImportRefusedError(survey.problems, more=passed is not None)
         self._progress("checking", self._source.size, self._source.size)
@@ -224,6 +230,8 @@ class Importer:
                 checked = check_line(made.raw, self._namespace, self._principal)
             except Refusal as refusal:
                 survey.problems.append(problem_of(made.place, refusal))
+                if refusal.is_denial:
+                    survey.denied = refusal
             else:
                 self._note(made.place, checked, survey)
             if len(survey.problems) >= MOST_PROBLEMS:

@@ -117,6 +117,8 @@ class KeysActor(Actor):
             records.append(record)
             if context.slice_over():
                 yield
+        if context.principal is not None:  # else a process that lets people in reads them
+            _audit.note(context, context.principal, "list_api_keys", None, keys=len(records))
         return requests.KeysRead(keys=sorted(records, key=lambda record: record.created), now=context.now)
 
     @handles(requests.ChargeKey)

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from greenroom.actors import _refusals
 from greenroom.actors.keys._actor import KEEPER
 from greenroom.actors.keys._limits import Tally
 from greenroom.actors.requests._keys import ChargeKey
-from greenroom.runtime import Idempotency
+from greenroom.runtime import Idempotency, Refusal
 
 if TYPE_CHECKING:
     from greenroom.actors.keys._record import Credential
@@ -68,13 +69,20 @@ class Quota:
             # Another request under the same key, of this tool or of another, is carried out and costs, too.
             which = blake2b(arguments, digest_size=16).hexdigest()
             once = Idempotency(f"{scope} quota {type(request).__name__} {which}", key, b"")
-        await doors.ask(KEEPER, charge, idempotency=once)
+        await _charge(doors, charge, once)
 
     async def pay_bytes(self, doors: Doors, stored_bytes: int, deed: str) -> None:
         """Have bytes counted that are to be kept, once for each deed; raises as `pay`."""
         if self._is_counted:
             charge = ChargeKey(key_id=self._key_id, stored_bytes=stored_bytes)
-            await doors.ask(KEEPER, charge, idempotency=Idempotency(deed, "bytes", b""))
+            await _charge(doors, charge, Idempotency(deed, "bytes", b""))
+
+
+async def _charge(doors: Doors, charge: ChargeKey, once: Idempotency | None) -> None:
+    try:
+        await doors.ask(KEEPER, charge, idempotency=once)
+    except Refusal as refusal:  # the keeper does not know who asks; whoever does notes it
+        raise _refusals.denial(refusal) from None
 
 
 _MAKES_SESSIONS: Final = frozenset({"CreateSession", "StartSession", "RestoreSession"})

@@ -295,15 +295,8 @@ def _forget_history(context: Context, entry: Entry) -> Slices[None]:
 
 def _finish(context: Context, staging: str, head: Head) -> None:
     context.delete(_head_key(staging))
-    _audit.record(
-        context,
-        "import_memories",
-        None,
-        namespace=head.root,
-        by=head.principal.agent_id,
-        on_conflict=head.on_conflict,
-        counts=head.counts,
-    )
+    details = {"namespace": head.root, "on_conflict": head.on_conflict, "counts": head.counts}
+    context.append(_audit.JOURNAL, _audit.row(head.principal, "import_memories", None, details))
     told = requests.ImportApplied(staging=staging, root=head.root, counts=head.counts)
     context.tell(requests.import_address(staging), told)
 

@@ -229,6 +229,22 @@ class Keeper:
         there = records.is_live(held.entry.expires_at, context.now)
         return held if there and (forgotten or held.entry.deleted_at is None) else None
 
+    def hides(
+        self, context: Context, memory_id: str | None, key: str | None, namespace: str | None = None
+    ) -> bool:
+        """Return whether an id or a key names something here that only others than the sender see."""
+        if memory_id is None:
+            assert key is not None, "one of both was given"
+            found = list(self.places_in_use(context, records.entry_key(None, key, self.sub(namespace))))
+        else:
+            here = names.tag_of_id(memory_id) == self.tag
+            held = self._at_tail(context, _ids.tail_of_id(memory_id)) if here else None
+            found = [] if held is None else [held]
+        return any(
+            records.is_there(held.entry, context.now) and not self.may_see(context.principal, held.entry)
+            for held in found
+        )
+
     def numbered(self, context: Context, number: int) -> Held | None:
         """Return the entry with a number, whatever became of it."""
         return None if self.common is None else self._at_tail(context, self.tail(number))

@@ -65,7 +65,8 @@ def versions(
             break
     if not found:
         where = None if request.key is None else request.namespace or keeper.root
-        raise _refusals.no_memory(request.memory_id or request.key, where=where)
+        hidden = keeper.hides(context, request.memory_id, request.key, request.namespace)
+        raise _refusals.no_memory(request.memory_id or request.key, where=where, hidden=hidden)
     kept = _budget.page(found, request.max_tokens)
     has_more = has_more or kept.passed < len(found)
     return replies.MemoryVersions(

@@ -133,7 +133,8 @@ def revise(keeper: Keeper, request: requests.ReviseMemory, context: Context) -> 
     held = keeper.find(context, keeper.sub(request.namespace), None, request.key)
     check_version(keeper, request.namespace, request.key, held, request.expected_version)
     if held is None:
-        raise _refusals.no_memory(request.key, where=request.namespace)
+        hidden = keeper.hides(context, None, request.key, request.namespace)
+        raise _refusals.no_memory(request.key, where=request.namespace, hidden=hidden)
     _, version = yield from keeper.value(context, held.entry)
     more = held.entry.more or PLAIN
     draft = Draft(
@@ -172,7 +173,8 @@ def named(
         held = keeper.find(context, keeper.sub(namespace), None, key)
     if held is None:
         where = None if memory_id is not None else namespace or keeper.root
-        raise _refusals.no_memory(memory_id or key, where=where)
+        hidden = keeper.hides(context, memory_id, key, namespace)
+        raise _refusals.no_memory(memory_id or key, where=where, hidden=hidden)
     return held
 
 
@@ -186,7 +188,8 @@ def superseded(keeper: Keeper, context: Context, memory_id: str | None) -> Held 
         return None
     held = keeper.find_id(context, memory_id)
     if held is None:
-        raise _refusals.no_memory(memory_id, where=keeper.root)
+        hidden = keeper.hides(context, memory_id, None)
+        raise _refusals.no_memory(memory_id, where=keeper.root, hidden=hidden)
     return held
 
 

@@ -61,9 +61,17 @@ class PassportActor(Actor):
         head = context.get(_HEAD, Head)
         if head is None:
             context.put(_HEAD, Head(owner))
+            _audit.record(
+                context,
+                "keep_passport",
+                request.session_id,
+                passport_id=context.address.key,
+                memories=request.memories,
+                characters=request.size,
+            )
             self._forget_at(context, to_microseconds(request.expires_at))
         elif head.owner != owner:
-            raise refusals.resource_not_found(requests.passport_uri(context.address.key))
+            raise refusals.denial(refusals.resource_not_found(requests.passport_uri(context.address.key)))
         context.put(_PIECE + request.number.to_bytes(4), request.text)
 
     @handles(requests.AskStanding)
@@ -78,9 +86,12 @@ class PassportActor(Actor):
     def read(self, request: resources.ReadResource, context: Context) -> Slices[resources.ExportResource]:
         """Answer the text to the user that exported it."""
         head = context.get(_HEAD, Head)
-        if head is None or head.owner != user_namespace(context.principal):
+        if head is None:
             raise refusals.resource_not_found(request.uri)
+        if head.owner != user_namespace(context.principal):
+            raise refusals.denial(refusals.resource_not_found(request.uri))
         text = yield from self._text(context)
+        _audit.note_read(context, len(text))
         return resources.ExportResource(uri=request.uri, mime_type=MIME_TYPE, text=text)
 
     @handles(requests.Redeem)

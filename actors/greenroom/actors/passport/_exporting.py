@@ -60,7 +60,7 @@ class ExportSession(TravelErrand[SessionExported], frozen=True, kw_only=True):
             Refusal: ``SESSION_NOT_FOUND``, ``PASSPORT_TOO_LARGE``, ``PERMISSION_DENIED``.
         """
         if self.include_memories:
-            travels.check_scope("export_session", "include_memories", MEMORIES)
+            travels.check_scope("include_memories", MEMORIES)
         session_id = travels.named(self.session_id)
         head, content = await collected(travels, session_id, self.to_tool, self.include_memories)
         made = await trio.to_thread.run_sync(partial(self._made, travels, head, content))
@@ -69,7 +69,14 @@ class ExportSession(TravelErrand[SessionExported], frozen=True, kw_only=True):
         address = requests.passport_address(made.passport_id)
         for number, start in enumerate(range(0, len(made.text), PIECE_CHARACTERS)):
             piece = made.text[start : start + PIECE_CHARACTERS]
-            kept = requests.KeepPassport(number=number, text=piece, expires_at=made.expires_at)
+            kept = requests.KeepPassport(
+                number=number,
+                text=piece,
+                expires_at=made.expires_at,
+                session_id=session_id,
+                memories=len(content.memories),
+                size=len(made.text),
+            )
             await travels.doors.ask(address, kept, principal=travels.principal)
         return SessionExported(
             passport_id=made.passport_id,

@@ -248,7 +248,7 @@ class Checked:
         _check_audience(passport, travels)
         whole = await trio.to_thread.run_sync(partial(_unpacked, passport, passphrase))
         if whole.memories:
-            travels.check_scope("restore_session", "a passport with memories", MEMORIES)
+            travels.check_scope("a passport with memories", MEMORIES)
         memories = await trio.to_thread.run_sync(_own_memories, whole, passport, travels.principal)
         return cls(passport, whole, memories)
 

@@ -17,7 +17,6 @@ import outcome
 
 from greenroom.actors import _policy, _refusals, _scopes
 from greenroom.actors._errand import Errand
-from greenroom.actors.audit._actor import tell
 from greenroom.actors.passport._adapters import adapter_of
 from greenroom.actors.passport._signing import Signers
 from greenroom.actors.recall._context import RecallContext
@@ -152,14 +151,13 @@ class Travels:
         if self.quota is not None:
             await self.quota.pay_bytes(self.doors, stored_bytes, f"{self.scope} quota {deed}")
 
-    def check_scope(self, deed: str, what: str, scope: str) -> None:
+    def check_scope(self, what: str, scope: str) -> None:
         """Check that the client may do more than the tool itself needs.
 
         Raises:
-            Refusal: ``PERMISSION_DENIED``: it may not, which the audit log tells as of ``deed``.
+            Refusal: ``PERMISSION_DENIED``: it may not.
         """
         if not _scopes.allows(self.principal.scopes, scope):
-            tell(self.doors, deed, principal=self.principal, outcome="denied", scope=scope)
             raise _refusals.scope_missing(what, scope)
 
     def idempotency(self, tool: str, key: str | None, arguments: Any) -> Idempotency | None:

@@ -7,7 +7,7 @@ commit makes the session of them.
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import msgspec
 from msgspec import Meta
@@ -96,6 +96,8 @@ class CargoHead(msgspec.Struct, frozen=True, kw_only=True):
 class ExportHead(Message[CargoHead], frozen=True, kw_only=True):
     """Hand over everything but the messages, and log that somebody exports."""
 
+    deed: ClassVar[str] = "export_session"
+
     to_tool: str | None = None
 
 
@@ -143,6 +145,8 @@ class MakeRestored(Message[Restored], frozen=True, kw_only=True):
         server: Where it was exported, unless that was here.
         memories: Decides the import of its memories, which are staged, too.
     """
+
+    deed: ClassVar[str] = "restore_session"
 
     attempt: Attempt
     pieces: int

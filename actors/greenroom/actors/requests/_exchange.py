@@ -7,7 +7,7 @@ decided changes nothing; what was is carried out whole, whoever dies.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -156,6 +156,8 @@ class ImportProgress(msgspec.Struct, frozen=True, kw_only=True):
 class BeginImport(Message[ImportProgress], frozen=True, kw_only=True):
     """Begin an import, or find out how far an earlier attempt at the same one has come."""
 
+    deed: ClassVar[str] = "import_memories"
+
     roots: list[str]
 
 
@@ -228,6 +230,8 @@ class StageLines(Message[Staged], frozen=True, kw_only=True):
         lines: JSON of `MemoryLine`, checked, with their namespaces.
     """
 
+    deed: ClassVar[str] = "import_memories"
+
     staging: str
     root: str
     number: int
@@ -247,6 +251,8 @@ class ReadStaged(Message[Staged], frozen=True, kw_only=True):
 
 class TryLines(Message[Counts], frozen=True, kw_only=True):
     """Count what would become of lines."""
+
+    deed: ClassVar[str] = "import_memories"
 
     root: str
     on_conflict: OnConflict

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import msgspec
 from msgspec import UNSET, UnsetType
 
@@ -95,6 +97,8 @@ class ReadMemory(Message[replies.MemoryShown], frozen=True, kw_only=True):
 
 class ListVersions(Message[replies.MemoryVersions], frozen=True, kw_only=True):
     """List the versions of a memory, also of a forgotten one, oldest first, without their contents."""
+
+    deed: ClassVar[str] = "list_memory_versions"
 
     memory_id: kinds.MemoryId | None = None
     key: types.MemoryKey | None = None

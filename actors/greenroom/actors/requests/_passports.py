@@ -171,11 +171,20 @@ class AskStanding(Message[Standing], frozen=True, kw_only=True):
 
 
 class KeepPassport(Message[None], frozen=True, kw_only=True):
-    """Keep a piece of an exported passport, until it expires."""
+    """Keep a piece of an exported passport, until it expires.
+
+    Attributes:
+        session_id: Which session is in it.
+        memories: How many memories are.
+        size: How many characters it has in all.
+    """
 
     number: int
     text: str
     expires_at: datetime
+    session_id: str
+    memories: int
+    size: int
 
 
 class Redemption(msgspec.Struct, frozen=True, kw_only=True):

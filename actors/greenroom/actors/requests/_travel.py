@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import msgspec
 from msgspec import Meta
@@ -239,6 +239,8 @@ class Begun(msgspec.Struct, frozen=True, kw_only=True):
 class BeginSession(Message[Begun], frozen=True, kw_only=True):
     """Make a session that a tool works in."""
 
+    deed: ClassVar[str] = "start_session"
+
     purpose: types.Purpose
     tool: str
     project_id: str | None
@@ -262,6 +264,8 @@ class Move(Message[ContextRead], frozen=True, kw_only=True):
         to_tool: Where it goes.
         outcome: What is logged; ``resumed`` makes ``to_tool`` the session's tool.
     """
+
+    deed: ClassVar[str] = "migrate_session"
 
     to_tool: str
     outcome: MigrationOutcome

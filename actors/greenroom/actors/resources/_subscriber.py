@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from greenroom.actors import _policy, _refusals, _scopes
+from greenroom.actors import _audit, _policy, _refusals, _scopes
 from greenroom.actors.audit._actor import tell
 from greenroom.actors.keys._actor import quota_exceeded
 from greenroom.actors.resources._uris import parse_uri
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from greenroom.actors._principal import Principal
     from greenroom.actors.keys._limits import Tally
-    from greenroom.runtime import Doors, Subscriber
+    from greenroom.runtime import Doors, Refusal, Subscriber
 
 
 class ResourceSubscriber:
@@ -52,17 +52,23 @@ class ResourceSubscriber:
         address = parse_uri(uri)
         if address is not None:
             if address.kind not in self._kinds:
-                scope = _scopes.RESOURCES[address.kind]
-                tell(self._doors, "subscribe", principal=self._principal, outcome="denied", scope=scope)
-                raise _refusals.scope_missing("this resource", scope)
+                raise self._denied(
+                    uri, _refusals.scope_missing("this resource", _scopes.RESOURCES[address.kind])
+                )
             if self._tally is not None and uri not in self._subscriber and not self._tally.add():
-                raise quota_exceeded("subscriptions", self._tally.limit or 0, self._tally.count)
+                limit = self._tally.limit or 0
+                raise self._denied(uri, quota_exceeded("subscriptions", limit, self._tally.count))
             self._subscriber.add(uri, self._accepts)
 
     def remove(self, uri: str) -> None:
         """Hear of a resource no more."""
         if self._subscriber.remove(uri) and self._tally is not None:
             self._tally.remove()
+
+    def _denied(self, uri: str, refusal: Refusal) -> Refusal:
+        details = {"target": uri[: _audit.LONGEST], **_audit.details_of(refusal)}
+        tell(self._doors, "subscribe", principal=self._principal, outcome="denied", **details)
+        return refusal
 
     async def next(self) -> str:
         """Wait for a change and return the resource's URI; one task at a time may wait.

@@ -182,9 +182,12 @@ class SessionActor(Actor):
     @handles(requests.MaySeeSession)
     def may_see(self, _: requests.MaySeeSession, context: Context) -> bool:
         """Answer whether the sender may see this session."""
-        return self._header is not None and _policy.may_see_session(
-            context.principal, self._header.project_id
-        )
+        if self._header is None:
+            return False
+        may_see = _policy.may_see_session(context.principal, self._header.project_id)
+        if not may_see:
+            _audit.note(context, context.principal, "see_session", context.address.key, outcome="denied")
+        return may_see
 
     # -- messages ----------------------------------------------------------
 
@@ -336,7 +339,9 @@ class SessionActor(Actor):
             return None
         parent = _log.find(context, _policy.shelves(context.principal), message_id)
         if parent is None:
-            raise _refusals.parent_not_found(message_id)
+            refusal = _refusals.parent_not_found(message_id)
+            is_there = _log.find(context, self._tallies.all_shelves(), message_id) is not None
+            raise _refusals.denial(refusal) if is_there else refusal
         return message_id, parent.shelf.audience
 
     def _check_content(self, content: str) -> None:

@@ -52,6 +52,10 @@ class Tallies:
         """Return how many messages lie on these shelves, of one sender or of all."""
         return sum(tally.count for tally in self._of(shelves) if sender is None or tally.sender == sender)
 
+    def all_shelves(self) -> list[Shelf]:
+        """Return every shelf on which a message lies; which there are must not get out."""
+        return list(self._shelves)
+
     def talk(self, shelves: Iterable[Shelf]) -> int:
         """Return how many of the messages on these shelves are messages in the narrow sense."""
         return sum(tally.count - tally.others for tally in self._of(shelves))

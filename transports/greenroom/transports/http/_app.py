@@ -20,7 +20,7 @@ import msgspec
 import trio
 
 from greenroom.actors._scopes import ADMIN, allows
-from greenroom.transports._admission import Caller, RefusedError
+from greenroom.transports._admission import Caller, DeniedError, RefusedError
 from greenroom.transports._gate import OPEN_GATE, Gate
 from greenroom.transports.http import _cors
 from greenroom.transports.http._exchange import (
@@ -175,7 +175,12 @@ class HttpApp:
 
     async def _answer(self, exchange: Exchange, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         head = exchange.head
-        caller = head.admit(self._options.origins, any_host=self._options.any_host)
+        try:
+            caller = head.admit(self._options.origins, any_host=self._options.any_host)
+        except DeniedError as denied:
+            comes = Caller(address=_address(exchange, scope))
+            self._options.gate.turn_away(comes, head.lines, denied, "connect")
+            raise
         exchange.extra = _cors.headers_for(head)
         if (reply := _cors.preflight(head)) is not None:
             await exchange.reply(reply)
@@ -191,7 +196,12 @@ class HttpApp:
         elif (told := self._options.told.get(head.path)) is not None:
             await exchange.reply(Reply(HTTPStatus.OK, [JSON], told))
         elif (route := self._options.routes.get(head.path)) is not None:
-            check_administrates(await self._let_in(exchange, scope, caller))
+            caller = await self._let_in(exchange, scope, caller)
+            try:
+                check_administrates(caller)
+            except DeniedError as denied:
+                self._options.gate.turn_away(caller, head.lines, denied, "read_metrics")
+                raise
             await exchange.discard()  # what nobody reads would keep the connection from ending
             if not exchange.whole:
                 raise RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "nothing is read here")
@@ -203,10 +213,7 @@ class HttpApp:
 
     async def _let_in(self, exchange: Exchange, scope: dict[str, Any], caller: Caller) -> Caller:
         """Return who asks, with what they showed."""
-        address = exchange.address
-        if address is None and scope.get("client"):
-            address = str(scope["client"][0])
-        caller = msgspec.structs.replace(caller, address=address)
+        caller = msgspec.structs.replace(caller, address=_address(exchange, scope))
         return await self._options.gate.admit(caller, exchange.head.lines)
 
     def _health(self) -> Reply:
@@ -215,11 +222,18 @@ class HttpApp:
         return Reply(code, [JSON, (b"cache-control", b"no-store")], msgspec.json.encode({"status": status}))
 
 
+def _address(exchange: Exchange, scope: dict[str, Any]) -> str | None:
+    """Return where a request comes from."""
+    if exchange.address is None and scope.get("client"):
+        return str(scope["client"][0])
+    return exchange.address
+
+
 def check_administrates(caller: Caller) -> None:
     """Refuse whoever came by something that does not make them an administrator.
 
     Raises:
-        RefusedError: it does not.
+        DeniedError: it does not.
     """
     if caller.credential is not None and not allows(caller.credential.grant.scopes, ADMIN):
-        raise RefusedError(HTTPStatus.FORBIDDEN, f"this needs the scope {ADMIN!r}")
+        raise DeniedError(HTTPStatus.FORBIDDEN, f"this needs the scope {ADMIN!r}")

@@ -17,7 +17,7 @@ import trio
 from wsproto.frame_protocol import CloseReason
 
 from greenroom.runtime import StoreFailedError
-from greenroom.transports._admission import Caller, RefusedError
+from greenroom.transports._admission import Caller, DeniedError, RefusedError
 from greenroom.transports._gate import OPEN_GATE, Gate
 from greenroom.transports._listen import peer_of
 from greenroom.transports.protocol._connection import Connection, Limits
@@ -202,8 +202,13 @@ class WebSocketServer:
         asked = await handshake.asked()
         if asked is None:
             return None
-        said = admit(asked, self._options.origins, any_host=self._options.any_host)
-        said = msgspec.structs.replace(said, address=peer_of(stream))
+        address = peer_of(stream)
+        try:
+            said = admit(asked, self._options.origins, any_host=self._options.any_host)
+        except DeniedError as denied:
+            self._options.gate.turn_away(Caller(address=address), asked.headers, denied, "connect")
+            raise
+        said = msgspec.structs.replace(said, address=address)
         caller = await self._options.gate.admit(said, asked.headers)
         self._refuse_when_full()
         self._accepting += 1
