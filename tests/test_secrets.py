@@ -117,7 +117,7 @@ async def test_the_secret_stays_with_the_store_and_is_not_in_it(
         key = runtime.derive("purpose")
     async with reopen(secrets=tmp_path / "secrets") as runtime:
         assert runtime.derive("purpose") == key
-    (path,) = (tmp_path / "secrets").iterdir()
+    (path,) = (tmp_path / "secrets").glob("*.key")
     secret = path.read_text().strip()
     raw = (folder / "greenroom.mdb").read_bytes()
     assert path.stem.encode() in raw

@@ -56,6 +56,7 @@ from greenroom.runtime._journal import Entry as Entry
 from greenroom.runtime._journal import Journal as Journal
 from greenroom.runtime._journal_check import Finding as Finding
 from greenroom.runtime._journal_check import JournalReport as JournalReport
+from greenroom.runtime._lasting import Again as Again
 from greenroom.runtime._mailbox import Idempotency as Idempotency
 from greenroom.runtime._mailbox import Result as Result
 from greenroom.runtime._opening import open_runtime as open_runtime

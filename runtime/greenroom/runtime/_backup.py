@@ -29,6 +29,7 @@ from greenroom.runtime._folder import (
     sync_file,
     sync_folder,
 )
+from greenroom.runtime._lasting import is_list_at
 from greenroom.runtime._owner import Owner
 from greenroom.runtime._secrets import is_secret_at
 from greenroom.runtime._seen import note_restored
@@ -81,12 +82,14 @@ class RestoreInfo:
         tables: What is in the store now.
         has_secret: Whether its secret is here. If not, the next start makes another one, unless the file is
             brought here before; API keys and passports made with the old one end then.
+        has_list: Whether there is the list of what has ended since the backup. If not, that comes back.
     """
 
     folder: Path
     kept: Path | None
     tables: tuple[TableReport, ...]
     has_secret: bool = True
+    has_list: bool = True
 
 
 def backup(
@@ -208,7 +211,13 @@ def restore(
         sync_folder(owner.folder)
         note_restored(places, identity.store_id)
         owner.mark_clean()
-        return RestoreInfo(folder=owner.folder, kept=kept, tables=tables, has_secret=has_secret)
+        return RestoreInfo(
+            folder=owner.folder,
+            kept=kept,
+            tables=tables,
+            has_secret=has_secret,
+            has_list=not identity.secret_mark or is_list_at(places, identity.store_id),
+        )
 
 
 def _unlock(source: Store | Path, encryption: Encryption | None) -> bytes | None:

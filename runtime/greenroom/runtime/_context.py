@@ -16,6 +16,7 @@ from greenroom.runtime import _rows
 from greenroom.runtime._actor import check_told
 from greenroom.runtime._errors import StoreError, UnknownKindError
 from greenroom.runtime._journal import entry
+from greenroom.runtime._lasting import LastingEntry
 from greenroom.runtime._rows import MAX_KEY_BYTES
 from greenroom.runtime._staged import Staged
 from greenroom.runtime._store import ACTORS
@@ -283,6 +284,21 @@ class Context:
             raise UnknownKindError(f"no journal {journal!r} was given to open_runtime")
         staged = self.effects or self._staged()
         staged.entries.append(entry(journal, self.now, 1, value))
+
+    def lasting(self, value: Any, *, until: int) -> None:
+        """Stage what an older store that is brought back is not to undo: this actor is told it `Again` then.
+
+        It is kept in a list beside the store's secret, in the clear; a runtime without a secret keeps none.
+        The actor may be told what it knows, since the list is written before the store.
+
+        Args:
+            value: Anything that msgspec encodes as JSON.
+            until: When it means nothing any more (microseconds since 1970).
+        """
+        if self._domain.secret is not None:
+            entry = LastingEntry(self.now, until, *self.address, _rows.encode_json(value))
+            staged = self._staged()
+            staged.lasting = (*staged.lasting, entry)
 
     def note(self, journal: str, value: Any) -> None:
         """Have a row of a journal follow soon: no reply waits for it, and a crash may lose it.

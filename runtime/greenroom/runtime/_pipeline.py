@@ -38,6 +38,7 @@ class Effects(Work):
         self.owner = self if cell is None else cell
         self.changes = (staged.own, staged.rows)
         self.entries = staged.entries
+        self.lasting = staged.lasting
         self.reserve = staged.reserve
         self.error = None
         self.number = number

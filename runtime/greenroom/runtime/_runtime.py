@@ -10,19 +10,29 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import trio
+from msgspec import Raw
 
 from greenroom.runtime import _backup, _rows
 from greenroom.runtime._actor import Actor
+from greenroom.runtime._address import Address
 from greenroom.runtime._bus import WINDOW_SECONDS, Bus, Subscriber
 from greenroom.runtime._clock import Clock
 from greenroom.runtime._commit import Committer
 from greenroom.runtime._context import Domain
 from greenroom.runtime._deliveries import Deliveries
 from greenroom.runtime._doors import Doors
-from greenroom.runtime._errors import GreenroomError, Refusal, RuntimeClosedError, StoreFailedError
+from greenroom.runtime._errors import (
+    GreenroomError,
+    Refusal,
+    RuntimeClosedError,
+    StoreFailedError,
+    UnknownKindError,
+)
 from greenroom.runtime._janitor import Janitor
 from greenroom.runtime._journal import Journal, Keys
 from greenroom.runtime._kernel import Kernel
+from greenroom.runtime._lasting import SUFFIX as LASTING
+from greenroom.runtime._lasting import Again, Lasting
 from greenroom.runtime._notes import Notes
 from greenroom.runtime._options import RuntimeOptions
 from greenroom.runtime._owner import Owner
@@ -39,7 +49,6 @@ from greenroom.runtime._summary import runtime_statistics
 from greenroom.runtime._supervision import Group
 
 if TYPE_CHECKING:
-    from greenroom.runtime._address import Address
     from greenroom.runtime._posted import Posts
 
 logger = logging.getLogger(__name__)
@@ -72,6 +81,7 @@ class Runtime(Doors):
         self._clock = clock
         self._failure: StoreFailedError | None = None
         self._ended = False
+        self._lasting: Lasting | None = None
         self._stop = trio.CancelScope()
         self._notes = Notes(journals or {}, clock)
         self._domain = Domain(store, indexes, BlockRandom(), self._slice_over, self._notes, secret)
@@ -92,6 +102,8 @@ class Runtime(Doors):
         self._janitor = Janitor(
             store, indexes.values(), answers_ttl, self._pipeline, self._kernel.residents, clock, self._domain
         )
+        if secret is not None and secret.place is not None:
+            self._lasting = store.keep_lasting(secret.place.with_suffix(LASTING), clock.now())
         if journals:
             self._keep_journals(journals)
 
@@ -295,6 +307,27 @@ class Runtime(Doors):
             await trio.sleep(OWNERSHIP_CHECK_SECONDS)
         self._fail(StoreFailedError(f"another process took {owner.folder} over; this one must not write"))
 
+    async def _catch_up(self) -> None:
+        """Tell actors what an older store than the last one does not know, before anybody else is heard.
+
+        Raises:
+            GreenroomError: an actor cannot take it, so that what has ended would go on.
+        """
+        if self._lasting is None or not self._lasting.missed:
+            return
+        missed: dict[Address, list[Raw]] = {}
+        for line in self._lasting.missed:
+            missed.setdefault(Address(line.kind, line.key), []).append(line.value)
+        logger.warning(
+            "an older store was brought back; %d of its actors are told what has ended", len(missed)
+        )
+        for address, values in missed.items():
+            try:
+                await self.ask(address, Again(values=values))
+            except UnknownKindError:
+                logger.warning("there are no %r actors here, to which something has ended", address.kind)
+        self._lasting.caught_up()
+
     async def _drain(self, relay: RelayHost | None) -> None:
         if relay is not None:
             relay.leave()
@@ -332,8 +365,9 @@ class Runtime(Doors):
                         nursery.start_soon(part.run)
                     nursery.start_soon(self._notes.run, self._pipeline)
                     nursery.start_soon(self._watch_ownership, owner)
-                    nursery.start_soon(trio.sleep_forever if relay is None else relay.run)
                     try:
+                        await self._catch_up()
+                        nursery.start_soon(trio.sleep_forever if relay is None else relay.run)
                         yield
                     except BaseException as raised:  # noqa: BLE001  re-raised below, outside the nursery
                         error = raised

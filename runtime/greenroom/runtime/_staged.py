@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from greenroom.runtime._actor import Message
     from greenroom.runtime._address import Address
+    from greenroom.runtime._lasting import LastingEntry
     from greenroom.runtime._work import Changes, JournalEntry
 
 
@@ -19,18 +20,30 @@ class Staged:
         rows: Rows of shared indexes and of the runtime itself, by full key.
         tells: Messages to deliver after the commit, each with its row.
         entries: Rows to append to journals.
+        lasting: What is to outlast a restored backup.
         publications: Topics that changed, each with its label.
         next_due: When the first timer that was set is due, in microseconds since 1970.
         reserve: Whether the space reserve may be used.
         dispensable: Whether the reply leaves even when there is no room for all this.
     """
 
-    __slots__ = ("dispensable", "entries", "next_due", "own", "publications", "reserve", "rows", "tells")
+    __slots__ = (
+        "dispensable",
+        "entries",
+        "lasting",
+        "next_due",
+        "own",
+        "publications",
+        "reserve",
+        "rows",
+        "tells",
+    )
 
     def __init__(self, *, reserve: bool = False) -> None:
         self.own: Changes = {}
         self.rows: Changes = {}
         self.entries: list[JournalEntry] = []
+        self.lasting: tuple[LastingEntry, ...] = ()
         self.tells: list[tuple[bytes, Address, Message[Any]]] = []
         self.publications: dict[tuple[str, Hashable], None] = {}
         self.next_due: int | None = None
@@ -40,4 +53,4 @@ class Staged:
     @property
     def has_effects(self) -> bool:
         """Whether there is anything to commit or to tell."""
-        return bool(self.own or self.rows or self.entries or self.publications)
+        return bool(self.own or self.rows or self.entries or self.publications or self.lasting)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import lmdb
 
+from greenroom.runtime import _rows
 from greenroom.runtime._codec import RecordCodec
 from greenroom.runtime._encryption import Encryption, open_seal, rewrap
 from greenroom.runtime._environment import (
@@ -37,6 +38,7 @@ from greenroom.runtime._environment import (
 from greenroom.runtime._errors import StoreError, StoreKeyError
 from greenroom.runtime._folder import DATA_FILE, prepare_folder
 from greenroom.runtime._journal import Chains, Keys
+from greenroom.runtime._lasting import META_KEY, Lasting
 from greenroom.runtime._reading import Glance, Reading
 from greenroom.runtime._work import Op as Op
 from greenroom.runtime._work import Work as Work
@@ -204,6 +206,17 @@ class Store:
         """Find where journals end, so that works may append to them. Before anything is committed."""
         with self.reading() as reading:
             self.writer.chains = Chains(keys, reading)
+
+    def keep_lasting(self, path: Path, now: int) -> Lasting:
+        """Keep a list of what outlasts restored backups; return it. Before anything is committed.
+
+        Raises:
+            StoreError: as `Lasting`.
+        """
+        payload = self.get(META, META_KEY)
+        known = 0 if payload is None else _rows.decode(payload, int)
+        lasting = self.writer.lasting = Lasting(path, known, now)
+        return lasting
 
     @contextmanager
     def reading(self) -> Iterator[Reading]:

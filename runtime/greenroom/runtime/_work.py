@@ -8,9 +8,12 @@ from __future__ import annotations
 import mmap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from greenroom.runtime._errors import StorageFullError, StoreError
+
+if TYPE_CHECKING:
+    from greenroom.runtime._lasting import LastingEntry
 
 Op = tuple[int, bytes, bytes | None]
 """Table, full key (1-511 bytes), and the payload to put there, or None to delete."""
@@ -41,15 +44,17 @@ class Work:
         owner: Whose they are (hashable): when a work fails, the owner's later ones in the group fail too.
         changes: What is to become of which rows, by table.
         entries: Rows to append to journals.
+        lasting: What is to outlast a restored backup.
         reserve: Whether the space reserve may be used. Works that only delete may always.
         error: Why it was not committed, set by `Store.commit`. One that has an error before is not tried.
     """
 
-    __slots__ = ("changes", "entries", "error", "owner", "reserve")
+    __slots__ = ("changes", "entries", "error", "lasting", "owner", "reserve")
 
     def __init__(self, owner: object, ops: Iterable[Op] = (), reserve: bool = False) -> None:  # noqa: FBT001, FBT002 - as in the kernel's works
         self.owner = owner
         self.entries: Sequence[JournalEntry] = ()
+        self.lasting: Sequence[LastingEntry] = ()
         self.reserve = reserve
         self.error: StoreError | None = None
         self.ops = ops

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import lmdb
 
+from greenroom.runtime import _rows
 from greenroom.runtime._environment import INDEXES, META, is_want_of_room, touch_format
 from greenroom.runtime._errors import StoreFailedError
 from greenroom.runtime._histogram import SECONDS, WORKS, Histogram
+from greenroom.runtime._lasting import META_KEY
 from greenroom.runtime._work import (
     Changes,
     JournalEntry,
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from greenroom.runtime._codec import RecordCodec
     from greenroom.runtime._errors import StoreError
     from greenroom.runtime._journal import Chains
+    from greenroom.runtime._lasting import Lasting
 
 OLD_COUNT_BYTES: Final = 1 << 20
 """By how many bytes the store may have grown since the pages in use were counted last."""
@@ -59,6 +62,7 @@ class Writer:
 
     Attributes:
         chains: Where the journals end; None for a store that is used without any.
+        lasting: The list of what outlasts restored backups; None for a store without a secret.
         commits: Transactions committed.
         works: Works committed.
         failures: Works refused or failed.
@@ -90,6 +94,7 @@ class Writer:
         self._disk_free = 0
         self._disk_free_until = 0.0
         self.chains: Chains | None = None
+        self.lasting: Lasting | None = None
         self.commits = self.works = self.failures = 0
         self.broken: StoreFailedError | None = None
         self.last_seconds = self.max_seconds = 0.0
@@ -131,6 +136,9 @@ class Writer:
         return InUse(size, rows)
 
     def _commit(self, works: Sequence[Work]) -> None:
+        lasting = [entry for work in works for entry in work.lasting]
+        if lasting and self.lasting is not None:
+            self.lasting.append(lasting)
         failed: dict[object, StoreError] = {}
         admitted, changes, entries = works, merged(works), _entries(works)
         size = growth(changes) + entries_growth(entries)
@@ -179,9 +187,14 @@ class Writer:
                 appended = self.chains.append(entries)
                 self._put(transaction, self._tables[INDEXES], appended.rows)
                 self._put(transaction, self._tables[META], appended.heads)
+            head = None if self.lasting is None else self.lasting.head
+            if head is not None:
+                self._put(transaction, self._tables[META], [(META_KEY, _rows.encode(head))])
             began = time.perf_counter()
         if entries and self.chains is not None:
             self.chains.take_on(appended)
+        if head is not None and self.lasting is not None:
+            self.lasting.noted(head)
         self.sync_seconds.note(time.perf_counter() - began)
 
     def _write_table(self, transaction: lmdb.Transaction[bytes], table: Any, rows: Changes) -> None:

@@ -9,7 +9,7 @@ import msgspec
 from greenroom.actors import _audit, _refusals, _scopes
 from greenroom.actors.keys._record import KeyRecord, KeyUsage
 from greenroom.actors.requests import _keys as requests
-from greenroom.runtime import Actor, Address, Context, Refusal, Slices, handles
+from greenroom.runtime import Actor, Address, Again, Context, Refusal, Slices, handles
 
 KIND: Final = "keys"
 KEEPER: Final = Address(KIND, "all")
@@ -19,6 +19,7 @@ CHANGED: Final = "greenroom:keys"
 MOST_KEYS: Final = 10_000
 _KEY: Final = b"k"
 _USAGE: Final = b"u"
+_ended = msgspec.json.Decoder(requests.KeyEnded).decode
 
 
 def key_not_found(key_id: str) -> Refusal:
@@ -92,6 +93,7 @@ class KeysActor(Actor):
         )
         ends = min(old.expires, context.now + request.overlap)
         _put(context, msgspec.structs.replace(old, expires=ends, replaced_by=fresh.key_id))
+        context.lasting(requests.KeyEnded(key_id=old.key_id, at=ends, revoked=False), until=old.expires)
         _put(context, fresh)
         _audit.record(context, "rotate_api_key", None, key=old.key_id, replaced_by=fresh.key_id)
         return fresh
@@ -106,8 +108,25 @@ class KeysActor(Actor):
         context.use_reserve()
         record = msgspec.structs.replace(record, revoked=context.now)
         _put(context, record)
+        ended = requests.KeyEnded(key_id=record.key_id, at=context.now, revoked=True)
+        context.lasting(ended, until=record.expires)
         _audit.record(context, "revoke_api_key", None, key=record.key_id)
         return record
+
+    @handles(Again)
+    def end_again(self, told: Again, context: Context) -> None:
+        """End what had ended when an older store was brought back; keys that are not in it need nothing."""
+        context.use_reserve()
+        for ended in map(_ended, told.values):
+            record = context.get(_KEY + ended.key_id.encode(), KeyRecord)
+            if record is None:
+                continue
+            changed = msgspec.structs.replace(record, expires=min(record.expires, ended.at))
+            if ended.revoked:
+                changed = msgspec.structs.replace(record, revoked=record.revoked or ended.at)
+            if changed != record:
+                _put(context, changed)
+                _audit.record(context, "end_api_key_again", None, key=record.key_id)
 
     @handles(requests.ReadKeys)
     def read(self, _: requests.ReadKeys, context: Context) -> Slices[requests.KeysRead]:

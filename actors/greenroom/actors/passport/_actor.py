@@ -6,6 +6,8 @@ is taken once. Afterwards it is refused because it expired.
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -17,7 +19,7 @@ from greenroom.actors._times import DAY, to_datetime, to_microseconds
 from greenroom.actors.passport import _refusals
 from greenroom.actors.requests import _passports as requests
 from greenroom.actors.resources import _reading as resources
-from greenroom.runtime import Actor, handles
+from greenroom.runtime import Actor, Again, handles
 
 if TYPE_CHECKING:
     from greenroom.runtime import Context, Slices
@@ -27,6 +29,8 @@ MIME_TYPE: Final = "application/json"
 _HEAD: Final = b"h"
 _PIECE: Final = b"p"
 _REDEMPTION: Final = b"r"
+_OWNERS: Final = "greenroom/passport/owner"
+_OWNER_BYTES: Final = 16
 
 
 class Head(msgspec.Struct, frozen=True, array_like=True):
@@ -36,12 +40,21 @@ class Head(msgspec.Struct, frozen=True, array_like=True):
 
 
 class StoredRedemption(msgspec.Struct, frozen=True, array_like=True):
-    """An attempt to redeem it: whose, for which session, and whether it is done."""
+    """An attempt to redeem it: whose, for which session (empty: not known), and whether it is done."""
 
     owner: str
     session_id: str
     at: int
     done: bool
+
+
+_redeemed = msgspec.json.Decoder(requests.Redeemed).decode
+
+
+def _owner(context: Context) -> str:
+    """Return what stands for who asks: the list that outlasts a restored backup names nobody."""
+    name = user_namespace(context.principal).encode()
+    return hmac.digest(context.derive(_OWNERS), name, hashlib.sha256)[:_OWNER_BYTES].hex()
 
 
 def _names_in(key: bytes) -> tuple[tuple[int, int], ...]:
@@ -100,7 +113,7 @@ class PassportActor(Actor):
         expires = to_microseconds(request.expires_at)
         if expires <= context.now:
             raise _refusals.expired(to_datetime(expires).isoformat())
-        owner = user_namespace(context.principal)
+        owner = _owner(context)
         attempt = request.attempt
         stored = context.get(_REDEMPTION + attempt.encode(), StoredRedemption)
         if stored is None and request.one_time:
@@ -109,10 +122,13 @@ class PassportActor(Actor):
                     raise _refusals.redeemed()
                 attempt, stored = key.removeprefix(_REDEMPTION).decode(), other
         if stored is not None:
-            return requests.Redemption(attempt=attempt, session_id=stored.session_id)
+            return requests.Redemption(attempt=attempt, session_id=stored.session_id or request.session_id)
         stored = StoredRedemption(owner, request.session_id, context.now, done=False)
         context.put(_REDEMPTION + attempt.encode(), stored)
         self._forget_at(context, expires)
+        if request.one_time:
+            redeemed = requests.Redeemed(attempt=attempt, owner=owner, done=False, expires=expires)
+            context.lasting(redeemed, until=expires)
         _audit.record(context, "redeem_passport", request.session_id, passport_id=context.address.key)
         return requests.Redemption(attempt=attempt, session_id=request.session_id)
 
@@ -121,9 +137,28 @@ class PassportActor(Actor):
         """Take note that an attempt is done."""
         key = _REDEMPTION + request.attempt.encode()
         stored = context.get(key, StoredRedemption)
-        if stored is not None and not stored.done and stored.owner == user_namespace(context.principal):
+        owner = _owner(context)
+        if stored is not None and not stored.done and stored.owner == owner:
             changed = msgspec.structs.replace(stored, session_id=request.session_id, done=True)
             context.put(key, changed)
+            if request.one_time:
+                expires = to_microseconds(request.expires_at)
+                redeemed = requests.Redeemed(attempt=request.attempt, owner=owner, done=True, expires=expires)
+                context.lasting(redeemed, until=expires)
+
+    @handles(Again)
+    def redeemed_again(self, told: Again, context: Context) -> None:
+        """Know of redemptions that an older store does not; their sessions went with the newer one."""
+        context.use_reserve()
+        for redeemed in map(_redeemed, told.values):
+            key = _REDEMPTION + redeemed.attempt.encode()
+            stored = context.get(key, StoredRedemption)
+            if stored is None or redeemed.done > stored.done:
+                session_id = "" if stored is None else stored.session_id
+                again = StoredRedemption(redeemed.owner, session_id, context.now, redeemed.done)
+                context.put(key, again)
+                self._forget_at(context, redeemed.expires)
+                _audit.record(context, "redeem_passport_again", None, passport_id=context.address.key)
 
     @handles(requests.NoteRefusal)
     def note_refusal(self, told: requests.NoteRefusal, context: Context) -> None:

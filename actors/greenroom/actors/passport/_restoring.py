@@ -143,7 +143,12 @@ class RestoreSession(TravelErrand[SessionRestored], frozen=True, kw_only=True):
         session_id = restored.read.session_id
         if restored.importing is not None:
             await checked.importer(travels).written(restored.importing)
-        done = requests.SettleRedemption(attempt=attempt, session_id=session_id)
+        done = requests.SettleRedemption(
+            attempt=attempt,
+            session_id=session_id,
+            one_time=redeem.one_time,
+            expires_at=redeem.expires_at,
+        )
         await travels.doors.ask(checked.address, done, principal=travels.principal)
         return SessionRestored(
             session_id=session_id,

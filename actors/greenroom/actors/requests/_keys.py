@@ -33,6 +33,14 @@ class RevokeKey(Message[KeyRecord], frozen=True, kw_only=True):
     key_id: str
 
 
+class KeyEnded(msgspec.Struct, frozen=True, kw_only=True):
+    """That a key ends at a time, or was revoked then: what no restored backup brings back."""
+
+    key_id: str
+    at: int
+    revoked: bool
+
+
 class KeysRead(msgspec.Struct, frozen=True, kw_only=True):
     """Answers `ReadKeys`: all keys, oldest first, and the time by the keeper's clock."""
 

@@ -208,6 +208,21 @@ class SettleRedemption(Message[None], frozen=True, kw_only=True):
 
     attempt: str
     session_id: str
+    one_time: bool
+    expires_at: datetime
+
+
+class Redeemed(msgspec.Struct, frozen=True, kw_only=True):
+    """That a one-time passport is somebody's to redeem, or ``done``: what no restored backup undoes.
+
+    Attributes:
+        owner: Stands for whoever redeems it, and names nobody.
+    """
+
+    attempt: str
+    owner: str
+    done: bool
+    expires: int
 
 
 class NoteRefusal(Message[None], frozen=True, kw_only=True):

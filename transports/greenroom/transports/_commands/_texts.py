@@ -39,13 +39,23 @@ def differs(result: Result) -> bool:
 
 def _restore(result: Result) -> str:
     kept = f"\nthe store that was there is kept as {result['kept']}" if result["kept"] else ""
-    lost = "" if result["has_secret"] else f"\n{_LOST}"
+    lost = ""
+    if not result["has_secret"]:
+        lost = f"\n{_LOST}"
+    elif not result["has_list"]:
+        lost = f"\n{_UNLISTED}"
     return f"{result['folder']} holds the backup's store\n{_tables(result)}{kept}{lost}"
 
 
 _LOST: Final = (
     "the store's secret is not here: bring its file to the folder of secrets before the next start, "
     "or a new one is made, and API keys and passports of before end"
+)
+
+_UNLISTED: Final = (
+    "the list of what has ended since is not beside the store's secret: bring it there before the next "
+    "start, or API keys that were revoked and one-time passports that were taken since the backup are good "
+    "again; `greenroom keys list` shows the keys"
 )
 
 
