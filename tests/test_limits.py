@@ -9,13 +9,15 @@ import pytest
 import trio
 from hypothesis import given
 from hypothesis import strategies as st
-from support.agents import begin
+from support.agents import AuditTrail, begin
 from support.https import Guest
 from support.keyed import administrator, bearer, create_key, premises
-from support.websockets import Peer, told
+from support.websockets import TEXT, Peer, frame, told
 
-from greenroom.actors import ApiKeyMade, RotateApiKey
+from greenroom.actors import ApiKeyMade, RotateApiKey, open_key_ring
 from greenroom.actors.keys._limits import REMEMBERED, Bucket, Buckets, Tally
+from greenroom.transports._admission import Caller, RefusedError
+from greenroom.transports._gate import KeyGate
 from greenroom.transports._origins import client_address, network
 from greenroom.transports._values import NotAllowedError
 
@@ -157,6 +159,106 @@ async def test_guessing_is_slowed_down_and_who_has_a_key_is_not(enter: Enter) ->
         assert (await http_ask(guest, key)).status == 200
         await trio.sleep(1.01)
         assert (await guest.ask("POST", **wrong)).status == 401
+
+
+def addresses(*found: str) -> list[Caller]:
+    return [Caller(address=address) for address in found]
+
+
+@pytest.mark.promise("limits.failures")
+@pytest.mark.parametrize(
+    ("one", "another", "together"),
+    [
+        ("192.0.2.1", "192.0.2.2", False),
+        ("192.0.2.1", "::ffff:192.0.2.1", True),
+        ("2001:db8:0:1::1", "2001:db8:0:1:ffff:ffff:ffff:ffff", True),
+        ("2001:db8:0:1::1", "2001:db8:0:2::1", False),
+        ("fe80::1%eth0", "fe80::2%eth0", True),
+        ("::1", "127.0.0.1", False),
+    ],
+)
+async def test_an_address_of_ipv6_is_counted_with_those_that_one_host_has(
+    enter: Enter, one: str, another: str, *, together: bool
+) -> None:
+    async with enter() as at, open_key_ring(at.runtime, required=True, clock=at.clock) as ring:
+        gate, statuses = KeyGate(ring, rate=60, burst=2), []
+        for caller in addresses(one, another, one, another):
+            with pytest.raises(RefusedError) as caught:
+                await gate.admit(caller, [])
+            statuses.append(caught.value.status)
+        assert statuses == [401, 401, *([429, 429] if together else [401, 401])]
+
+
+# -- what is no request ------------------------------------------------------------------------------
+
+
+FLOODS = {
+    "pings": '{"jsonrpc":"2.0","id":"p","method":"ping"}',
+    "notifications": '{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1}}',
+    "answers": '{"jsonrpc":"2.0","id":"nobody asked","result":{}}',
+    "no JSON": "{",
+    "nothing": " ",
+}
+
+
+@pytest.mark.promise("limits.frames")
+@pytest.mark.parametrize("flood", FLOODS)
+async def test_a_flood_of_what_is_no_request_is_read_at_its_pace(enter: Enter, flood: str) -> None:
+    async with enter() as at, premises(at, rate_limit=60, rate_burst=2) as here:
+        key, other = await create_key(at), await create_key(at)
+        await here.settled()
+        peer = await here.websocket(key)
+        began = trio.current_time()
+        await peer.stream.send_all(frame(TEXT, FLOODS[flood].encode()) * 100)
+        last = await peer.request("ping")
+        assert (await ask(await here.websocket(other)))["success"]  # nobody else waits for it
+        assert trio.current_time() - began < 1
+        while (await peer.receive()).get("id") != last:
+            pass
+        assert trio.current_time() - began >= 7  # ten in a second, and twenty at once
+
+
+@pytest.mark.promise("limits.frames")
+async def test_what_is_no_request_is_counted_over_http_too(enter: Enter) -> None:
+    async with enter() as at, premises(at, rate_limit=6, rate_burst=1) as here:
+        for ways in (
+            ["GET"] * 11,
+            ["DELETE"] * 11,
+            ["PUT"] * 11,
+            ["POST"] * 11,
+        ):
+            key = await create_key(at)
+            await here.settled()
+            guest = await here.guest()
+            answers = [await guest.ask(way, **bearer(key)) for way in ways]
+            assert [answer.status == 429 for answer in answers] == [False] * 10 + [True]
+            assert answers[-1].headers["retry-after"] == "1"
+            assert (await guest.ask("GET", "/healthz")).status == 200
+
+
+@pytest.mark.promise("limits.frames")
+async def test_connecting_again_and_again_is_counted(enter: Enter) -> None:
+    async with enter() as at, premises(at, rate_limit=6, rate_burst=1) as here:
+        key, other = await create_key(at), await create_key(at)
+        await here.settled()
+        answers = [await (await here.peer()).ask("/", bearer(key)) for _ in range(11)]
+        assert [answer.startswith(b"HTTP/1.1 101") for answer in answers] == [True] * 10 + [False]
+        assert answers[-1].startswith(b"HTTP/1.1 429")
+        assert (await (await here.peer()).ask("/", bearer(other))).startswith(b"HTTP/1.1 101")
+        trail = [row for row in await at.runtime.query(AuditTrail()) if row.action == "authenticate"]
+        assert {row.outcome for row in trail} <= {"done"}  # it was a right key
+        await trio.sleep(1.01)
+        assert (await (await here.peer()).ask("/", bearer(key))).startswith(b"HTTP/1.1 101")
+
+
+async def test_a_key_that_takes_another_s_place_takes_its_limit_over(enter: Enter) -> None:
+    async with enter() as at, premises(at, rate_limit=6, rate_burst=2) as here:
+        key = await create_key(at)
+        fresh = await administrator(at).ask(RotateApiKey(key_id=key.key.key_id))
+        await here.settled()
+        guest = await here.guest()
+        statuses = [(await http_ask(guest, each)).status for each in (key, fresh, key, fresh)]
+        assert statuses == [200, 200, 429, 429]
 
 
 # -- what a key may have -----------------------------------------------------------------------------

@@ -7,6 +7,8 @@ Invariants:
 - What is shown and wrong is refused, also where nothing would be needed.
 - A caller is told the same whichever part of a key is wrong.
 - Whoever is let in because of a key, or because none is needed, leaves when that holds no more (`place`).
+- Whatever somebody with a key sends is counted: requests, and besides everything, of which there may be
+  `FRAMES` times as much. So a flood of what is no request does not get around the limit.
 """
 
 from __future__ import annotations
@@ -26,17 +28,20 @@ from greenroom.actors.keys._record import check_claims, credential_of
 from greenroom.actors.keys._text import PREFIX, read_key
 from greenroom.runtime import GreenroomError, Refusal
 from greenroom.transports._admission import Caller, DeniedError, Headers, RefusedError, values_of
-from greenroom.transports._origins import FORWARDED, Network, client_address
+from greenroom.transports._origins import FORWARDED, Network, client_address, neighbourhood
+from greenroom.transports.protocol._client import Toll
 
 if TYPE_CHECKING:
     from mcp.server.auth.provider import TokenVerifier
 
     from greenroom.actors import KeyRing
     from greenroom.actors.keys._record import Credential
-    from greenroom.transports.protocol._client import Toll
 
 RATE: Final = 100
 BURST: Final = 20
+FRAMES: Final = 10
+"""What of any kind may come for each request that may: notifications, pings, what cannot be read."""
+
 AUTHORIZATION: Final = b"authorization"
 _SCHEME: Final = "bearer"
 _CHALLENGE: Final = 'Bearer realm="greenroom"'
@@ -138,7 +143,8 @@ class KeyGate:
         self._noted = Buckets(1, 1)
         self._reloads = Bucket(30, 2)  # so that who makes keys up does not keep the keeper busy
         self._ring = ring
-        self._tolls = Buckets(rate, burst)
+        self._requests = Buckets(rate, burst)
+        self._frames = Buckets(rate * FRAMES, burst * FRAMES)
         self._failures = Buckets(rate, burst)
         self._trusted = trusted
         self._tokens = tokens
@@ -153,7 +159,7 @@ class KeyGate:
             admitted = await self._admitted(caller, headers)
         except RefusedError as refusal:
             # Who comes by a right key is not counted here, so others at its address do it no harm.
-            wait = self._failures.of(caller.address or "").take(trio.current_time())
+            wait = self._failures.of(neighbourhood(caller.address)).take(trio.current_time())
             if wait > 0:
                 # Without the id that was shown, so that whoever makes ids up fills no log.
                 self._deny("authenticate", caller.address, None, HTTPStatus.TOO_MANY_REQUESTS)
@@ -161,6 +167,9 @@ class KeyGate:
                 raise too_many(wait, sentence) from None
             self._deny("authenticate", caller.address, _shown_id(headers), refusal.status)
             raise
+        toll = self.toll(admitted)
+        if toll is not None and (wait := toll.frame(trio.current_time())) > 0:
+            raise too_many(wait, "too much came by this key")
         if self._heard is not None and admitted.credential is not None:
             self._note_once_a_minute(admitted.credential, admitted.address)
         return admitted
@@ -211,12 +220,14 @@ class KeyGate:
         return self._ring.place(credential.id, end, until=None if credential.by_key else credential.expires)
 
     def toll(self, caller: Caller) -> Toll | None:
-        """Return the bucket of the key that somebody came by; who needed none is not counted."""
+        """Return the buckets of whoever came by a key; who needed none is not counted."""
         credential = caller.credential
         if credential is None:
             return None
-        limits = credential.grant.limits
-        return self._tolls.of(credential.id, limits.rate, limits.burst).take
+        holder, limits = credential.holder, credential.grant.limits
+        requests = self._requests.of(holder, limits.rate, limits.burst)
+        frames = self._frames.of(holder, _tenfold(limits.rate), _tenfold(limits.burst))
+        return Toll(requests.take, frames.take)
 
     async def _credential(self, shown: str) -> Credential:
         if not shown.startswith(f"{PREFIX}_"):
@@ -238,6 +249,10 @@ class KeyGate:
             return credential_of(self._ring.authenticate(shown))
         except KeyRefusedError as error:
             raise unauthorized(str(error), error="invalid_token", more=self._challenge) from None
+
+
+def _tenfold(limit: int | None) -> int | None:
+    return None if limit is None else limit * FRAMES
 
 
 def _shown_id(headers: Headers) -> str | None:

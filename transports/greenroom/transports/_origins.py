@@ -61,6 +61,15 @@ def client_address(peer: str | None, forwarded: Sequence[str], trusted: Sequence
     return nearest
 
 
+@lru_cache(maxsize=1_024)
+def neighbourhood(address: str | None) -> str:
+    """Return what failures at an address are counted under: of IPv6 its /64, which one host may have."""
+    read = _read(address)
+    if isinstance(read, IPv6Address):
+        return str(IPv6Address(int(read) >> 64 << 64))
+    return str(read or address or "")
+
+
 def _told(hop: str) -> str | None:
     match = _FOR.search(hop)
     node = None if match is None else _PORT.fullmatch(match[1] if match[1] is not None else match[2])

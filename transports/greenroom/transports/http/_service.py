@@ -71,7 +71,7 @@ class Service:
     def limited(self, caller: Caller, id: bytes) -> Reply | None:
         """Count a request; return the answer to one that came too soon after others, else None."""
         toll = self.gate.toll(caller)
-        seconds = 0.0 if toll is None else toll(trio.current_time())
+        seconds = 0.0 if toll is None else toll.request(trio.current_time())
         if seconds <= 0:
             return None
         refusal = rate_limited(seconds)

@@ -16,7 +16,7 @@ import logging
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import trio
 
@@ -74,8 +74,16 @@ IN_ORDER = frozenset(
 """The requests of the domain: they take effect in the order in which they arrived."""
 
 
-Toll = Callable[[float], float]
-"""Counts a request at a time of trio's clock; returns 0, or the seconds until there may be one."""
+class Toll(NamedTuple):
+    """Counts at a time of trio's clock what comes; each returns 0, or the seconds until there may be one.
+
+    Attributes:
+        request: Counts a request.
+        frame: Counts whatever comes, requests as well.
+    """
+
+    request: Callable[[float], float]
+    frame: Callable[[float], float]
 
 
 class Spawn(Protocol):
@@ -239,7 +247,7 @@ class Client:
         """Return whether the client may send this now; answer it when it may not."""
         if self._toll is None or call.frame.method == "ping":
             return True
-        seconds = self._toll(call.arrived)
+        seconds = self._toll.request(call.arrived)
         if seconds > 0:
             self.server.answer_limited(self, call, seconds)
         return seconds <= 0

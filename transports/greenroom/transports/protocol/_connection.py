@@ -2,7 +2,8 @@
 
 It reads frames for a `Client` and is the outlet for all that the client is told. Invariants:
 
-- Nothing is read while the client has as much in flight as it may have, or does not read.
+- Nothing is read while the client has as much in flight as it may have, or does not read, nor while it
+  sends more than its toll allows.
 - After the end of input open requests have their time; then streams end with their results, and
   what is written gets a moment to arrive.
 """
@@ -51,6 +52,8 @@ class Connection:
         self._client: Client | None = None
         self._lines: deque[bytes | Oversized] = deque()
         self._ended = False
+        self._toll: Toll | None = None
+        self._pause = 0.0
         self._unsent: deque[bytes] = deque()
         self._unsent_bytes = 0
         self._mute = False
@@ -69,12 +72,13 @@ class Connection:
         toll: Toll | None = None,
     ) -> None:
         """Serve the client until its input ends and its requests are answered; see `McpServer.serve`."""
+        self._toll = toll
         try:
             async with trio.open_nursery() as nursery:
                 if stop is not None:
                     nursery.start_soon(self._stop_with, stop)
                 if await self._begun():
-                    self._client = self._new_client(server, door_for, nursery, toll)
+                    self._client = self._new_client(server, door_for, nursery)
                     nursery.start_soon(self._pump, nursery.cancel_scope)
                     await self._read(self._client)
                     await self._wind_up(self._client)
@@ -90,7 +94,6 @@ class Connection:
         server: McpServer,
         door_for: Callable[[str], Door],
         nursery: trio.Nursery,
-        toll: Toll | None,
     ) -> Client:
         return Client(
             server,
@@ -101,7 +104,7 @@ class Connection:
             on_failure=partial(self._abort, nursery.cancel_scope),
             has_room=self._has_room,
             changed=self._changed,
-            toll=toll,
+            toll=self._toll,
         )
 
     @property
@@ -147,6 +150,8 @@ class Connection:
         with trio.CancelScope() as self._reading:
             while self._lines or not self._ended:
                 await self._until(partial(self._may_read, client))
+                if self._pause:
+                    await trio.sleep(max(self._pause, SLICE))  # less may be no time at all to the clock
                 if self._lines:
                     self._take_some(client)
                     await trio.lowlevel.checkpoint()
@@ -174,6 +179,10 @@ class Connection:
     def _take(self, client: Client) -> None:
         until = time.perf_counter() + SLICE
         while self._lines and self._may_read(client) and time.perf_counter() < until:
+            if self._toll is not None:
+                self._pause = self._toll.frame(trio.current_time())
+                if self._pause:
+                    return
             try:
                 frame = _frame(self._lines.popleft())
             except FrameError as error:

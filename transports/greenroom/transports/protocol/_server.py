@@ -122,8 +122,7 @@ class McpServer:
             connection: The client's frames; nothing was read from it yet.
             door_for: Opens this client's door, where the transport knows who it is.
             stop: Once set, nothing more is read, and open requests get `Limits.stop` seconds.
-            toll: Counts the client's requests; given a time of trio's clock it returns 0, or the seconds
-                until there may be one.
+            toll: Counts what the client sends; None where nobody does.
 
         Raises:
             StoreFailedError: the store failed for good; nothing that was not durable was answered.
