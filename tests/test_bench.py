@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from harness import PATIENCE
 
 ROOT = Path(__file__).parents[1]
 
@@ -23,7 +24,7 @@ def run(tmp_path: Path, *command: str) -> tuple[subprocess.CompletedProcess[str]
     results = tmp_path / "results.json"
     arguments = [*command, "--smoke", "--json", str(results), "--work", str(tmp_path)]
     done = subprocess.run(
-        [sys.executable, *arguments], cwd=ROOT, capture_output=True, text=True, check=False, timeout=120
+        [sys.executable, *arguments], cwd=ROOT, capture_output=True, text=True, check=False, timeout=PATIENCE
     )
     return done, msgspec.json.decode(results.read_bytes())
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from harness import PATIENCE
 from hypothesis import given
 from hypothesis import strategies as st
 from wsproto import ConnectionType, WSConnection
@@ -432,7 +433,7 @@ def test_an_http_request_says_what_its_era_wants_said() -> None:
 
 def load(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "bench", "load", *arguments]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=PATIENCE)
 
 
 BRIEF = ("--rate", "100", "--seconds", "0.5", "--mix", "echo=3,tools/list", "--tool", 'echo={"text":"{n}!"}')

@@ -234,9 +234,13 @@ async def test_who_leaves_leaves_nothing_behind(reopen: Open) -> None:
                 await subscriber.next()
                 await subscriber.next()
 
+    def subscribers() -> list[Subscriber]:
+        gc.collect()
+        return [thing for thing in gc.get_objects() if type(thing) is Subscriber]
+
     async with reopen(actors=[Speaker], indexes=[]) as runtime:
         await runtime.ask(SPEAKER, Say())
-        before = runtime.statistics()
+        before, others = runtime.statistics(), subscribers()
         tasks = trio.lowlevel.current_statistics().tasks_living
         async with trio.open_nursery() as nursery:
             for number in range(10_000):
@@ -250,8 +254,7 @@ async def test_who_leaves_leaves_nothing_behind(reopen: Open) -> None:
         assert after.bus.waiting == 0
         assert after.actors.resident == before.actors.resident
         assert trio.lowlevel.current_statistics().tasks_living == tasks
-        gc.collect()
-        assert not [thing for thing in gc.get_objects() if type(thing) is Subscriber]
+        assert [thing for thing in subscribers() if thing not in others] == []
 
 
 @pytest.mark.promise("bus.bounded")
