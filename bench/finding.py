@@ -8,8 +8,6 @@ what is the process's own. Latencies are of a client that asks one thing after t
 from __future__ import annotations
 
 import statistics
-import subprocess
-import sys
 import time
 from itertools import cycle, islice
 from pathlib import Path
@@ -20,13 +18,13 @@ import msgspec
 from bench.client import Client, ToolCall, serving
 from bench.corpus import PLANTED, conversation
 from bench.harness import Figure, Plan, Report, Table, check, percentile
-from bench.servers import environment, greenroom, memory_of
+from bench.imported import import_memories, search, settle
+from bench.servers import greenroom, memory_of
 
 NAMESPACE = "project:bench"
 SIZES = {600: (2, 5), 10_000: (6, 12), 100_000: (30, 60)}
 """Memories, and the most milliseconds that a search of so many may take: median, 95 %."""
 STORED = 300
-SETTLING_SECONDS = 60.0
 
 
 class Found(NamedTuple):
@@ -100,20 +98,13 @@ def _measure(folder: Path, size: int, *, searches: int) -> Found:
     source.write_bytes(b"\n".join(map(msgspec.json.encode, lines)))
     answers = {line["content"]: line["key"] for line in lines}
     began = time.perf_counter()
-    command = [sys.executable, "-m", "greenroom.transports.cli", "import", str(source), "--data", str(data)]
-    done = subprocess.run(
-        [*command, "--agent", "bench", "--namespace", NAMESPACE],
-        env=environment(),
-        capture_output=True,
-        check=False,
-    )
+    import_memories(source, data, "--agent", "bench", "--namespace", NAMESPACE)
     imported = time.perf_counter() - began
-    check(done.returncode == 0, f"the import ended with {done.returncode}: {done.stderr[-500:]!r}")
     with serving(greenroom(data, "--agent", "bench")) as client:
         assert client.pid is not None
         before = memory_of(client.pid).anonymous
         first, _ = _search(client, PLANTED[0].question)
-        _settle(client)
+        settle(client, NAMESPACE)
         quiet = [_checked(client, question, answers) for question in islice(_questions(), searches)]
         writing, stored = [], []
         for number, question in enumerate(islice(_questions(), searches)):
@@ -130,16 +121,6 @@ def _questions() -> Any:
     )
 
 
-def _settle(client: Client) -> None:
-    """Search until the embedder's model is there, which loads beside the first searches."""
-    until = time.perf_counter() + SETTLING_SECONDS
-    while time.perf_counter() < until:
-        _, told = _search(client, PLANTED[0].question, include_debug=True)
-        if told["debug"]["model"] != "words":
-            return
-    check(False, f"no search used a model within {SETTLING_SECONDS} s")
-
-
 def _checked(client: Client, asked: tuple[str, str], answers: dict[str, str]) -> float:
     question, sentence = asked
     taken, told = _search(client, question)
@@ -148,10 +129,9 @@ def _checked(client: Client, asked: tuple[str, str], answers: dict[str, str]) ->
     return taken
 
 
-def _search(client: Client, query: str, **more: Any) -> tuple[float, dict[str, Any]]:
-    arguments = {"query": query, "namespace": NAMESPACE, "mode": "hybrid", **more}
+def _search(client: Client, query: str) -> tuple[float, dict[str, Any]]:
     began = time.perf_counter()
-    told = client.call(ToolCall("memory_search", arguments))
+    told = search(client, query, NAMESPACE)
     return (time.perf_counter() - began) * 1e3, told
 
 

@@ -10,8 +10,6 @@ what they reach on conversations that they were not fitted to.
 from __future__ import annotations
 
 import statistics
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -20,13 +18,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from bench import minilm, rivals, trials
-from bench.client import Client, ToolCall, serving
-from bench.harness import Figure, Plan, Report, Table, check, percentile
-from bench.servers import environment, greenroom
+from bench.client import Client, serving
+from bench.harness import Figure, Plan, Report, Table, percentile
+from bench.imported import import_memories, search, settle
+from bench.servers import greenroom
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from bench.harness import Value
     from bench.locomo import Turn
 
@@ -34,8 +31,6 @@ AGENT = "bench"
 MERGED = "project:merged"
 LIMIT = 50
 SEED = 11
-_PATIENCE = 600.0
-_POLL = 0.2
 
 Search = Callable[[trials.Query, str], Sequence[str]]
 """Returns the ids of turns, best first, for a question's conversation and its words."""
@@ -98,13 +93,16 @@ def _greenroom(plan: Plan, given: trials.Trials, asked: Sequence[trials.Query]) 
     def put(name: str, *flags: str, merged: bool = False, typing: bool = False) -> None:
         with ExitStack() as stack:
             folder = stack.enter_context(plan.folder())
-            _import(folder, given.turns, merged=merged)
+            source = folder / "memories.jsonl"
+            lines = [_line(turn, merged=merged) for turn in given.turns]
+            source.write_bytes(msgspec.json.Encoder().encode_lines(lines))
+            import_memories(source, folder / "data", "--agent", AGENT, *flags)
             client = stack.enter_context(serving(greenroom(folder / "data", "--agent", AGENT, *flags)))
-            _settle(
-                client,
-                folder / "data",
-                [MERGED] if merged else [f"project:{name}" for name in given.conversations],
-            )
+            namespaces = [MERGED] if merged else [f"project:{each}" for each in given.conversations]
+            for namespace in namespaces:
+                search(client, "anything", namespace, limit=1)  # who is asked first loads the index
+            if name != WORDS:
+                settle(client, namespaces[0])
             results[name] = _measure(asked, _searcher(client, merged=merged), typing=typing)
 
     put(STATIC)
@@ -119,29 +117,15 @@ def _greenroom(plan: Plan, given: trials.Trials, asked: Sequence[trials.Query]) 
     return results
 
 
-def _measure(asked: Sequence[trials.Query], search: Search, *, typing: bool = False) -> Result:
+def _measure(asked: Sequence[trials.Query], find: Search, *, typing: bool = False) -> Result:
     rows, times = [], []
     for query in asked:
         text = trials.mistyped(query.question, SEED) if typing else query.question
         began = time.perf_counter()
-        found = search(query, text)
+        found = find(query, text)
         times.append((time.perf_counter() - began) * 1e3)
         rows.append(trials.measures(found, query.evidence))
     return Result(trials.mean(rows), times)
-
-
-def _import(folder: Path, turns: Sequence[Turn], *, merged: bool) -> None:
-    source = folder / "memories.jsonl"
-    lines = [_line(turn, merged=merged) for turn in turns]
-    source.write_bytes(msgspec.json.Encoder().encode_lines(lines))
-    command = [sys.executable, "-m", "greenroom.transports.cli", "import", str(source)]
-    done = subprocess.run(
-        [*command, "--data", str(folder / "data"), "--agent", AGENT, "--embedder", "none"],
-        env=environment(),
-        capture_output=True,
-        check=False,
-    )
-    check(done.returncode == 0, f"the import ended with {done.returncode}: {done.stderr[-500:]!r}")
 
 
 def _line(turn: Turn, *, merged: bool) -> dict[str, Any]:
@@ -158,39 +142,10 @@ def _line(turn: Turn, *, merged: bool) -> dict[str, Any]:
 
 
 def _searcher(client: Client, *, merged: bool) -> Search:
-    def search(query: trials.Query, text: str) -> Sequence[str]:
-        told = _asked(client, MERGED if merged else f"project:{query.conv}", text, limit=LIMIT)
+    def searched(query: trials.Query, text: str) -> Sequence[str]:
+        told = search(client, text, MERGED if merged else f"project:{query.conv}", limit=LIMIT)
         keys = [memory["key"].replace(".", ":") for memory in told["memories"]]
         others = f"{query.conv}:"
         return [key.removeprefix(others) for key in keys] if merged else keys
 
-    return search
-
-
-def _settle(client: Client, data: Path, namespaces: Sequence[str]) -> None:
-    """Wait until all memories have their vectors, if there is an embedder."""
-    for namespace in namespaces:
-        _asked(client, namespace, "anything", limit=1)  # whoever is asked sees that some are missing
-    until = time.perf_counter() + _PATIENCE
-    while not _settled(embedding := _embedding(data)):
-        check(time.perf_counter() < until, f"memories have no vectors: {embedding}")
-        time.sleep(_POLL)
-
-
-def _settled(embedding: Mapping[str, Any]) -> bool:
-    if embedding["state"] == "off":
-        return True
-    return bool(embedding["embedded"]) and not embedding["texts_waiting"] and not embedding["actors_waiting"]
-
-
-def _embedding(data: Path) -> dict[str, Any]:
-    command = [sys.executable, "-m", "greenroom.transports.cli", "stats", "--json", "--data", str(data)]
-    told = subprocess.run(command, env=environment(), capture_output=True, check=True).stdout
-    found: dict[str, Any] = msgspec.json.decode(told)["embedding"]
-    return found
-
-
-def _asked(client: Client, namespace: str, text: str, **more: Any) -> dict[str, Any]:
-    arguments = {"query": text, "namespace": namespace, "mode": "hybrid", **more}
-    told: dict[str, Any] = client.call(ToolCall("memory_search", arguments))
-    return told
+    return searched
