@@ -10,7 +10,6 @@ from greenroom.actors.passport import _format as formats
 from greenroom.actors.passport._exporting import collected
 from greenroom.actors.passport._signing import Signers
 from greenroom.actors.passport._travels import Travels
-from greenroom.actors.requests._passports import passport_address
 from greenroom.actors.resources._reading import ReadResource
 
 if TYPE_CHECKING:
@@ -72,8 +71,3 @@ def forged(text: str, signer: Signers, **changes: Any) -> str:
     document = json.loads(text) | changes
     body = {name: value for name, value in document.items() if name not in formats.NOT_SIGNED}
     return formats.write(body, signer.sign(formats.canonical(body))).decode()
-
-
-def address_of(text: str) -> Any:
-    """Return the actor of a passport."""
-    return passport_address(json.loads(text)["passport_id"])

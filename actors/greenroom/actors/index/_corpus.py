@@ -80,7 +80,6 @@ class Corpus(Rows):
         assert not self._tail.size, "what is in the tail is newer"
         self.segments.append(segment)
         self._tail_start += segment.size
-        self.generation += 1
 
     def set_vectors(
         self,
@@ -96,13 +95,11 @@ class Corpus(Rows):
         if matrix is None:
             matrix = self._matrices[space] = Matrix(values.shape[1])
         matrix.set(rows[known], values[known], scales[known])
-        self.generation += 1
         return int(known.sum())
 
     def drop_vectors(self, space: str) -> None:
         """Forget the vectors of a space."""
         self._matrices.pop(space, None)
-        self.generation += 1
 
     # -- tidying -----------------------------------------------------------
 
@@ -180,7 +177,6 @@ class Corpus(Rows):
             for matrix in self._matrices.values():
                 yield from matrix.keep(rows, size, pace)
             self._order.renumber(places)
-        self.generation += 1
 
     # -- neighbours --------------------------------------------------------
 

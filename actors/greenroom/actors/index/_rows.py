@@ -27,14 +27,13 @@ class Rows:
     All arrays are views: they are right until something changes, and nobody may write to them.
 
     Attributes:
-        generation: Grows with every change, so that what was made of the rows can be kept.
         arrangement: Grows when rows come, go, expire at another time, take others' place, or are numbered
             anew: what readers see and who stands next to whom is the same as long as it does not.
         names: What the numbers in the columns of `NAMED` stand for.
     """
 
     def __init__(self) -> None:
-        self.generation = self.arrangement = next(_BEGINNINGS)
+        self.arrangement = next(_BEGINNINGS)
         self.names: dict[str, Names[Any]] = {name: Names() for name in NAMED}
         self._columns = Columns()
         self._row_of: dict[int, int] | None = None  # only when ids do not ascend
@@ -103,7 +102,6 @@ class Rows:
             return False
         for name, value in values.items():
             self._columns.arrays[name][row] = value
-        self.generation += 1
         self.arrangement += not _OF_VIEWS.isdisjoint(values)
         return True
 
@@ -277,7 +275,6 @@ class Rows:
         return self._columns.resident_bytes() + ids
 
     def _rearranged(self) -> None:
-        self.generation += 1
         self.arrangement += 1
 
     def _rows_by_id(self) -> dict[int, int]:

@@ -9,7 +9,6 @@ import msgspec
 
 from greenroom.actors import _refusals
 from greenroom.actors._principal import MAX_NAME, Principal
-from greenroom.actors._times import DAY
 
 LIFETIME_DAYS: Final = 90
 OVERLAP_SECONDS: Final = 86_400
@@ -102,11 +101,6 @@ class KeyRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         if self.revoked is not None:
             return "revoked"
         return "expired" if now >= self.expires else "active"
-
-    @property
-    def lifetime_days(self) -> int:
-        """For how long it was made, in days."""
-        return max(1, round((self.expires - self.created) / DAY))
 
 
 class Credential(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,7 +13,6 @@ from greenroom.actors._parse import parse_part
 from greenroom.actors._times import DAY, to_microseconds
 from greenroom.actors.memory import _records as records
 from greenroom.actors.requests import _memory_types as kinds
-from greenroom.actors.requests import _types as types
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -112,6 +111,3 @@ def expiry_time(given: str | UnsetType | None, now: int) -> int | None:
 def made_up_key(random_bytes: bytes) -> str:
     """Return a key for a memory whose writer gave none."""
     return f"memory_{random_bytes[:8].hex()}"
-
-
-NO_MEMBERS = types.no_fields()

@@ -86,7 +86,6 @@ class Calendar:
         months = days.astype("datetime64[M]")
         self._days = days.astype(np.int64)
         self._month = months.astype(np.int64) % 12 + 1
-        self._day = (days - months.astype("datetime64[D]")).astype(np.int64) + 1
         self._year = months.astype("datetime64[Y]").astype(np.int64) + 1970
 
     def within(self, dates: tuple[Date, ...]) -> Floats:
