@@ -215,8 +215,13 @@ async def test_the_tool_links_to_what_the_caller_alone_can_read(enter: Enter, fo
         agent = home.agent("planner", user="ann")
         done = await agent.ask(ExportMemories(format=format))
         read: Any = await agent.ask(ReadResource(uri=done.uri))
-        same_user: Any = await home.agent("another", user="ann").ask(ReadResource(uri=done.uri))
-        for stranger in (home.agent("planner", user="bob"), home.agent("planner")):
+        again: Any = await home.agent("planner", user="ann", key_id="another").ask(ReadResource(uri=done.uri))
+        for stranger in (
+            home.agent("planner", user="bob"),
+            home.agent("planner"),
+            home.agent("another", user="ann"),  # sees less: not what the planner keeps for itself
+            home.agent("planner", user="ann", projects=frozenset({"p"})),
+        ):
             with pytest.raises(Refusal, match="there is no resource"):
                 await stranger.ask(ReadResource(uri=done.uri))
         home.tick(2 * 86_400)
@@ -224,7 +229,7 @@ async def test_the_tool_links_to_what_the_caller_alone_can_read(enter: Enter, fo
         with pytest.raises(Refusal, match="there is no resource"):
             await agent.ask(ReadResource(uri=done.uri))
     data = read.text.encode()
-    assert same_user.text == read.text
+    assert again.text == read.text
     assert (done.count, done.size_bytes, done.digest) == (40, len(data), sha256(data).hexdigest())
     assert (
         read.mime_type == done.mime_type == ("application/json" if format == "json" else "application/jsonl")

@@ -146,7 +146,9 @@ async def test_resources_ask_for_the_scope_of_their_kind(enter: Enter) -> None:
         "session": "session://s",
         "memory": "agent://scribe/memory",
         "export": f"greenroom://export/{'0' * 32}",
+        "passport": f"greenroom://passport/{'0' * 32}",
     }
+    assert set(uris) == set(RESOURCES)
     async with enter(embedder="none") as at:
         await at.agent("scribe").ask(CreateSession(purpose="p", session_id="s"))
         for scope, _, others in rows:

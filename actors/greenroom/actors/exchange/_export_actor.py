@@ -91,7 +91,9 @@ def _part_prefix(part: int) -> bytes:
 
 
 def _is_same(one: Principal, other: Principal) -> bool:
-    """Return whether two are the same caller: the same user, or the same agent where no user is known."""
-    if one.user is not None:
-        return one.user == other.user
-    return other.user is None and one.agent_id == other.agent_id
+    """Return whether two are the same agent of the same user: an export has what that one alone may see."""
+    return _who(one) == _who(other)
+
+
+def _who(principal: Principal) -> tuple[object, ...]:
+    return principal.agent_id, principal.agent_type, principal.user, principal.projects

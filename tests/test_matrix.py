@@ -1,0 +1,223 @@
+"""Every tool and every resource, asked by everybody: allowed or denied exactly as docs/security.md says.
+
+`test_security` asks each tool with each scope. Here each is asked about one and the same thing of the agent
+`scribe` by everybody in the page's tables, with and without the scope that it needs. A tool or a kind of
+resource that nobody has said here what governs it fails.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+import pytest
+import trio
+from support.agents import json, refused
+from test_security import DENIED, GONE, KEPT, READERS, finds, table
+
+from greenroom.actors import (
+    REQUESTS,
+    AddMessage,
+    Agent,
+    CreateApiKey,
+    CreateSession,
+    ExportMemories,
+    ExportSession,
+    Principal,
+    ReadResource,
+    SetMemory,
+    StoreMemory,
+    parse_request,
+)
+from greenroom.actors._scopes import PROMPTS, RESOURCES, SCOPES, TOOLS
+from greenroom.transports.protocol._profile import GREENROOM
+
+if TYPE_CHECKING:
+    from support.agents import Enter, House
+
+pytestmark = pytest.mark.promise("identity.matrix")
+
+SESSION = "a session of its project"
+MEMORY = "a private memory of its user"
+INTO_USER = "the namespace of its user"
+BY_SCOPE = "its scope alone"
+
+
+CLOSED = GONE | DENIED | {"VALIDATION_ERROR"}
+"""How somebody is refused; an import says of each of its lines what is wrong with it."""
+
+
+class Asked(NamedTuple):
+    """What is asked of a tool, and what decides.
+
+    Attributes:
+        row: The row of the page's tables that says for whom it answers; `BY_SCOPE` for everybody.
+        arguments: The arguments, as JSON with names in capitals for what is there.
+        shows: What stands in an answer that tells of it; empty where an answer at all does.
+    """
+
+    row: str
+    arguments: str
+    shows: str = ""
+
+
+OF_SESSION = '{"session_id":"SESSION"}'
+ASKED = {
+    "create_session": Asked(SESSION, '{"purpose":"p","project_id":"p"}'),
+    "get_session": Asked(SESSION, OF_SESSION, "MARK"),
+    "list_sessions": Asked(SESSION, "{}", "SESSION"),
+    "update_session": Asked(SESSION, '{"session_id":"SESSION","status":"paused"}'),
+    "add_message": Asked(SESSION, '{"session_id":"SESSION","content":"hello"}'),
+    "get_messages": Asked(SESSION, OF_SESSION, "MARK"),
+    "search_context": Asked(SESSION, '{"session_id":"SESSION","query":"WORD"}', "MARK"),
+    "search_by_sender": Asked(SESSION, '{"session_id":"SESSION","sender":"scribe"}', "MARK"),
+    "search_by_timerange": Asked(
+        SESSION,
+        '{"session_id":"SESSION","start_time":"2000-01-01T00:00:00Z","end_time":"2100-01-01T00:00:00Z"}',
+        "MARK",
+    ),
+    "record_context": Asked(SESSION, '{"session_id":"SESSION","searches":["x"]}'),
+    "get_session_context": Asked(SESSION, OF_SESSION, "WORD"),
+    "end_session": Asked(SESSION, OF_SESSION),
+    "start_session": Asked(SESSION, '{"restore_from":"SESSION"}', "WORD"),
+    "restore_session": Asked(SESSION, OF_SESSION, "WORD"),
+    "migrate_session": Asked(SESSION, '{"session_id":"SESSION","to_tool":"zed"}'),
+    "export_session": Asked(SESSION, OF_SESSION),
+    "set_memory": Asked(SESSION, '{"session_id":"SESSION","key":"k","value":1}'),
+    "get_memory": Asked(KEPT, '{"key":"WORD"}', "MARK"),
+    "list_memory": Asked(KEPT, "{}", "WORD"),
+    "delete_memory": Asked(KEPT, '{"key":"WORD"}', '"existed":true'),
+    "store_memory": Asked(INTO_USER, '{"namespace":"user:ann","content":"x"}'),
+    "retrieve_memory": Asked(MEMORY, '{"query":"WORD"}', "MARK"),
+    "memory_search": Asked(MEMORY, '{"query":"WORD"}', "MARK"),
+    "recall_context": Asked(MEMORY, '{"task":"WORD"}', "MARK"),
+    "update_memory": Asked(MEMORY, '{"memory_id":"MEMORY","content":"y"}'),
+    "rate_memory": Asked(MEMORY, '{"memory_id":"MEMORY","rating":1}'),
+    "forget_memory": Asked(MEMORY, '{"memory_id":"MEMORY","confirm":true}'),
+    "list_memories": Asked(MEMORY, '{"namespace":"user:ann"}', "MARK"),
+    "list_memory_versions": Asked(MEMORY, '{"memory_id":"MEMORY"}'),
+    "memory_stats": Asked(MEMORY, '{"namespace":"user:ann"}', '"user:ann":'),
+    "import_memories": Asked(
+        INTO_USER, '{"namespace":"user:ann","source":"{\\"key\\":\\"i\\",\\"content\\":\\"x\\"}"}'
+    ),
+    "export_memories": Asked(MEMORY, '{"namespace":"user:ann","filters":{"key":"WORD"}}', '"count":1'),
+    "get_audit_log": Asked(BY_SCOPE, "{}"),
+    "create_api_key": Asked(BY_SCOPE, '{"name":"n","scopes":["memory:read"]}'),
+    "list_api_keys": Asked(BY_SCOPE, "{}", "KEY"),
+    "rotate_api_key": Asked(BY_SCOPE, '{"key_id":"KEY"}'),
+    "revoke_api_key": Asked(BY_SCOPE, '{"key_id":"KEY"}'),
+}
+
+
+def verdicts() -> dict[str, dict[str, bool]]:
+    """Return whom the page lets do what: by row and by reader."""
+    found = {BY_SCOPE: dict.fromkeys(READERS, True)}
+    for name in ("sight", "writing"):
+        head, *rows = table(name)
+        assert head[1:] == list(READERS)
+        for what, *cells in rows:
+            found[what] = dict(zip(READERS, (cell == "yes" for cell in cells), strict=True))
+    return found
+
+
+def test_everything_that_can_be_asked_is_asked_here() -> None:
+    assert set(ASKED) == set(TOOLS) == set(REQUESTS)
+    assert {asked.row for asked in ASKED.values()} <= set(verdicts())
+    assert set(READING) == set(RESOURCES)
+    assert (PROMPTS, "prompts" in GREENROOM.capabilities) == ({}, False)
+
+
+async def arranged(at: House, scribe: Agent, number: int) -> dict[str, str]:
+    """Let `scribe` make one thing of each kind; return what stands for what in `ASKED`."""
+    word = f"zebra{number}stripes"
+    names = {"WORD": word, "MARK": f"mark{number}", "SESSION": f"session-{number}"}
+    text = f"{word} {names['MARK']}"
+    await scribe.ask(CreateSession(purpose=word, session_id=names["SESSION"], project_id="p"))
+    await scribe.ask(AddMessage(session_id=names["SESSION"], content=text))
+    await scribe.ask(SetMemory(key=word, value=json(f'"{text}"')))
+    names["MEMORY"] = (await scribe.ask(StoreMemory(key=word, content=text))).memory_id
+    made = await at.agent("root").ask(CreateApiKey(name="n", scopes=["memory:read"]))
+    return names | {"KEY": made.key.key_id}
+
+
+def filled(text: str, names: dict[str, str]) -> str:
+    for name, value in names.items():
+        text = text.replace(name, value)
+    return text
+
+
+def asked_of(tool: str, names: dict[str, str]) -> Any:
+    return parse_request(REQUESTS[tool], filled(ASKED[tool].arguments, names).encode())
+
+
+async def answers(agent: Agent, tool: str, names: dict[str, str]) -> bool:
+    """Return whether a tool tells of what is there."""
+    reply = await finds(agent.ask(asked_of(tool, names)), CLOSED)
+    return reply is not None and filled(ASKED[tool].shows, names) in msgspec.json.encode(reply).decode()
+
+
+@pytest.mark.parametrize("reader", READERS)
+async def test_every_tool_answers_everybody_as_the_page_says(enter: Enter, reader: str) -> None:
+    async with enter(embedder="none") as at:
+        scribe = Agent(at.runtime, Principal(**READERS["itself"]))
+        page = verdicts()
+        for number, tool in enumerate(ASKED):
+            names = await arranged(at, scribe, number)
+            at.tick()
+            whole = Agent(at.runtime, Principal(**READERS[reader]))
+            others = frozenset(SCOPES) - {TOOLS[tool]}
+            without = Agent(at.runtime, Principal(**READERS[reader], scopes=others))
+            with refused("PERMISSION_DENIED", scope=TOOLS[tool]):
+                await without.ask(asked_of(tool, names))
+            assert await answers(whole, tool, names) == page[ASKED[tool].row][reader], tool
+
+
+# -- resources ---------------------------------------------------------------------------------------
+
+READING = {"session": SESSION, "memory": KEPT, "export": KEPT, "passport": MEMORY}
+"""What decides who reads a resource and who hears of it; what an agent has exported is its own alone."""
+
+
+@pytest.mark.parametrize("reader", READERS)
+async def test_every_resource_is_read_and_heard_of_by_whom_the_page_says(enter: Enter, reader: str) -> None:
+    async with enter(embedder="none") as at:
+        scribe = Agent(at.runtime, Principal(**READERS["itself"]))
+        names, page = await arranged(at, scribe, 0), verdicts()
+        uris = {
+            "session": f"session://{names['SESSION']}",
+            "memory": "agent://scribe/memory",
+            "export": (await scribe.ask(ExportMemories())).uri,
+            "passport": str((await scribe.ask(ExportSession(session_id=names["SESSION"]))).uri),
+        }
+        whole = Agent(at.runtime, Principal(**READERS[reader]))
+        for kind, uri in uris.items():
+            without = Agent(
+                at.runtime,
+                Principal(**READERS[reader], scopes=frozenset(SCOPES) - {RESOURCES[kind]}),
+            )
+            with refused("PERMISSION_DENIED", scope=RESOURCES[kind]):
+                await without.ask(ReadResource(uri=uri))
+            with without.subscriber(0) as subscriber, refused("PERMISSION_DENIED", scope=RESOURCES[kind]):
+                subscriber.add(uri)
+            may = page[READING[kind]][reader]
+            assert (await finds(whole.ask(ReadResource(uri=uri))) is not None) == may, kind
+        for kind, change in (
+            ("session", AddMessage(session_id=names["SESSION"], content="x")),
+            ("memory", SetMemory(key="k", value=json("1"))),
+        ):
+            with whole.subscriber(0) as subscriber:
+                subscriber.add(uris[kind])
+                await scribe.ask(change)
+                with trio.move_on_after(1) as scope:
+                    await subscriber.next()
+                assert scope.cancelled_caught != page[READING[kind]][reader], kind
+
+
+def test_nobody_is_left_out() -> None:
+    """Own agent, another agent of the same user, another user, another project, and a type in common."""
+    shared: list[dict[str, Any]] = [READERS[name] for name in READERS]
+    own, *others = shared
+    assert {other["user"] == own["user"] for other in others} == {True, False}
+    assert {other["projects"] == own["projects"] for other in others} == {True, False}
+    assert {other.get("agent_type") == own["agent_type"] for other in others} == {True, False}
+    assert all(other["agent_id"] != own["agent_id"] for other in others)
