@@ -119,7 +119,7 @@ class Runtime(Doors):
             with self._store.reading() as reading:
                 found = seen.compare(keys[name], reading, self._clock.now())
             if found is not None:
-                log = logger.info if found.restored else logger.warning
+                log = logger.debug if found.restored else logger.warning  # who restores a backup expects it
                 log("records %d to %d of %r were seen and are gone", found.first, found.last, name)
                 self._notes.add(name, journal.broken(found.first, found.last))
 

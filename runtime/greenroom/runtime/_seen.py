@@ -93,6 +93,8 @@ class Seen:
                 (good if _is_there(each, keys, reading) else bad).append(each)
         restored, self._content.restored = self._content.restored, False
         if not bad:
+            if restored:  # else the next store that is put here would pass for restored
+                self._save()
             return None
         last = max(each.count for each in bad)
         head = keys.read(keys.head, reading.get(META, keys.head))

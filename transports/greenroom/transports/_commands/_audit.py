@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 import trio
 
-from greenroom.actors import Agent, GetAuditLog, Principal
-from greenroom.actors.audit._actor import tell
+from greenroom.actors import Agent, GetAuditLog
 from greenroom.actors.audit._reading import AuditChecked, CheckAudit, CheckpointAudit, ReadAuditLog
 from greenroom.runtime import Checkpoint, Refusal
 from greenroom.transports import _exits
 from greenroom.transports._commands._opening import opened
+from greenroom.transports._commands._recording import operator, record
 from greenroom.transports._commands._reporting import reported, start_logging
 from greenroom.transports._commands._visible import visible
 from greenroom.transports._output import complain, remark, say
@@ -28,11 +28,10 @@ from greenroom.transports._output import complain, remark, say
 if TYPE_CHECKING:
     import argparse
 
-    from greenroom.actors import AuditRecord
+    from greenroom.actors import AuditRecord, Principal
     from greenroom.runtime import SharedRuntime
     from greenroom.transports._settings import Resolved, Settings
 
-AGENT: Final = "command-line"
 STANDARD_OUTPUT: Final = "-"
 _FOLLOW_SECONDS: Final = 1.0
 _PAGE: Final = 200
@@ -52,7 +51,7 @@ def audit(chosen: argparse.Namespace, resolved: Resolved) -> int:
 
 
 async def _carry_out(chosen: argparse.Namespace, settings: Settings) -> int:
-    principal = Principal(agent_id=AGENT, user=settings.user)
+    principal = operator(settings)
     try:
         async with opened(settings) as runtime:
             return await _ACTIONS[chosen.action](chosen, runtime, principal)
@@ -137,7 +136,7 @@ async def _export(chosen: argparse.Namespace, runtime: SharedRuntime, principal:
     except BaseException:
         _drop(name)
         raise
-    tell(runtime, "export_audit", principal=principal, records=count)
+    await record(runtime, principal, "export_audit", records=count)
     remark(f"greenroom audit: {count:,} records up to number {checkpoint.count:,}, and a checkpoint")
     return _exits.OK
 
@@ -149,7 +148,9 @@ def _drop(name: str) -> None:
 
 
 async def _checkpoint(chosen: argparse.Namespace, runtime: SharedRuntime, principal: Principal) -> int:  # noqa: ARG001  as the others
-    say(msgspec.json.encode(await runtime.query(CheckpointAudit(), principal=principal)).decode())
+    checkpoint = await runtime.query(CheckpointAudit(), principal=principal)
+    say(msgspec.json.encode(checkpoint).decode())
+    await record(runtime, principal, "checkpoint_audit", count=checkpoint.count)
     return _exits.OK
 
 

@@ -19,13 +19,13 @@ from greenroom.actors import (
     ApiKeyView,
     CreateApiKey,
     ListApiKeys,
-    Principal,
     RevokeApiKey,
     RotateApiKey,
 )
 from greenroom.runtime import Refusal
 from greenroom.transports import _exits
 from greenroom.transports._commands._opening import opened
+from greenroom.transports._commands._recording import operator
 from greenroom.transports._commands._reporting import reported, start_logging
 from greenroom.transports._commands._visible import visible
 from greenroom.transports._output import complain, remark, say
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from greenroom.transports._settings import Resolved, Settings
 
 ACTIONS: Final = ("create", "list", "rotate", "revoke")
-AGENT: Final = "command-line"
-"""Who is said to have done it; the user is that of the settings."""
 
 
 def keys(chosen: argparse.Namespace, resolved: Resolved) -> int:
@@ -58,8 +56,7 @@ async def _carry_out(chosen: argparse.Namespace, settings: Settings) -> int:
     try:
         request, show = _request(chosen)
         async with opened(settings) as runtime:
-            principal = Principal(agent_id=AGENT, user=settings.user)
-            reply = await Agent(runtime, principal).ask(request)
+            reply = await Agent(runtime, operator(settings)).ask(request)
     except Refusal as refusal:
         return complain("keys", refusal.sentence, _exits.FAILED)
     if chosen.json:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from greenroom.runtime import renew_secret
 from greenroom.transports import _exits
+from greenroom.transports._commands._recording import record_afterwards
 from greenroom.transports._commands._reporting import reported, start_logging
 from greenroom.transports._output import complain, remark, say
 
@@ -27,6 +28,7 @@ def secret(chosen: argparse.Namespace, resolved: Resolved) -> int:
 
 def _renew(settings: Settings) -> int:
     made = renew_secret(settings.data, settings.secrets, max_size=settings.max_size)
+    record_afterwards(settings, "renew_secret", mark=made.mark)
     say(f"the store in {settings.data} has a new secret with the mark {made.mark}: {made.place}")
     remark("greenroom secret: API keys and passports made before end; keep a copy of the file")
     return _exits.OK

@@ -92,7 +92,7 @@ async def _serve(resolved: Resolved, embedder: EmbedderChoice, passports: Passpo
     async with AsyncExitStack() as stack:
         # Before the store: an address that is taken is told at once.
         sockets = await open_sockets(settings, stack)
-        runtime = await stack.enter_async_context(opened(settings, embedder))
+        runtime = await stack.enter_async_context(opened(settings, embedder, serves=True))
         nursery = await stack.enter_async_context(trio.open_nursery())
         admitting = await stack.enter_async_context(
             open_admitting(settings, runtime, os.environ, on_stdio=_on_stdio(settings))

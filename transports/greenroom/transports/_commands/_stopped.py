@@ -5,15 +5,19 @@ from __future__ import annotations
 import contextlib
 import json
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
 from greenroom.actors import MemoriesVerified, VerifyMemories, encrypt_greenroom
+from greenroom.actors._audit import LONGEST
 from greenroom.runtime import (
+    BackupInfo,
     Encryption,
     GreenroomError,
+    RestoreInfo,
     StoreKeyError,
     StoreOwnedError,
     backup,
@@ -25,6 +29,7 @@ from greenroom.runtime import (
 )
 from greenroom.transports._commands._opening import opened
 from greenroom.transports._commands._options import encryption, runtime_options
+from greenroom.transports._commands._recording import operator, record, record_afterwards
 from greenroom.transports._door import NobodyHomeError, as_json, verified
 from greenroom.transports._values import KeyPlace, NotAllowedError, key_place
 
@@ -71,6 +76,7 @@ def as_owner(
 
 async def _verify_memories(settings: Settings, rebuild: bool) -> MemoriesVerified:  # noqa: FBT001  trio passes places
     async with opened(settings) as runtime:
+        await record(runtime, operator(settings), "verify_store", rebuild=rebuild)
         return await runtime.query(VerifyMemories(rebuild=rebuild))
 
 
@@ -93,19 +99,21 @@ def _carry_out(chosen: argparse.Namespace, settings: Settings) -> dict[str, Any]
     result: object
     match chosen.command:
         case "backup":
-            result = backup(settings.data, Path(chosen.destination), encryption=encryption(settings))
+            result = _backup(Path(chosen.destination), settings)
         case "verify":
             checked = verify(settings.data, encryption=encryption(settings))
             result = verified(checked, trio.run(_verify_memories, settings, chosen.rebuild))
         case "restore":
-            result = restore(
-                Path(chosen.source), settings.data, encryption=encryption(settings), secrets=settings.secrets
-            )
+            result = _restore(Path(chosen.source), settings)
         case "encrypt":
             result = encrypt_greenroom(settings.data, _key(settings), options=runtime_options(settings))
+            if result.tables:
+                record_afterwards(settings, "encrypt_store")
         case "rekey":
-            new = Encryption(key_source(str(_new_key(chosen.new_key))))
-            result = {"folder": str(rekey(settings.data, _key(settings), new))}
+            place = _new_key(chosen.new_key)
+            folder = rekey(settings.data, _key(settings), Encryption(key_source(str(place))))
+            record_afterwards(replace(settings, encryption_key=place), "rekey_store")
+            result = {"folder": str(folder)}
         case "stats":
             store = stopped_statistics(
                 settings.data, runtime_options(settings), encryption=encryption(settings)
@@ -117,3 +125,16 @@ def _carry_out(chosen: argparse.Namespace, settings: Settings) -> dict[str, Any]
             )
     found: dict[str, Any] = json.loads(as_json(result))
     return found
+
+
+def _backup(destination: Path, settings: Settings) -> BackupInfo:
+    done = backup(settings.data, destination, encryption=encryption(settings))
+    record_afterwards(settings, "backup_store", to=str(done.path)[:LONGEST], bytes=done.file_bytes)
+    return done
+
+
+def _restore(source: Path, settings: Settings) -> RestoreInfo:
+    done = restore(source, settings.data, encryption=encryption(settings), secrets=settings.secrets)
+    if done.has_secret:  # else another one would be made, and the right one may still be brought
+        record_afterwards(settings, "restore_store", source=str(source)[:LONGEST])
+    return done
