@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hmac
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -139,6 +141,43 @@ async def test_wrong_keys_are_refused_alike(enter: Enter) -> None:
                 ring.authenticate(text)
             sentences.add(str(caught.value))
         assert sentences == {"this is no key of this server"}
+
+
+async def test_wrong_keys_take_the_same_work_and_a_comparison_that_tells_no_time(
+    enter: Enter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with enter() as at, open_key_ring(at.runtime, clock=at.clock) as ring:
+        key = await made(at)
+        await ring.load()
+        right = read_key(key.api_key)
+        assert right is not None
+        done: list[tuple[str, int]] = []
+        digest, compare = hmac.digest, hmac.compare_digest
+
+        def seen_digest(pepper: bytes, message: bytes, algorithm: Any) -> bytes:
+            done.append(("digest", len(message)))
+            return digest(pepper, message, algorithm)
+
+        def seen_compare(one: Any, other: Any) -> bool:
+            done.append(("compare", len(one) + len(other)))
+            return compare(one, other)
+
+        monkeypatch.setattr(hmac, "digest", seen_digest)
+        monkeypatch.setattr(hmac, "compare_digest", seen_compare)
+        work = []
+        for text in (
+            right.whole,
+            new_key().whole,
+            right._replace(secret=new_key().secret).whole,
+            right._replace(secret=right.secret[:-1] + "0").whole,
+            "x",
+            "",
+        ):
+            with suppress(KeyRefusedError):
+                ring.authenticate(text)
+            work.append(tuple(done))
+            done.clear()
+        assert set(work) == {(("digest", len(right.whole)), ("compare", 64))}
 
 
 async def test_only_a_digest_is_kept(enter: Enter, folder: Path) -> None:
