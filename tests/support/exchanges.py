@@ -6,13 +6,22 @@ import json
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
+from greenroom.actors import Principal
 from greenroom.actors.exchange._exporting import exported
 from greenroom.actors.exchange._importing import Imported, Importer
 from greenroom.actors.exchange._json_lines import source_of_text
+from greenroom.actors.exchange._sources import open_source
 
 if TYPE_CHECKING:
-    from greenroom.actors import Principal
+    from pathlib import Path
+
+    from support.agents import House
+
     from greenroom.runtime import Doors
+
+ANN = Principal(agent_id="planner", user="ann")
+BOB = Principal(agent_id="coder", user="bob")
+QUIET: dict[str, Any] = {"embedder": "none"}
 
 
 def line(key: str, content: str | None = None, **fields: Any) -> dict[str, Any]:
@@ -41,3 +50,15 @@ async def export(doors: Doors, principal: Principal, namespace: str | None = Non
 
 async def keys(doors: Doors, principal: Principal, namespace: str | None = None) -> list[str]:
     return [each["key"] for each in await export(doors, principal, namespace)]
+
+
+async def taken(home: House, path: Path, format: str = "auto", **options: Any) -> Imported:
+    return await Importer(home.runtime, ANN, open_source(path, format, ANN), **options).run()
+
+
+async def memories(home: House) -> dict[str, dict[str, Any]]:
+    return {each["key"]: each for each in await export(home.runtime, ANN)}
+
+
+def read(path: Path, format: str = "auto") -> list[dict[str, Any]]:
+    return [json.loads(made.raw) for made in open_source(path, format, ANN).read()]

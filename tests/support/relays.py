@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 import trio
-from support.actors import ACTORS, INDEXES, Rows, Shelf
+from support.actors import ACTORS, INDEXES, Read, Rows, Shelf
 
-from greenroom.runtime import Context, Message, handles
+from greenroom.runtime import Address, Context, Message, handles
 from greenroom.runtime._rows import RELAYED
 from greenroom.runtime._socket_place import listening, socket_path
 from greenroom.runtime._store import INDEXES as INDEX_TABLE
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
     from greenroom.runtime import SharedRuntime
 
 RELAY = b"a relay of tests"
+VISITS = Address("counter", "visits")
+LOG = Address("log", "log")
+NEWS = Address("herald", "news")
 
 
 class Publish(Message[int], frozen=True):
@@ -40,10 +44,6 @@ class Ask(Message[str], frozen=True):
     key: str
 
     def question(self) -> Any:
-        from support.actors import Read  # noqa: PLC0415
-
-        from greenroom.runtime import Address  # noqa: PLC0415
-
         return Address("counter", self.key), Read()
 
 
@@ -77,6 +77,14 @@ class Join(Protocol):
     """`open_shared_runtime` on the test's folder with these actors, an inline committer, a virtual clock."""
 
     def __call__(self, **options: Any) -> AbstractAsyncContextManager[SharedRuntime]: ...
+
+
+async def attached(join: Join, *, task_status: trio.TaskStatus[Any]) -> None:
+    """Run a runtime that is attached, until it is cancelled."""
+    async with join() as guest:
+        assert guest.role == "attached"
+        task_status.started(guest)
+        await trio.sleep_forever()
 
 
 def kept(runtime: SharedRuntime) -> list[int]:
@@ -123,6 +131,11 @@ class Bare:
 
 def hello(**other: Any) -> frames.Hello:
     plain = frames.Hello(1, 1, "0.0", frames.FORMAT_VERSION, RELAY, 1, [])
+    return msgspec.structs.replace(plain, **other)
+
+
+def welcome(**other: Any) -> frames.Welcome:
+    plain = frames.Welcome(1, "0.0", frames.FORMAT_VERSION, os.getpid())
     return msgspec.structs.replace(plain, **other)
 
 

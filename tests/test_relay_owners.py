@@ -1,0 +1,245 @@
+"""Owners of a shared folder that come, go, fall silent, or are of another version, on virtual time."""
+
+from __future__ import annotations
+
+import errno
+from contextlib import ExitStack
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import trio
+from support.actors import Add, Read, Rows
+from support.committers import GatedCommitter
+from support.postings import posting
+from support.relays import (
+    SHARED,
+    VISITS,
+    attached,
+    bare_guest,
+    bare_host,
+    hello,
+    welcome,
+)
+
+from greenroom.runtime import (
+    OverloadedError,
+    RuntimeClosedError,
+    StoreError,
+    StoreOwnedError,
+    StoreTooNewError,
+    open_shared_runtime,
+)
+from greenroom.runtime._owner import Owner
+from greenroom.runtime.relay import _frames as frames
+from greenroom.runtime.relay._wire import WireError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from support.relays import Join
+
+    from greenroom.runtime import SharedRuntime
+
+
+@pytest.mark.promise("sharing.takeover")
+async def test_what_is_asked_while_the_owner_leaves_is_done_by_the_next(
+    join: Join, nursery: trio.Nursery
+) -> None:
+    gate = GatedCommitter()
+    async with join(committer=gate):
+        guest = await nursery.start(attached, join)
+        early = posting(guest.post, VISITS, Add())
+        await gate.arrived()
+        nursery.start_soon(let_go, gate)
+        late = posting(guest.post, VISITS, Add())
+    last = posting(guest.post, VISITS, Add())
+    assert [await early.reply(), await late.reply(), await last.reply()] == [1, 2, 3]
+    assert guest.role == "owner"
+    assert await guest.ask(VISITS, Read()) == 3
+    nursery.cancel_scope.cancel()
+
+
+async def let_go(gate: GatedCommitter) -> None:
+    await trio.sleep(1)
+    gate.let_all_through()
+
+
+@pytest.mark.promise("sharing.takeover")
+async def test_leaving_while_attached_waits_for_the_answers(join: Join, nursery: trio.Nursery) -> None:
+    gate = GatedCommitter()
+    async with join(committer=gate) as owner:
+        async with join() as guest:
+            asked = posting(guest.post, VISITS, Add())
+            nursery.start_soon(let_go, gate)
+        assert await asked.reply() == 1
+        with pytest.raises(RuntimeClosedError):
+            await guest.ask(VISITS, Read())
+        with pytest.raises(RuntimeClosedError):
+            await guest.query(Rows())
+        with pytest.raises(RuntimeClosedError):
+            guest.subscriber()
+        await trio.sleep(2)
+        relay = owner.statistics().relay
+        assert relay is not None
+        assert relay.attached_pids == []
+
+
+async def test_an_error_of_the_block_leaves_an_attached_process_as_it_is(join: Join) -> None:
+    async with join():
+        with pytest.raises(ZeroDivisionError):
+            async with join():
+                raise ZeroDivisionError
+
+
+@pytest.mark.promise("sharing.hung-owner")
+async def test_a_silent_owner_is_told_of_and_not_taken_over(join: Join, folder: Path) -> None:
+    with Owner(folder) as lock, bare_host(lock.folder) as place:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(partial(greet_once, place, silent=True))
+            async with join() as guest:
+                asked = posting(guest.post, VISITS, Add())
+                await trio.sleep(6)
+                with pytest.raises(OverloadedError, match="does not answer") as refused:
+                    await guest.ask(VISITS, Add())
+                assert refused.value.retry_after_ms == 1_000
+                assert not asked.is_over
+                assert guest.role == "attached"
+                asked.posted.abandon()
+            nursery.cancel_scope.cancel()
+
+
+async def greet_once(place: Any, *, silent: bool) -> None:
+    bare = await place.accept()
+    await bare.hear(frames.Hello)
+    bare.say(welcome())
+    if silent:
+        await trio.sleep_forever()
+
+
+@pytest.mark.promise("sharing.start")
+async def test_a_folder_in_other_hands_is_refused_after_a_while(join: Join, folder: Path) -> None:
+    with Owner(folder):
+        began = trio.current_time()
+        with pytest.raises(StoreOwnedError):
+            async with join():
+                pass
+        assert trio.current_time() - began == pytest.approx(5, abs=0.1)
+
+
+@pytest.mark.promise("sharing.versions")
+async def test_an_owner_of_another_version_says_why_it_takes_nobody(join: Join, folder: Path) -> None:
+    async with join():
+        with bare_guest(folder) as guest:
+            guest.say(hello(protocol=9, oldest=7))
+            sorry = await guest.hear(frames.Sorry)
+            assert "versions 1 to 1" in sorry.sentence
+            with pytest.raises(WireError):
+                await guest.hear(frames.Welcome)
+    with Owner(folder) as lock, bare_host(lock.folder) as place:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(partial(refuse_all, place, sorry))
+            with pytest.raises(StoreOwnedError, match="versions 1 to 1"):
+                async with join():
+                    pass
+            nursery.cancel_scope.cancel()
+
+
+async def refuse_all(place: Any, sorry: frames.Sorry) -> None:
+    while True:
+        bare = await place.accept()
+        await bare.hear(frames.Hello)
+        bare.say(sorry)
+
+
+@pytest.mark.promise("sharing.versions")
+async def test_an_older_program_relays_to_a_newer_one_and_does_not_take_its_store(
+    join: Join, folder: Path, nursery: trio.Nursery
+) -> None:
+    with ExitStack() as newer:
+        lock = newer.enter_context(Owner(folder))
+        place = newer.enter_context(bare_host(lock.folder))
+        nursery.start_soon(answer_once, place, welcome(store_format=frames.FORMAT_VERSION + 1))
+        with pytest.raises(StoreTooNewError, match="newer greenroom"):
+            await relay_until_it_ends(join, newer)
+
+
+async def answer_once(place: Any, greeting: frames.Welcome) -> None:
+    bare = await place.accept()
+    await bare.hear(frames.Hello)
+    bare.say(greeting)
+    bare.say(frames.Answer((await bare.hear(frames.Ask)).number, b"1"))
+
+
+async def relay_until_it_ends(join: Join, newer: ExitStack) -> None:
+    async with join() as guest:
+        assert await guest.ask(VISITS, Add()) == 1
+        newer.close()
+        await trio.sleep(4)
+        assert guest.role == "attached"
+        await trio.sleep(100)
+
+
+@pytest.mark.promise("sharing.folder")
+async def test_a_folder_that_was_replaced_is_not_taken_over(
+    join: Join, folder: Path, nursery: trio.Nursery
+) -> None:
+    owner = await nursery.start(owning, join)
+    with pytest.raises(StoreError, match="is not the folder that this process was attached to"):
+        await stay_while_the_folder_is_replaced(join, folder, owner)
+    nursery.cancel_scope.cancel()
+
+
+async def owning(join: Join, *, task_status: trio.TaskStatus[SharedRuntime]) -> None:
+    async with join() as owner:
+        task_status.started(owner)
+        await trio.sleep_forever()
+
+
+async def stay_while_the_folder_is_replaced(join: Join, folder: Path, owner: SharedRuntime) -> None:
+    async with join() as guest:
+        assert await guest.ask(VISITS, Add()) == 1
+        replace(folder)
+        for each in owner._member.host.attached.values():
+            each.wire.close()
+        await trio.sleep(1)
+
+
+def replace(folder: Path) -> None:
+    folder.rename(folder.with_name("moved"))
+    folder.mkdir()
+    (folder / "owner.lock").touch()
+
+
+async def test_a_folder_with_a_long_path_is_shared_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "short"))
+    (tmp_path / "short").mkdir(mode=0o700)
+    deep = tmp_path / ("deep" * 30) / "data"
+    async with open_shared_runtime(deep, **SHARED) as owner, open_shared_runtime(deep, **SHARED) as guest:
+        assert (deep / "relay.sock").is_symlink()
+        assert (owner.role, guest.role) == ("owner", "attached")
+        assert await guest.ask(VISITS, Add()) == 1
+    assert not list((tmp_path / "short").glob("*/*"))
+
+
+@pytest.mark.promise("sharing.takeover")
+async def test_want_of_descriptors_delays_a_takeover_and_no_more(
+    join: Join, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with join():
+        guest = await nursery.start(attached, join)
+        monkeypatch.setattr("greenroom.runtime._owner._lock", no_descriptor)
+        monkeypatch.setattr("greenroom.runtime.relay._keeper._connected", no_descriptor)
+    asked = posting(guest.post, VISITS, Add())
+    await trio.sleep(1)
+    assert guest.role == "attached"
+    monkeypatch.undo()
+    assert await asked.reply() == 1
+    assert guest.role == "owner"
+    nursery.cancel_scope.cancel()
+
+
+def no_descriptor(_: Path) -> Any:
+    raise OSError(errno.EMFILE, "too many open files")
