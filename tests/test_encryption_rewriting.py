@@ -33,6 +33,7 @@ from greenroom.runtime import (
     verify,
 )
 from greenroom.runtime import _rewriting as rewriting
+from greenroom.runtime._environment import SEAL_KEY, open_environment
 from greenroom.runtime._store import ACTORS as RECORDS
 from greenroom.runtime._store import INDEXES as ROWS
 from greenroom.runtime._store import META, Store, Work
@@ -294,11 +295,18 @@ def test_another_key_is_wrapped_around_without_touching_a_record(tmp_path: Path)
         store.commit([Work(None, works)])
     backup(folder, tmp_path / "copy", encryption=ENCRYPTED)
     old, before = raw(folder), list(rows(folder, ENCRYPTED))
+    with (
+        closing(open_environment(folder, max_size=1 << 24, sync=True)) as environment,
+        environment.begin() as transaction,
+    ):
+        wrapped = bytes(transaction.get(SEAL_KEY))
     rekey(folder, ENCRYPTED, OTHER)
     assert list(rows(folder, OTHER)) == before
     pages = range(0, len(old), 4096)
     changed = sum(old[at : at + 4096] != raw(folder)[at : at + 4096] for at in pages)
     assert changed < 10
+    assert wrapped in old
+    assert wrapped not in raw(folder)  # whoever has the old key and this file has nothing to open with it
     with pytest.raises(StoreKeyError):
         verify(folder, encryption=ENCRYPTED)
     verify(folder, encryption=OTHER)

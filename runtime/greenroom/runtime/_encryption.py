@@ -193,8 +193,10 @@ def open_seal(
     return Opened(_sealing.SealedCodec(data_key), unlock, Veil(_sealing.derive(data_key, NAMES)))
 
 
-def rewrap(environment: lmdb.Environment, unlock: bytes, new: bytes, name: str) -> None:
+def rewrap(environment: lmdb.Environment, unlock: bytes, new: bytes, name: str) -> bytes:
     """Wrap the data key of a store with another key; what is on disk is wrapped with one or the other.
+
+    Returns the key as it was wrapped before, which is still in the file, where nothing refers to it.
 
     Args:
         environment: The store's.
@@ -209,5 +211,7 @@ def rewrap(environment: lmdb.Environment, unlock: bytes, new: bytes, name: str) 
     from greenroom.runtime import _sealing  # noqa: PLC0415 - see there
 
     with environment.begin(write=True) as transaction:
-        data_key = _sealing.unwrap(transaction.get(SEAL_KEY) or b"", unlock, name)
+        wrapped: bytes = transaction.get(SEAL_KEY) or b""
+        data_key = _sealing.unwrap(wrapped, unlock, name)
         transaction.put(SEAL_KEY, _sealing.wrap(data_key, new))
+    return wrapped

@@ -10,6 +10,7 @@ All of this blocks, and takes the owner's lock meanwhile.
 
 from __future__ import annotations
 
+import mmap
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -25,7 +26,7 @@ from greenroom.runtime._check import TableReport, check_structure, inspect_file
 from greenroom.runtime._encryption import Encryption
 from greenroom.runtime._environment import ACTORS, INDEXES, META, TABLES
 from greenroom.runtime._errors import StoreDamagedError, StoreError, UnknownKindError
-from greenroom.runtime._folder import DATA_FILE, LMDB_LOCK_FILE, sync_file, sync_folder
+from greenroom.runtime._folder import DATA_FILE, LMDB_LOCK_FILE, folder_error, sync_file, sync_folder
 from greenroom.runtime._options import RuntimeOptions
 from greenroom.runtime._owner import Owner
 from greenroom.runtime._store import Store
@@ -117,7 +118,8 @@ def encrypt(
 def rekey(folder: Path, encryption: Encryption, new: Encryption) -> Path:
     """Wrap the data key of an encrypted store with another key; no record is touched.
 
-    Backups from before still open with the old key alone.
+    The file is read once, to overwrite in it what the old key opens. Backups from before still open with
+    the old key alone.
 
     Args:
         folder: The folder of the store.
@@ -131,9 +133,27 @@ def rekey(folder: Path, encryption: Encryption, new: Encryption) -> Path:
     """
     with _owned(folder) as owner:
         with closing(Store(owner.folder, encryption=encryption)) as store:
-            store.rewrap(new.key())
+            before = store.rewrap(new.key())
+        _overwrite(owner.folder / DATA_FILE, before)
         owner.mark_clean()
         return owner.folder
+
+
+def _overwrite(path: Path, remains: bytes) -> None:
+    """Put zeros where bytes lie in a store's file that nobody has open, in pages that are free by now.
+
+    Raises:
+        StoreError: the file cannot be written.
+    """
+    try:
+        with path.open("r+b") as file, mmap.mmap(file.fileno(), 0) as content:
+            while (at := content.find(remains)) >= 0:
+                content[at : at + len(remains)] = bytes(len(remains))
+            content.flush()
+    except OSError as error:
+        raise folder_error(
+            error, f"{path} opens with the new key, but still has what the old one opens"
+        ) from error
 
 
 @contextmanager

@@ -180,8 +180,8 @@ class Store:
         self.id = other.id
         self.mark_secret(other.secret_mark)
 
-    def rewrap(self, unlock: bytes) -> None:
-        """Have the data key of an encrypted store wrapped with another key from now on.
+    def rewrap(self, unlock: bytes) -> bytes:
+        """Have the data key of an encrypted store wrapped with another key from now on; see `rewrap`.
 
         Raises:
             StoreKeyError: the store is not encrypted.
@@ -190,10 +190,11 @@ class Store:
         if self.unlock is None:
             raise StoreKeyError(f"{self._path} is not encrypted; `greenroom encrypt` rewrites it")
         try:
-            rewrap(self._environment, self.unlock, unlock, os.fspath(self._path))
+            wrapped = rewrap(self._environment, self.unlock, unlock, os.fspath(self._path))
         except lmdb.Error as error:
             raise store_error(error, f"{self._path} cannot be written") from error
         self.unlock = unlock
+        return wrapped
 
     @property
     def state(self) -> int:
