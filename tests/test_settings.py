@@ -15,16 +15,8 @@ from hypothesis import strategies as st
 
 from greenroom.runtime import RuntimeOptions
 from greenroom.transports._addresses import HostPort
-from greenroom.transports._settings import (
-    CONFIG_LIMIT,
-    Settings,
-    SettingsError,
-    Source,
-    flag,
-    resolve,
-    table,
-    variable,
-)
+from greenroom.transports._resolving import CONFIG_LIMIT, SettingsError, Source, resolve
+from greenroom.transports._settings import Settings, flag, table, variable
 from greenroom.transports._values import KeyPlace, Model, show_size, size
 
 NOWHERE = Path("/nowhere/greenroom/config.toml")

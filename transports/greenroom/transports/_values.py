@@ -2,7 +2,7 @@
 
 A reader gets what stood in a flag, an environment variable or a TOML file and returns
 the value, or raises `NotAllowedError` with what is allowed as its message. It does not know
-where the text came from; `_settings` puts the source and the value before that message.
+where the text came from; `_resolving` puts the source and the value before that message.
 Text means the same wherever it stands. TOML may use its own numbers and lists besides.
 """
 

@@ -17,13 +17,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from greenroom.transports import _exits
 from greenroom.transports._output import complain, prepare, say
-from greenroom.transports._settings import Settings, SettingsError, flag, resolve, table, variable
+from greenroom.transports._resolving import SettingsError, resolve
+from greenroom.transports._settings import Settings, flag, table, variable
 from greenroom.transports._values import NotAllowedError, number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from greenroom.transports._settings import Resolved, Setting
+    from greenroom.transports._resolving import Resolved
+    from greenroom.transports._settings import Setting
 
 
 @dataclass(frozen=True)

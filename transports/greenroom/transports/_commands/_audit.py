@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 
     from greenroom.actors import AuditRecord, Principal
     from greenroom.runtime import SharedRuntime
-    from greenroom.transports._settings import Resolved, Settings
+    from greenroom.transports._resolving import Resolved
+    from greenroom.transports._settings import Settings
 
 STANDARD_OUTPUT: Final = "-"
 _FOLLOW_SECONDS: Final = 1.0

@@ -10,7 +10,7 @@ from greenroom.transports._output import say
 from greenroom.transports._settings import table
 
 if TYPE_CHECKING:
-    from greenroom.transports._settings import Resolved
+    from greenroom.transports._resolving import Resolved
 
 
 def config(resolved: Resolved, *, as_json: bool) -> int:

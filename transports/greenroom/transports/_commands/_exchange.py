@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from greenroom.actors.exchange._json_lines import Source
-    from greenroom.transports._settings import Resolved, Settings
+    from greenroom.transports._resolving import Resolved
+    from greenroom.transports._settings import Settings
 
 TO_STANDARD_OUTPUT: Final = "-"
 

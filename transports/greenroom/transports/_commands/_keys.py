@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable
 
-    from greenroom.transports._settings import Resolved, Settings
+    from greenroom.transports._resolving import Resolved
+    from greenroom.transports._settings import Settings
 
 ACTIONS: Final = ("create", "list", "rotate", "revoke")
 

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     import argparse
 
     from greenroom.runtime import SharedRuntime
-    from greenroom.transports._settings import Resolved, Settings
+    from greenroom.transports._resolving import Resolved
+    from greenroom.transports._settings import Settings
 
 CLIENT: Final = "greenroom"
 _OWN_ALONE: Final = 0o600

@@ -13,7 +13,8 @@ from greenroom.transports._output import complain, remark, say
 if TYPE_CHECKING:
     import argparse
 
-    from greenroom.transports._settings import Resolved, Settings
+    from greenroom.transports._resolving import Resolved
+    from greenroom.transports._settings import Settings
 
 ACTIONS: Final = ("renew",)
 

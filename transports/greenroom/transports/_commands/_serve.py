@@ -32,7 +32,8 @@ from greenroom.transports._commands._reporting import reported, start_logging
 from greenroom.transports._commands._sockets import open_sockets
 from greenroom.transports._control import serve_control
 from greenroom.transports._output import complain, remark
-from greenroom.transports._settings import flag, near, table, variable
+from greenroom.transports._resolving import near
+from greenroom.transports._settings import flag, table, variable
 from greenroom.transports._stdio import serve_stdio
 from greenroom.transports.observability._exporting import exporting
 from greenroom.transports.observability._looks import Watched
@@ -45,7 +46,8 @@ if TYPE_CHECKING:
     from greenroom.runtime import SharedRuntime
     from greenroom.transports._admission import Caller
     from greenroom.transports._commands._admitting import Admitting
-    from greenroom.transports._settings import Resolved, Settings
+    from greenroom.transports._resolving import Resolved
+    from greenroom.transports._settings import Settings
 
 logger = logging.getLogger(__name__)
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import argparse
     from pathlib import Path
 
-    from greenroom.transports._settings import Resolved
+    from greenroom.transports._resolving import Resolved
 
 _PATIENCE: Final = 10.0  # seconds for an answer that takes the owner no work
 

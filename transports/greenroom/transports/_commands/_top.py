@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import FrameType
 
-    from greenroom.transports._settings import Resolved
+    from greenroom.transports._resolving import Resolved
 
 _PATIENCE: Final = 5.0  # seconds that a server may keep one look waiting
 _INSTALL: Final = (

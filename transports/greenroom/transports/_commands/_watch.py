@@ -36,7 +36,8 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import AsyncIterator, Callable
 
-    from greenroom.transports._settings import Resolved, Settings
+    from greenroom.transports._resolving import Resolved
+    from greenroom.transports._settings import Settings
 
 _SCHEME: Final = "session://"
 _ENDED: Final = frozenset({"terminated", "archived"})
