@@ -299,7 +299,7 @@ def test_another_key_is_wrapped_around_without_touching_a_record(tmp_path: Path)
         closing(open_environment(folder, max_size=1 << 24, sync=True)) as environment,
         environment.begin() as transaction,
     ):
-        wrapped = bytes(transaction.get(SEAL_KEY))
+        wrapped = transaction.get(SEAL_KEY) or b""
     rekey(folder, ENCRYPTED, OTHER)
     assert list(rows(folder, OTHER)) == before
     pages = range(0, len(old), 4096)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import ssl
 import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -164,6 +165,30 @@ async def test_what_is_logged_shows_no_key(tmp_path: Path) -> None:
     assert "was refused" in program.printed
     for text in (made["api_key"], wrong):
         assert text.rpartition("_")[2] not in program.printed
+
+
+@pytest.mark.promise("keys.nowhere-else")
+def test_the_log_itself_shows_no_key_whoever_logs_one(tmp_path: Path) -> None:
+    key = new_key()
+    program = (
+        "import logging, sys\n"
+        "from greenroom.transports._commands._reporting import start_logging\n"
+        "start_logging('debug')\n"
+        "log = logging.getLogger('greenroom.somewhere')\n"
+        "log.debug('it was %s', sys.argv[1])\n"
+        "try:\n    raise ValueError(sys.argv[1])\n"
+        "except ValueError:\n    log.exception('it failed')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, key.whole],
+        capture_output=True,
+        env=clean_environment(tmp_path),
+        timeout=PATIENCE,
+        check=True,
+    )
+    told = done.stderr.decode()
+    assert told.count(f"gr_{key.key_id}_…") == 2
+    assert key.secret[:8] not in told
 
 
 @pytest.mark.promise("websocket.loopback")
