@@ -52,6 +52,10 @@ from greenroom.actors.resources._reading import ReadResource
 from greenroom.runtime import ActorFailedError, InlineCommitter, Refusal, StorageFullError, StoreFailedError
 
 WORDS = "correct horse"
+NEW_YEAR = "2026-01-01T00:00:00Z"
+USED = {"path": "a.py", "importance": 0.3, "uses": 1, "last_used": NEW_YEAR}
+SEARCHED = {"query": "q", "tool": "memory_search", "at": NEW_YEAR}
+DECIDED = {"what": "w", "why": None, "at": NEW_YEAR, "by": "claude-code"}
 SCHEMA = Path(__file__).parent.parent / "docs" / "passport.schema.json"
 
 
@@ -491,6 +495,20 @@ async def test_an_ended_session_goes_on_where_it_arrives_and_a_taken_id_becomes_
         (lambda cargo: cargo["session"].update(state=3), "the state of the session is no object"),
         (lambda cargo: cargo["session"].update(metadata={"a": "x" * (1 << 20)}), "the limit is 1,048,576"),
         (lambda cargo: cargo["context"].update(files=7), "its content is no session"),
+        (lambda cargo: cargo["context"].update(files=[USED] * 201), r"<= 200 - at `\$.context.files`"),
+        (lambda cargo: cargo["context"].update(files=[USED | {"path": "x" * 1_025}]), "context.files"),
+        (lambda cargo: cargo["context"].update(files=[USED | {"uses": -(10**6)}]), "context.files"),
+        (
+            lambda cargo: cargo["context"].update(files=[USED | {"uses": 10**400}]),
+            "its content is no session",
+        ),
+        (lambda cargo: cargo["context"].update(files=[USED | {"importance": 2}]), "context.files"),
+        (lambda cargo: cargo["context"].update(files=[USED | {"last_used": "2026-01-01T00:00:00"}]), "files"),
+        (lambda cargo: cargo["context"].update(searches=[SEARCHED] * 101), "context.searches"),
+        (lambda cargo: cargo["context"].update(searches=[SEARCHED | {"query": "x" * 501}]), "searches"),
+        (lambda cargo: cargo["context"].update(decisions=[DECIDED] * 201), "context.decisions"),
+        (lambda cargo: cargo["context"].update(decisions=[DECIDED | {"why": "x" * 2_001}]), "decisions"),
+        (lambda cargo: cargo.update(migrations=cargo["migrations"][:1] * 201), "migrations"),
         (lambda cargo: cargo.update(memories=[{"key": "k"}]), "a memory in it cannot be kept"),
         (
             lambda cargo: cargo.update(memories=[{"key": "k", "content": "c", "namespace": "user:eve"}]),

@@ -65,6 +65,17 @@ async def test_a_short_text_that_is_no_passport_is_refused(enter: Enter, documen
             await at.agent("alice").ask(RestoreSession(passport=text))
 
 
+@pytest.mark.promise("passport.bombs")
+async def test_a_context_that_is_too_long_is_refused_by_its_name(enter: Enter) -> None:
+    many: dict[str, Any] = {
+        "context": {"files": [], "searches": [{}] * 101, "memories": [], "decisions": [], "workflow": None}
+    }
+    async with enter(embedder="none") as at:
+        with refused("PASSPORT_INVALID", field="passport") as caught:
+            await at.agent("a").ask(RestoreSession(passport=json.dumps(UNSIGNED | many)))
+        assert "<= 100 - at `$.context.searches`" in caught.value.sentence
+
+
 async def test_what_nobody_signed_costs_little(enter: Enter) -> None:
     heavy = {**UNSIGNED, "metadata": {"a": [0] * formats.MAX_METADATA_BYTES}}
     async with enter() as at:

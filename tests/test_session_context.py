@@ -28,7 +28,7 @@ from greenroom.actors import (
 )
 from greenroom.actors.passport._adapters import ADAPTERS, adapter_of
 from greenroom.actors.passport._travels import project_of_path
-from greenroom.actors.session import _book
+from greenroom.actors.requests import _travel as travel
 from greenroom.runtime import Refusal
 from greenroom.transports.protocol import _roots
 
@@ -220,11 +220,11 @@ async def test_a_context_is_bounded_and_survives_the_server(tmp_path: Path) -> N
             decisions = [DecisionMade(what=f"decision {batch} {number}") for number in range(100)]
             await claude.ask(RecordContext(files=files, searches=searches, decisions=decisions))
         before = await claude.ask(GetSessionContext())
-    assert len(before.context.files) == _book.MOST_FILES
+    assert len(before.context.files) == travel.MOST_FILES
     assert before.context.files[0].path == "kept.py"
-    assert len(before.context.searches) == _book.MOST_SEARCHES
+    assert len(before.context.searches) == travel.MOST_SEARCHES
     assert before.context.searches[0].query == "query 3 99"
-    assert len(before.context.decisions) == _book.MOST_DECISIONS
+    assert len(before.context.decisions) == travel.MOST_DECISIONS
     async with open_greenroom(tmp_path, embedder="none") as runtime:
         after = await agent(runtime, "claude-code").ask(GetSessionContext(session_id=started.session_id))
     assert after.context == before.context

@@ -28,6 +28,7 @@ from greenroom.actors.directory._query import ListSessions
 from greenroom.actors.exchange._errands import ExportMemories, ImportMemories
 from greenroom.actors.keys._administering import CreateApiKey, ListApiKeys, RevokeApiKey, RotateApiKey
 from greenroom.actors.memory._directory import RootOfMemory
+from greenroom.actors.passport._aside import aside
 from greenroom.actors.passport._errands import MigrateSession, StartSession
 from greenroom.actors.passport._exporting import ExportSession
 from greenroom.actors.passport._restoring import RestoreSession
@@ -53,7 +54,9 @@ if TYPE_CHECKING:
     from greenroom.runtime import Posted, Result
 
 R = TypeVar("R")
+Q = TypeVar("Q", bound=msgspec.Struct)
 
+LARGE_TEXT = 65_536
 CANONICAL_BYTES = 16_384
 """Up to this size the arguments of a repeat may be written in another way."""
 
@@ -262,7 +265,7 @@ class Agent:
             if self._closed:
                 self._check_open_to_me(type(request))
             if not checked:
-                request = check_request(request)
+                request = await _checked(request)
             if self._quota is not None and is_write(type(request)) and self._quota.counts(request):
                 await self._quota.pay(self._runtime, request, self._scope)
             if isinstance(request, Query | Procedure | Errand):
@@ -407,6 +410,15 @@ class Agent:
             return memory_address(self._namespace)
         root = await self._runtime.query(RootOfMemory(memory_id=memory_id), principal=self.principal)
         return memory_address(root or self._namespace)
+
+
+async def _checked(request: Q) -> Q:
+    """Return a request after its checks, which take a while if it has a large text, such as a passport."""
+    if isinstance(request, Errand) and any(
+        isinstance(value, str) and len(value) > LARGE_TEXT for value in msgspec.structs.astuple(request)
+    ):
+        return await aside(check_request, request)
+    return check_request(request)
 
 
 def _idempotency_scope(principal: Principal) -> str:

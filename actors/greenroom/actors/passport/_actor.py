@@ -15,7 +15,7 @@ import msgspec
 from greenroom.actors import _audit
 from greenroom.actors import _refusals as refusals
 from greenroom.actors._namespaces import user_namespace
-from greenroom.actors._times import DAY, to_datetime, to_microseconds
+from greenroom.actors._times import DAY, HOUR, to_datetime, to_microseconds
 from greenroom.actors.passport import _refusals
 from greenroom.actors.requests import _passports as requests
 from greenroom.actors.resources import _reading as resources
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from greenroom.runtime import Context, Slices
 
 TIMER: Final = "forget"
+UNDERWAY_FOR: Final = HOUR
+"""How long pieces are kept of a passport of which the last one does not come."""
 MIME_TYPE: Final = "application/json"
 _HEAD: Final = b"h"
 _PIECE: Final = b"p"
@@ -69,10 +71,13 @@ class PassportActor(Actor):
 
     @handles(requests.KeepPassport)
     def keep(self, request: requests.KeepPassport, context: Context) -> None:
-        """Keep a piece."""
+        """Keep a piece; it is there to be read with the last one, and goes soon without that."""
         owner = user_namespace(context.principal)
         head = context.get(_HEAD, Head)
-        if head is None:
+        if head is not None and head.owner != owner:
+            raise refusals.denial(refusals.resource_not_found(requests.passport_uri(context.address.key)))
+        context.put(_PIECE + request.number.to_bytes(4), request.text)
+        if request.is_last:
             context.put(_HEAD, Head(owner))
             _audit.record(
                 context,
@@ -83,9 +88,8 @@ class PassportActor(Actor):
                 characters=request.size,
             )
             self._forget_at(context, to_microseconds(request.expires_at))
-        elif head.owner != owner:
-            raise refusals.denial(refusals.resource_not_found(requests.passport_uri(context.address.key)))
-        context.put(_PIECE + request.number.to_bytes(4), request.text)
+        elif request.number == 0:
+            context.set_timer(TIMER, context.now + UNDERWAY_FOR, requests.ForgetPassport())
 
     @handles(requests.AskStanding)
     def standing(self, request: requests.AskStanding, context: Context) -> Slices[requests.Standing]:

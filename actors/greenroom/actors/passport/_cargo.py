@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
+from msgspec import Meta
 
 from greenroom.actors._json import check_json
 from greenroom.actors._refusals import MAX_VALUE_BYTES
@@ -30,7 +31,7 @@ class Cargo(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     session: requests.CargoSession
     context: travel.SessionContext
-    migrations: list[travel.Migration]
+    migrations: Annotated[list[travel.Migration], Meta(max_length=travel.MOST_MIGRATIONS)]
     messages: list[msgspec.Raw]
     memories: list[msgspec.Raw] = []
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 import base64
 import secrets
 from datetime import datetime, timedelta
-from functools import partial
 from typing import Annotated, Any, ClassVar, Final, NamedTuple
 
 import msgspec
-import trio
 from msgspec import UNSET, Meta
 
 from greenroom.actors._namespaces import agent_namespace, memory_address, root_of
@@ -17,6 +15,7 @@ from greenroom.actors.passport import _cargo as cargos
 from greenroom.actors.passport import _format as formats
 from greenroom.actors.passport import _packing, _qr
 from greenroom.actors.passport import _refusals as passport_refusals
+from greenroom.actors.passport._aside import aside
 from greenroom.actors.passport._cargo import Cargo
 from greenroom.actors.passport._claims import Claim, claim_text, passport_text
 from greenroom.actors.passport._travels import TravelErrand, Travels
@@ -63,11 +62,12 @@ class ExportSession(TravelErrand[SessionExported], frozen=True, kw_only=True):
             travels.check_scope("include_memories", MEMORIES)
         session_id = travels.named(self.session_id)
         head, content = await collected(travels, session_id, self.to_tool, self.include_memories)
-        made = await trio.to_thread.run_sync(partial(self._made, travels, head, content))
+        made = await aside(self._made, travels, head, content)
         await travels.pay(len(made.text), made.passport_id)
         claim = Claim("passport", made.passport_id, int(made.expires_at.timestamp()))
         address = requests.passport_address(made.passport_id)
-        for number, start in enumerate(range(0, len(made.text), PIECE_CHARACTERS)):
+        starts = range(0, len(made.text), PIECE_CHARACTERS)
+        for number, start in enumerate(starts):
             piece = made.text[start : start + PIECE_CHARACTERS]
             kept = requests.KeepPassport(
                 number=number,
@@ -76,6 +76,7 @@ class ExportSession(TravelErrand[SessionExported], frozen=True, kw_only=True):
                 session_id=session_id,
                 memories=len(content.memories),
                 size=len(made.text),
+                is_last=number == len(starts) - 1,
             )
             await travels.doors.ask(address, kept, principal=travels.principal)
         return SessionExported(

@@ -10,12 +10,10 @@ with the same attempt until it is done.
 from __future__ import annotations
 
 import secrets
-from functools import partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
-import trio
 from msgspec import Meta
 
 from greenroom.actors import _namespaces as names
@@ -30,6 +28,7 @@ from greenroom.actors.passport import _claims as claims
 from greenroom.actors.passport import _format as formats
 from greenroom.actors.passport import _packing
 from greenroom.actors.passport import _refusals as passport_refusals
+from greenroom.actors.passport._aside import aside
 from greenroom.actors.passport._travels import TravelErrand, Travels
 from greenroom.actors.requests import _cargo as cargo
 from greenroom.actors.requests import _passports as requests
@@ -225,10 +224,12 @@ class Checked:
         memories: Lines for the importer's namespaces.
     """
 
-    def __init__(self, passport: Passport, cargo: Cargo, memories: list[bytes]) -> None:
+    def __init__(
+        self, passport: Passport, cargo: Cargo, pieces: list[list[msgspec.Raw]], memories: list[bytes]
+    ) -> None:
         self.passport = passport
         self.cargo = cargo
-        self.pieces = cargos.pieces(cargo.messages)
+        self.pieces = pieces
         self.memories = memories
 
     @property
@@ -245,17 +246,17 @@ class Checked:
         Raises:
             Refusal: what is wrong with it.
         """
-        passport, body = await trio.to_thread.run_sync(formats.read, given)
-        await trio.to_thread.run_sync(travels.signers.check, body, passport.signature)
+        passport, body = await aside(formats.read, given)
+        await aside(travels.signers.check, body, passport.signature)
         address = requests.passport_address(passport.passport_id)
         standing = await travels.doors.ask(address, requests.AskStanding(), principal=travels.principal)
         _check_time(passport, standing.now)
         _check_audience(passport, travels)
-        whole = await trio.to_thread.run_sync(partial(_unpacked, passport, passphrase))
+        whole, pieces = await aside(_unpacked, passport, passphrase)
         if whole.memories:
             travels.check_scope("a passport with memories", MEMORIES)
-        memories = await trio.to_thread.run_sync(_own_memories, whole, passport, travels.principal)
-        return cls(passport, whole, memories)
+        memories = await aside(_own_memories, whole, passport, travels.principal)
+        return cls(passport, whole, pieces, memories)
 
     def making(self, travels: Travels, attempt: str, tool: str, project_id: str | None) -> cargo.MakeRestored:
         """Return the request that makes the session of what is staged."""
@@ -289,7 +290,7 @@ class Checked:
         """Stage the memories; return what the session tells when it decides about them."""
         if not self.memories:
             return None
-        text = await trio.to_thread.run_sync(_lines_for, self.memories, session_id)
+        text = await aside(_lines_for, self.memories, session_id)
         try:
             return await self.importer(travels, text).stage()
         except (ImportRefusedError, SourceError) as error:
@@ -318,9 +319,10 @@ def _check_audience(passport: Passport, travels: Travels) -> None:
         raise passport_refusals.not_for_you()
 
 
-def _unpacked(passport: Passport, passphrase: str | None) -> Cargo:
-    """Return what is inside; in a thread, since it may be much."""
-    return cargos.read(_packing.unpack(passport.content, passport.passport_id, passphrase))
+def _unpacked(passport: Passport, passphrase: str | None) -> tuple[Cargo, list[list[msgspec.Raw]]]:
+    """Return what is inside, and its messages as they are staged."""
+    cargo = cargos.read(_packing.unpack(passport.content, passport.passport_id, passphrase))
+    return cargo, cargos.pieces(cargo.messages)
 
 
 def _own_memories(cargo: Cargo, passport: Passport, importer: Principal) -> list[bytes]:

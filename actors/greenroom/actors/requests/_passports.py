@@ -171,7 +171,7 @@ class AskStanding(Message[Standing], frozen=True, kw_only=True):
 
 
 class KeepPassport(Message[None], frozen=True, kw_only=True):
-    """Keep a piece of an exported passport, until it expires.
+    """Keep a piece of an exported passport, until it expires; without its last one it is none.
 
     Attributes:
         session_id: Which session is in it.
@@ -185,6 +185,7 @@ class KeepPassport(Message[None], frozen=True, kw_only=True):
     session_id: str
     memories: int
     size: int
+    is_last: bool
 
 
 class Redemption(msgspec.Struct, frozen=True, kw_only=True):

@@ -66,55 +66,67 @@ Searches = Annotated[list[Line], Meta(max_length=MOST_GIVEN, description="made o
 Decisions = Annotated[list[DecisionMade], Meta(max_length=MOST_GIVEN)]
 
 
-# -- the context -------------------------------------------------------
+# -- the context: its limits are those of what may be recorded, and bind what passports bring ------
+
+MOST_FILES = 200
+"""How much of each kind a context keeps."""
+MOST_SEARCHES = 100
+MOST_MEMORIES = 500
+MOST_DECISIONS = 200
+MOST_MIGRATIONS = 200
+
+_Path = Annotated[str, Meta(max_length=1_024)]
+_Short = Annotated[str, Meta(max_length=100)]
+_Named = Annotated[str, Meta(max_length=1_024)]
+_Uses = Annotated[int, Meta(ge=0, le=1_000_000_000)]
 
 
 class FileView(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A file of a context, with how often it was used."""
 
-    path: str
-    importance: float
-    uses: int
-    last_used: datetime
-    note: str | None = None
+    path: _Path
+    importance: kinds.Fraction
+    uses: _Uses
+    last_used: types.Instant
+    note: Line | None = None
 
 
 class SearchView(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A search of a context."""
 
-    query: str
-    tool: str
-    at: datetime
+    query: Line
+    tool: _Short
+    at: types.Instant
 
 
 class MemoryUse(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A memory that was stored in the session."""
 
-    memory_id: str
-    key: str
-    namespace: str
-    at: datetime
+    memory_id: _Short
+    key: _Named
+    namespace: _Named
+    at: types.Instant
 
 
 class DecisionView(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A decision of a context, and which agent recorded it."""
 
-    what: str
-    why: str | None
-    at: datetime
-    by: str
+    what: Paragraph
+    why: Paragraph | None
+    at: types.Instant
+    by: _Short
 
 
 class WorkflowView(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Where the work stands, who said so last, and when."""
 
-    task: str
-    step: str | None
+    task: Line
+    step: Line | None
     status: WorkStatus
-    next: list[str]
-    blockers: list[str]
-    at: datetime
-    by: str
+    next: Annotated[list[Line], Meta(max_length=50)]
+    blockers: Annotated[list[Line], Meta(max_length=50)]
+    at: types.Instant
+    by: _Short
 
 
 class SessionContext(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -125,24 +137,24 @@ class SessionContext(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         decisions: Of everybody who may see the session, as is ``workflow``.
     """
 
-    files: list[FileView] = []
-    searches: list[SearchView] = []
-    memories: list[MemoryUse] = []
-    decisions: list[DecisionView] = []
+    files: Annotated[list[FileView], Meta(max_length=MOST_FILES)] = []
+    searches: Annotated[list[SearchView], Meta(max_length=MOST_SEARCHES)] = []
+    memories: Annotated[list[MemoryUse], Meta(max_length=MOST_MEMORIES)] = []
+    decisions: Annotated[list[DecisionView], Meta(max_length=MOST_DECISIONS)] = []
     workflow: WorkflowView | None = None
 
 
 class Migration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One step on a session's way between tools; ``server`` is where it came from, if not from here."""
 
-    from_tool: str | None
-    to_tool: str | None
-    at: datetime
+    from_tool: _Short | None
+    to_tool: _Short | None
+    at: types.Instant
     outcome: MigrationOutcome
-    by: str
-    session_id: str
-    server: str | None = None
-    note: str | None = None
+    by: _Short
+    session_id: _Named
+    server: _Short | None = None
+    note: Line | None = None
 
 
 BriefContext = Annotated[SessionContext, Meta(extra_json_schema=types.BRIEF)]

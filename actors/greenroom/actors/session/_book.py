@@ -20,6 +20,7 @@ import msgspec
 
 from greenroom.actors._times import to_datetime
 from greenroom.actors.requests import _travel as travel
+from greenroom.actors.requests._travel import MOST_DECISIONS, MOST_FILES, MOST_MEMORIES, MOST_SEARCHES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -30,10 +31,6 @@ BOOK: Final = b"c"
 COMMON: Final = ""
 """The owner of what everybody sees who sees the session."""
 
-MOST_FILES: Final = 200
-MOST_SEARCHES: Final = 100
-MOST_MEMORIES: Final = 500
-MOST_DECISIONS: Final = 200
 _TAG_BYTES: Final = 8
 _DIGEST_BYTES: Final = 16
 ENTRY_BYTES: Final = 600  # of memory, roughly

@@ -131,8 +131,11 @@ def stage(context: Context, request: cargo.StageMessages, content_limit: int) ->
     for line in request.lines:
         if len(memoryview(line)) > content_limit:  # only then can its text be
             _check_length(_decode(line), content_limit)
-    key = _STAGED + bytes.fromhex(request.attempt) + request.number.to_bytes(4)
-    context.put(key, [bytes(line) for line in request.lines])
+    context.put(_piece_key(request.attempt, request.number), [bytes(line) for line in request.lines])
+
+
+def _piece_key(attempt: str, number: int) -> bytes:
+    return _STAGED + bytes.fromhex(attempt) + number.to_bytes(4)
 
 
 def check_staged(memories: exchange.ReleaseImport, found: exchange.ImportProgress | None) -> None:
@@ -147,7 +150,7 @@ def check_staged(memories: exchange.ReleaseImport, found: exchange.ImportProgres
 
 def drop(context: Context) -> Slices[None]:
     """Forget every piece, of whatever attempt."""
-    for key in [key for key, _ in context.scan(msgspec.Raw, prefix=_STAGED)]:
+    for key, _piece in context.scan(msgspec.Raw, prefix=_STAGED):
         context.delete(key)
         if context.slice_over():
             yield
@@ -181,8 +184,9 @@ def make(
     )
     context.put(HEADER, header)
     directory.put_base(context, header)
-    context.cancel_timer("staged")
-    yield from drop(context)
+    # Pieces of other attempts go when their time is over; to look for them means to read all of these again.
+    for number in range(request.pieces):
+        context.delete(_piece_key(request.attempt, number))
     return header
 
 

@@ -26,7 +26,6 @@ INDEX: Final = "work"
 WORK: Final = b"w"
 LOG: Final = b"g"
 LISTED: Final = b"l"
-MOST_MOVES: Final = 200
 _TAG_BYTES: Final = 8
 _INVERTED: Final = (1 << 64) - 1
 
@@ -95,7 +94,7 @@ def log(context: Context, move: StoredMove) -> None:
     while (key := prefix + number.to_bytes(2)) in keys:
         number += 1
     context.put(key, move)
-    if len(keys) >= MOST_MOVES:
+    if len(keys) >= travel.MOST_MIGRATIONS:
         context.delete(keys[0])
 
 

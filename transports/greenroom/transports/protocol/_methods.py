@@ -17,6 +17,7 @@ import msgspec
 import trio
 
 from greenroom.actors import TEMPLATES, ListResources, ReadResource, StartSession
+from greenroom.actors._errand import Errand
 from greenroom.actors._scopes import resources_of
 from greenroom.runtime import Refusal
 from greenroom.transports.protocol._answers import FRESH, STATIC, Answers, encode, result_line
@@ -48,6 +49,8 @@ EVERYONE = frozenset({"*"})
 """The scopes of everybody where nobody has a key."""
 NAME_SHOWN = 100
 LISTINGS = 64  # different answers of one listing that are kept
+LARGE_ARGUMENTS = 65_536
+"""Larger ones, such as a passport, are read in a thread, where a tool is no message to one actor."""
 WEIGHTY = 4  # what the largest answers weigh (`Tool.weight`)
 
 _ONLY_META = frozenset({"_meta"})
@@ -161,15 +164,40 @@ class Methods:
         return True
 
     def _begin_tool(self, client: Client, call: Call) -> None:
+        if len(call.frame.arguments) > LARGE_ARGUMENTS and issubclass(call.payload.request, Errand):
+            client.spawn(self._read_aside, client, call)
+            return
         try:
             request = call.payload.parse(call.frame.arguments)
         except Exception as error:  # noqa: BLE001  (a tool's failure is an answer)
             self._tool_replied(client, call, error)
         else:
-            if type(request) is StartSession and is_asked(client, call):
-                client.spawn(self._ask_in_folder, client, call, request)
-            else:
-                client.ask(call, request, self._tool_replied)
+            self._ask_tool(client, call, request)
+
+    async def _read_aside(self, client: Client, call: Call) -> None:
+        """Read large arguments in a thread, so that others are served meanwhile."""
+        request: Any = None
+        with trio.CancelScope() as scope:
+            call.withdraw = scope.cancel
+            try:
+                request = await trio.to_thread.run_sync(
+                    call.payload.parse, call.frame.arguments, abandon_on_cancel=True
+                )
+            except Exception as error:  # noqa: BLE001  (as in `_begin_tool`)
+                request = error
+            call.withdraw = None
+        if call.settled:
+            return
+        if isinstance(request, Exception):
+            self._tool_replied(client, call, request)
+        else:
+            self._ask_tool(client, call, request)
+
+    def _ask_tool(self, client: Client, call: Call, request: Any) -> None:
+        if type(request) is StartSession and is_asked(client, call):
+            client.spawn(self._ask_in_folder, client, call, request)
+        else:
+            client.ask(call, request, self._tool_replied)
 
     async def _ask_in_folder(self, client: Client, call: Call, request: StartSession) -> None:
         """Start a session in the folder that the client works in."""
