@@ -61,6 +61,8 @@ def test_keys_are_made_listed_rotated_and_revoked_on_the_command_line(tmp_path: 
     assert [(each["status"], each["agent"]) for each in listed] == [("expired", "bot"), ("active", "bot")]
     keys(tmp_path, "revoke", listed[1]["key_id"])
     assert "revoked" in keys(tmp_path, "list")
+    keys(tmp_path, "create", "--for-project", "", "--rate", "6000")
+    assert "no project, rate 6,000" in keys(tmp_path, "list")
     secrets = [made["api_key"].rpartition("_")[2], plain.rpartition("_")[2]]
     told = keys(tmp_path, "list") + keys(tmp_path, "list", "--json")
     assert not [secret for secret in secrets if secret in told]
@@ -74,6 +76,9 @@ def test_keys_are_made_listed_rotated_and_revoked_on_the_command_line(tmp_path: 
         (("create", "aaaaaaaaaaaa"), 2, "takes no id"),
         (("revoke", "aaaaaaaaaaaa"), 1, "no API key"),
         (("revoke", "x"), 1, "key_id"),
+        (("revoke", "gr_aaaaaaaaaaaa_" + "b" * 43), 1, '12 characters behind gr_ and got "gr_aaaaaaaaaaaa_…'),
+        (("create", "--scopes", "*", "--for-project", "p"), 1, "leave the projects out"),
+        (("create", "--scopes", ","), 1, "1 to 50 elements"),
         (("create", "--scopes", "root"), 1, "there is no root"),
         (("create", "--days", "0"), 2, "--days"),
     ],

@@ -78,7 +78,10 @@ def _parts(hint: Any) -> tuple[Any, Meta]:
 
 def _takes(base: Any, meta: Meta) -> str:
     if get_origin(base) is list:
-        return "an array" if meta.max_length is None else f"an array of up to {meta.max_length:,} elements"
+        if meta.max_length is None:
+            return "an array"
+        least = f"{meta.min_length:,}" if meta.min_length else "up"
+        return f"an array of {least} to {meta.max_length:,} elements"
     if isinstance(base, type) and issubclass(base, Struct):
         return "an object"
     return _takes_scalar(base, meta)

@@ -108,6 +108,7 @@ def _show_made(reply: ApiKeyMade) -> None:
     remark(f"greenroom keys: {', '.join(key.scopes)}; until {key.expires_at:%Y-%m-%d}; {_holder(key)}")
     if key.replaces is not None:
         remark(f"greenroom keys: it takes the place of {key.replaces}, which goes on for a while")
+        remark("greenroom keys: `greenroom keys list` tells until when")
 
 
 def _show_revoked(reply: Any) -> None:
@@ -120,7 +121,7 @@ def _show_list(reply: Any) -> None:
     for key in reply.keys:
         used = "never used" if key.last_used_at is None else f"used {key.last_used_at:%Y-%m-%d %H:%M}"
         say(
-            f"{key.key_id}  {key.status:<7}  until {key.expires_at:%Y-%m-%d}  {used}  "
+            f"{key.key_id}  {key.status:<7}  until {key.expires_at:%Y-%m-%d %H:%M}  {used}  "
             f"{visible(key.name)}: {', '.join(key.scopes)}; {_holder(key)}"
         )
 
@@ -128,7 +129,8 @@ def _show_list(reply: Any) -> None:
 def _holder(key: ApiKeyView) -> str:
     bound = {"agent": key.agent, "type": key.agent_type, "user": key.user}
     words = [f"{what} {visible(name)}" for what, name in bound.items() if name is not None]
-    projects = (
-        "every project" if key.projects is None else f"projects {', '.join(map(visible, key.projects))}"
-    )
-    return ", ".join([*words, projects])
+    if key.projects is None:
+        words.append("every project")
+    else:
+        words.append(f"projects {', '.join(map(visible, key.projects))}" if key.projects else "no project")
+    return ", ".join([*words, *(f"{what.replace('_', ' ')} {most:,}" for what, most in key.limits.items())])
