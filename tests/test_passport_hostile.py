@@ -16,6 +16,7 @@ from greenroom.actors import (
     CreateApiKey,
     CreateSession,
     DecisionMade,
+    ExportMemories,
     ExportSession,
     GetSession,
     ListMemories,
@@ -24,6 +25,7 @@ from greenroom.actors import (
     RecordContext,
     RestoreSession,
     StartSession,
+    StoreMemory,
     open_greenroom,
 )
 from greenroom.actors.keys._quota import Quota
@@ -138,6 +140,23 @@ async def test_what_a_key_has_kept_as_a_passport_is_counted(tmp_path: Path) -> N
                 await holder.ask(ExportSession(session_id="s"))
         with refused("QUOTA_EXCEEDED", unit="stored bytes"):
             await holder.ask(RestoreSession(passport=passport))
+
+
+async def test_what_a_key_has_kept_as_an_export_of_memories_is_counted(tmp_path: Path) -> None:
+    async with open_greenroom(tmp_path, embedder="none") as runtime:
+        owner = Agent(runtime, Principal(agent_id="owner", user="ann"))
+        for number in range(4):
+            await owner.ask(StoreMemory(key=f"k{number}", content=secrets.token_hex(5_000)))
+        made = await owner.ask(CreateApiKey(name="n", scopes=["*"], max_stored_bytes=100_000))
+        grant = Grant(name="n", scopes=frozenset({"*"}), limits=KeyLimits(stored_bytes=100_000))
+        shown = Credential(id=made.key.key_id, grant=grant, by_key=True, expires=0, holder=made.key.key_id)
+        holder = Agent(runtime, Principal(agent_id="holder", user="ann"), quota=Quota(shown))
+        first = await holder.ask(ExportMemories())
+        assert (first.count, first.size_bytes > 40_000) == (4, True)
+        await holder.ask(ExportMemories())
+        with refused("QUOTA_EXCEEDED", unit="stored bytes"):
+            await holder.ask(ExportMemories())
+        assert (await owner.ask(ExportMemories())).count == 4  # who has no limit has none
 
 
 async def test_who_may_only_write_reads_nothing_by_taking_a_session_up(enter: Enter) -> None:

@@ -18,6 +18,7 @@ from greenroom.actors.exchange._importing import Importer, ImportRefusedError
 from greenroom.actors.exchange._json_lines import source_of_text
 from greenroom.actors.exchange._lines import decode_line
 from greenroom.actors.exchange._making import SourceError
+from greenroom.actors.passport._travels import TravelErrand, Travels
 from greenroom.actors.requests import _exchange as requests
 from greenroom.actors.requests import _memory_types as kinds
 from greenroom.actors.requests._exchange import ExportFormat, MemoriesExported, MemoriesImported, OnConflict
@@ -85,23 +86,26 @@ class ImportMemories(Errand[MemoriesImported], frozen=True, kw_only=True):
         )
 
 
-class ExportMemories(Errand[MemoriesExported], frozen=True, kw_only=True):
+class ExportMemories(TravelErrand[MemoriesExported], frozen=True, kw_only=True):
     """Export memories that the caller may see; the answer links to the export, part by part."""
+
+    writes: ClassVar[bool] = False  # what it keeps for a day is nobody's memory
 
     namespace: kinds.Below | None = None
     filters: MemoryFilters | None = None
     format: ExportFormat = "jsonl"
 
-    async def run(self, doors: Doors, principal: Principal) -> MemoriesExported:
+    async def carry_out(self, travels: Travels) -> MemoriesExported:
         """Keep the export where the caller can read it.
 
         Raises:
-            Refusal: ``VALIDATION_ERROR``: it is too large to be kept, or one memory for a part of it.
+            Refusal: ``VALIDATION_ERROR``: it is too large to be kept, or one memory for a part of it;
+                ``QUOTA_EXCEEDED``: it is more than the caller may have kept.
             StorageFullError: the store has no room to keep it.
         """
-        parts = _Parts(doors, principal, self.format)
+        parts = _Parts(travels, self.format)
         unwritten: list[str] = []
-        found = exported(doors, principal, self.namespace, self.filters, _counted, unwritten)
+        found = exported(travels.doors, travels.principal, self.namespace, self.filters, _counted, unwritten)
         try:
             async with aclosing(found) as pages:
                 async for page in pages:
@@ -136,12 +140,11 @@ class _Parts:
         digest: Of those.
     """
 
-    def __init__(self, doors: Doors, principal: Principal, format: ExportFormat) -> None:
+    def __init__(self, travels: Travels, format: ExportFormat) -> None:
         self.all: list[requests.ExportPart] = []
         self.size = 0
         self.digest = sha256()
-        self._doors = doors
-        self._principal = principal
+        self._travels = travels
         self._format: ExportFormat = format
         self._id = secrets.token_hex(16)
         self._begin()
@@ -181,7 +184,7 @@ class _Parts:
     async def drop(self) -> None:
         """Remove what is kept, since nobody will get its address."""
         with suppress(StorageFullError):  # then it goes by itself in a day
-            await self._doors.ask(export_address(self._id), requests.ForgetExport())
+            await self._travels.doors.ask(export_address(self._id), requests.ForgetExport())
 
     def _begin(self) -> None:
         self._writer = ExportWriter(self._format)
@@ -199,8 +202,9 @@ class _Parts:
         self._digest.update(piece)
         part = len(self.all) + 1
         kept = requests.KeepExport(part=part, number=self._number, text=piece.decode(), format=self._format)
+        await self._travels.pay(len(piece), f"{self._id} {part} {self._number}")
         self._number += 1
-        await self._doors.ask(export_address(self._id), kept, principal=self._principal)
+        await self._travels.doors.ask(export_address(self._id), kept, principal=self._travels.principal)
 
 
 def _too_large_a_line(line: msgspec.Raw) -> Refusal:
