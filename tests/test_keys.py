@@ -417,6 +417,24 @@ async def test_uses_are_written_down_once_a_minute_at_most(enter: Enter) -> None
         assert await last_used() > first
 
 
+async def test_what_stays_open_because_of_a_key_uses_it(enter: Enter) -> None:
+    async with enter() as at, open_key_ring(at.runtime, clock=at.clock) as ring:
+        key, idle = await made(at), await made(at)
+        await trio.testing.wait_all_tasks_blocked()
+
+        async def last_used(hours: float) -> Any:
+            at.tick(hours * HOUR)
+            await trio.sleep(61)
+            listed = {each.key_id: each for each in (await admin(at).ask(ListApiKeys())).keys}
+            assert listed[idle.key.key_id].last_used_at is None
+            return listed[key.key.key_id].last_used_at
+
+        ring.authenticate(key.api_key)
+        with ring.place(key.key.key_id, lambda _: None):
+            first, same, later = [await last_used(hours) for hours in (0, 0.5, 0.6)]
+        assert first == same < later == await last_used(2)
+
+
 async def test_who_has_no_key_needs_one_where_that_is_said(enter: Enter) -> None:
     async with enter() as at, open_key_ring(at.runtime, required=True) as ring:
         assert ring.required

@@ -65,7 +65,7 @@ class ApiKeyView(msgspec.Struct, frozen=True, kw_only=True):
         created_at: When it was made.
         created_by: The agent that made it.
         expires_at: When it ends.
-        last_used_at: When it was used last, to a minute; null: never.
+        last_used_at: When it was used last, to a minute, by what stays open to an hour; null: never.
         revoked_at: When it was revoked.
         replaces: The key that it was made for in rotation.
         replaced_by: The key that was made for it.

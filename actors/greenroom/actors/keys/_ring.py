@@ -38,6 +38,9 @@ logger = logging.getLogger(__name__)
 USES_SECONDS: Final = 60.0
 """How often uses are written down, and how long the ring goes without a look at the clock."""
 
+OPEN_SECONDS: Final = 3_600.0
+"""How often it is written down that something is still open because of a key, which is a use, too."""
+
 RETRY_SECONDS: Final = 0.5
 _NOTHING: Final = bytes(32)
 
@@ -196,6 +199,11 @@ class KeyRing:
 
     def _note_uses(self) -> None:
         """Have uses written down that are not, once a minute for each key at most."""
+        now = self._clock.now()
+        for place in self._places:
+            key = self._keys.get(place.key_id or "")
+            if key is not None and now - (key.last_used or 0) >= OPEN_SECONDS * SECOND:
+                self._uses.setdefault(key.key_id, now)
         due = {
             key_id: used
             for key_id, used in self._uses.items()
