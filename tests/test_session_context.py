@@ -7,6 +7,9 @@ from typing import Any
 
 import pytest
 from harness import Client, greenroom, server_process
+from support.https import Guest, told
+from test_http_process import call, guests_at
+from test_http_process import server as http_server
 
 from greenroom.actors import (
     AddMessage,
@@ -26,6 +29,7 @@ from greenroom.actors import (
     WorkflowState,
     open_greenroom,
 )
+from greenroom.actors.passport import _travels
 from greenroom.actors.passport._adapters import ADAPTERS, adapter_of
 from greenroom.actors.passport._travels import project_of_path
 from greenroom.actors.requests import _travel as travel
@@ -413,3 +417,43 @@ async def test_a_message_of_a_stranger_to_the_session_stays_out_of_the_context(t
         hidden = AddMessage(session_id=started.session_id, content="psst", visibility="private")
         await other.ask(hidden)
         assert (await claude.ask(GetSessionContext())).status == "created"
+
+
+@pytest.mark.promise("passport.alone")
+async def test_who_has_no_connection_works_in_the_session_that_was_taken_up(tmp_path: Path) -> None:
+    async with http_server(tmp_path) as (_program, port), guests_at(port, 2) as (one, two):
+        claude = {"greenroom_agent": "claude"}
+        started = await alone(one, "start_session", claude, workspace_path="/home/user/atlas")
+        await alone(two, "memory_search", claude, query="seen from there")  # over another connection
+        await alone(one, "store_memory", claude, content="a fact", key="fact")
+        read = await alone(two, "get_session_context", claude)
+        assert read["session_id"] == started["session_id"]
+        assert [search["query"] for search in read["context"]["searches"]] == ["seen from there"]
+        assert [memory["key"] for memory in read["context"]["memories"]] == ["fact"]
+        for other in ({"greenroom_agent": "zed"}, {"greenroom_agent": "claude", "greenroom_project": "p"}):
+            await alone(one, "memory_search", other, query="of another")
+            refusal = await alone(one, "get_session_context", other)
+            assert (refusal["code"], "start or restore" in str(refusal)) == ("VALIDATION_ERROR", True)
+        # A connection of the same caller begins with nothing.
+        await one.initialize(**claude)
+        assert (await call(one, "get_session_context"))["code"] == "VALIDATION_ERROR"
+        second = await alone(two, "start_session", claude, workspace_path="/home/user/other")
+        assert (await alone(two, "get_session_context", claude))["session_id"] == second["session_id"]
+        first = await alone(two, "get_session_context", claude, session_id=started["session_id"])
+        assert len(first["context"]["searches"]) == 1
+
+
+async def alone(guest: Guest, tool: str, who: dict[str, str], **arguments: Any) -> Any:
+    """Return what a tool answers to a request of the era without connections."""
+    await guest.modern("tools/call", {"name": tool, "arguments": arguments}, **who)
+    return told((await guest.answer()).json())
+
+
+def test_of_too_many_callers_the_first_is_forgotten() -> None:
+    whereabouts = _travels.Whereabouts()
+    for number in range(_travels.MOST_CALLERS + 1):
+        whereabouts.note(str(number), f"s{number}")
+    assert whereabouts.find("0") is None
+    assert whereabouts.find("1") == "s1"
+    whereabouts.note("1", "other")
+    assert whereabouts.find("1") == "other"

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 
     from greenroom.actors._principal import Principal
     from greenroom.actors.keys._quota import Quota
+    from greenroom.actors.passport._travels import Whereabouts
     from greenroom.runtime import Posted, Result
 
 R = TypeVar("R")
@@ -205,6 +206,7 @@ class Agent:
         client: The client's own name for itself, which tells its tool.
         passports: How sessions are signed that travel.
         quota: What it may have, where that is limited.
+        whereabouts: Given, the client has no connection, and this knows which session it works in.
     """
 
     def __init__(
@@ -216,6 +218,7 @@ class Agent:
         client: str | None = None,
         passports: PassportOptions | None = None,
         quota: Quota | None = None,
+        whereabouts: Whereabouts | None = None,
     ) -> None:
         self._runtime = runtime
         self._quota = quota
@@ -226,7 +229,7 @@ class Agent:
         self._closed = _closed_to(principal.scopes)
         self._resources = _scopes.resources_of(principal.scopes)
         self._scope = _idempotency_scope(principal)
-        self._travels = Travels(runtime, principal, client, passports, self._scope)
+        self._travels = Travels(runtime, principal, client, passports, self._scope, whereabouts)
         self._travels.quota = quota
 
     @property

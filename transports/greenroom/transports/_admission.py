@@ -60,6 +60,7 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True):
         projects: The projects that it gave; empty for none.
         credential: What it showed; None where nothing was needed.
         address: Where it comes from, when known.
+        stands_alone: Whether this is one request, and nothing is known of those before it.
     """
 
     agent: str | None = None
@@ -67,6 +68,7 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True):
     projects: tuple[str, ...] = ()
     credential: Credential | None = None
     address: str | None = None
+    stands_alone: bool = False
 
     def is_same(self, other: Caller) -> bool:
         """Return whether it is the same caller, which may come from elsewhere by now."""

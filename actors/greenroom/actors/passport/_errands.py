@@ -80,7 +80,7 @@ class StartSession(TravelErrand[SessionStarted], frozen=True, kw_only=True):
         begun = await travels.doors.ask(
             Address("session", session_id), begin, principal=travels.principal, idempotency=idempotency
         )
-        travels.session_id = begun.session_id
+        travels.work_in(begun.session_id)
         return SessionStarted(
             session_id=begun.session_id,
             project_id=begun.project_id,
@@ -96,7 +96,7 @@ class StartSession(TravelErrand[SessionStarted], frozen=True, kw_only=True):
     def _restored(
         self, travels: Travels, restored: SessionRestored, offered: list[requests.Offer]
     ) -> SessionStarted:
-        travels.session_id = restored.session_id
+        travels.work_in(restored.session_id)
         return SessionStarted(
             session_id=restored.session_id,
             project_id=restored.project_id,

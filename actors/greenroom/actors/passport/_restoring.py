@@ -80,7 +80,7 @@ class RestoreSession(TravelErrand[SessionRestored], frozen=True, kw_only=True):
                 if refusal.code in passport_refusals.CODES:
                     travels.tell(requests.REFUSALS, requests.NoteRefusal(code=refusal.code))
                 raise
-        travels.session_id = restored.session_id
+        travels.work_in(restored.session_id)
         return restored
 
     async def _from_passport(

@@ -38,6 +38,8 @@ R_co = TypeVar("R_co", covariant=True)
 MAX_QUERY: Final = 500
 SESSIONS: Final = "sessions:read"
 """What is needed to be told what others wrote."""
+MOST_CALLERS: Final = 10_000
+"""Of those without a connection it is known which session they work in."""
 _DIGEST_BYTES: Final = 4
 _MAX_SLUG: Final = 60
 _FOREIGN: Final = re.compile(r"[^A-Za-z0-9_.-]+")
@@ -72,6 +74,27 @@ _SEARCHES: Final[Mapping[type[Any], str]] = {
 _STORES: Final = frozenset({memories.StoreMemory, memories.UpdateMemory})
 
 
+class Whereabouts:
+    """Which session each caller works in whose requests stand alone, as far as this process knows.
+
+    Of callers that nothing tells apart, such as two windows of one tool, it is the one taken up last.
+    """
+
+    def __init__(self) -> None:
+        self._sessions: dict[str, str] = {}
+
+    def find(self, caller: str) -> str | None:
+        """Return a caller's session."""
+        return self._sessions.get(caller)
+
+    def note(self, caller: str, session_id: str) -> None:
+        """Take note of a caller's session; of too many callers the first is forgotten."""
+        self._sessions.pop(caller, None)
+        self._sessions[caller] = session_id
+        if len(self._sessions) > MOST_CALLERS:
+            del self._sessions[next(iter(self._sessions))]
+
+
 class Travels:
     """One client's part in travelling sessions.
 
@@ -81,6 +104,7 @@ class Travels:
         client: Its own name for itself.
         options: How passports are signed.
         scope: Of the client's idempotency keys.
+        whereabouts: Given, the client has no connection, and this knows which session it works in.
 
     Attributes:
         session_id: The session that it works in; None until it starts or restores one.
@@ -95,19 +119,28 @@ class Travels:
         client: str | None = None,
         options: PassportOptions | None = None,
         scope: str = "",
+        whereabouts: Whereabouts | None = None,
     ) -> None:
         self.doors = doors
         self.principal = principal
         self.tool = adapter_of(client or principal.agent_id).tool_id
-        self.session_id: str | None = None
         self.quota: Quota | None = None
         self._options = options or PassportOptions()
         self.scope = scope or blake2b(msgspec.json.encode(principal, order="deterministic")).hexdigest()
+        self._whereabouts = whereabouts
+        self._caller = f"{self.scope} {self.tool} {principal.address}"
+        self.session_id = None if whereabouts is None else whereabouts.find(self._caller)
 
     @cached_property
     def signers(self) -> Signers:
         """What signs and checks passports."""
         return Signers(self.doors.derive, self._options.trusted, self._options.shared)
+
+    def work_in(self, session_id: str) -> None:
+        """Work in a session from now on."""
+        self.session_id = session_id
+        if self._whereabouts is not None:
+            self._whereabouts.note(self._caller, session_id)
 
     def named(self, session_id: str | None) -> str:
         """Return the session that is meant.

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from greenroom.actors import Agent
+from greenroom.actors.passport._travels import Whereabouts
 from greenroom.transports import _exits
 from greenroom.transports._commands._admitting import check_admission, open_admitting
 from greenroom.transports._commands._opening import opened
@@ -100,6 +101,8 @@ async def _serve(resolved: Resolved, embedder: EmbedderChoice, passports: Passpo
             open_admitting(settings, runtime, os.environ, on_stdio=_on_stdio(settings))
         )
 
+        whereabouts = Whereabouts()
+
         def door_for(client_name: str, caller: Caller = admitting.on_stdio) -> Agent:
             return Agent(
                 runtime,
@@ -108,6 +111,7 @@ async def _serve(resolved: Resolved, embedder: EmbedderChoice, passports: Passpo
                 client=client_name,
                 passports=passports,
                 quota=admitting.quota(caller),
+                whereabouts=whereabouts if caller.stands_alone else None,
             )
 
         await nursery.start(_stop_on_signal, stop)

@@ -91,7 +91,7 @@ class ModernEra:
             return
         service, tasks = self._service, self._service.tasks()
         answer = ModernAnswer(exchange, service.limits)
-        client = service.client(caller, answer, tasks)
+        client = service.client(msgspec.structs.replace(caller, stands_alone=True), answer, tasks)
         client.era, client.version = Era.MODERN, MODERN_VERSION
         service.clients.add(client)
 
