@@ -23,13 +23,19 @@ from greenroom.actors import (
     CreateSession,
     ExportMemories,
     ExportSession,
+    GetMessages,
+    ListMemories,
+    ListSessions,
+    MigrateSession,
     Principal,
     ReadResource,
+    RestoreSession,
     SetMemory,
     StoreMemory,
     parse_request,
 )
 from greenroom.actors._scopes import PROMPTS, RESOURCES, SCOPES, TOOLS
+from greenroom.runtime import Refusal
 from greenroom.transports.protocol._profile import GREENROOM
 
 if TYPE_CHECKING:
@@ -211,6 +217,56 @@ async def test_every_resource_is_read_and_heard_of_by_whom_the_page_says(enter: 
                 with trio.move_on_after(1) as scope:
                     await subscriber.next()
                 assert scope.cancelled_caught != page[READING[kind]][reader], kind
+
+
+# -- in a stranger's hands ---------------------------------------------------------------------------
+
+
+async def test_what_somebody_was_answered_opens_nothing_to_whoever_was_told_it(enter: Enter) -> None:
+    """Whoever shares a session may be told cursors, claims, links and keys: they carry no rights."""
+    async with enter(embedder="none") as at:
+        scribe = Agent(at.runtime, Principal(**READERS["itself"]))
+        spy = Agent(at.runtime, Principal(**READERS["somebody of another project"]))
+        await scribe.ask(CreateSession(purpose="shared", session_id="open"))
+        for number in range(3):
+            at.tick()
+            for visibility in ("private", "public"):
+                said = AddMessage(session_id="open", content=f"{visibility} {number}", visibility=visibility)
+                await scribe.ask(msgspec.structs.replace(said, idempotency_key=f"{visibility} {number}"))
+            await scribe.ask(CreateSession(purpose="closed", session_id=f"closed-{number}", project_id="p"))
+            await scribe.ask(StoreMemory(key=f"k{number}", content="hers"))
+
+        page = await scribe.ask(GetMessages(session_id="open", limit=1))
+        told = await spy.ask(GetMessages(session_id="open", cursor=page.next_cursor))
+        assert {message.content.split()[0] for message in told.messages} == {"public"}
+        listed = await scribe.ask(ListSessions(limit=1))
+        others = await spy.ask(ListSessions(cursor=listed.next_cursor))
+        assert {session.session_id for session in others.sessions} <= {"open"}
+        memories = await scribe.ask(ListMemories(limit=1))
+        for namespace in (None, "user:ann"):
+            request = ListMemories(cursor=memories.next_cursor, namespace=namespace)
+            found = await finds(spy.ask(request), CLOSED)
+            assert found is None or found.memories == []
+
+        repeated = AddMessage(session_id="open", content="private 0", idempotency_key="private 0")
+        mine = await spy.ask(repeated)
+        hers = await scribe.ask(GetMessages(session_id="open", visibility_filter="private"))
+        assert mine.message_id not in {message.message_id for message in hers.messages}
+
+        exported = await scribe.ask(ExportSession(session_id="closed-0"))
+        handed = await scribe.ask(MigrateSession(session_id="closed-1", to_tool="zed"))
+        for claim in (exported.claim, handed.claim):
+            with pytest.raises(Refusal):
+                await spy.ask(RestoreSession(passport=encoded(claim)))
+            clerk = Agent(at.runtime, Principal(**READERS["another agent of its user"]))
+            assert (await clerk.ask(RestoreSession(passport=encoded(claim)))).session_id
+        for uri in (exported.uri, (await scribe.ask(ExportMemories())).uri):
+            with refused("RESOURCE_NOT_FOUND"):
+                await spy.ask(ReadResource(uri=uri))
+
+
+def encoded(text: str) -> msgspec.Raw:
+    return msgspec.Raw(msgspec.json.encode(text))
 
 
 def test_nobody_is_left_out() -> None:
