@@ -257,16 +257,12 @@ async def test_what_somebody_was_answered_opens_nothing_to_whoever_was_told_it(e
         handed = await scribe.ask(MigrateSession(session_id="closed-1", to_tool="zed"))
         for claim in (exported.claim, handed.claim):
             with pytest.raises(Refusal):
-                await spy.ask(RestoreSession(passport=encoded(claim)))
+                await spy.ask(RestoreSession(passport=claim))
             clerk = Agent(at.runtime, Principal(**READERS["another agent of its user"]))
-            assert (await clerk.ask(RestoreSession(passport=encoded(claim)))).session_id
+            assert (await clerk.ask(RestoreSession(passport=claim))).session_id
         for uri in (exported.uri, (await scribe.ask(ExportMemories())).uri):
             with refused("RESOURCE_NOT_FOUND"):
                 await spy.ask(ReadResource(uri=uri))
-
-
-def encoded(text: str) -> msgspec.Raw:
-    return msgspec.Raw(msgspec.json.encode(text))
 
 
 def test_nobody_is_left_out() -> None:
