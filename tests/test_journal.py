@@ -445,6 +445,29 @@ async def test_under_another_secret_nothing_passes_for_written(
         assert [(each.what, each.first, each.last) for each in await findings(runtime)] == [("changed", 1, 6)]
 
 
+@pytest.mark.promise("audit.slices")
+async def test_a_check_lets_others_have_their_turns(reopen: Open, secrets: Path) -> None:
+    """Fifty looks at the clock are a slice here, and there is one for each row and each checkpoint."""
+    async with kept(reopen, secrets) as runtime:
+        await runtime.ask(DOER, Do(what="deed", times=3_000))
+        checkpoint = await runtime.query(DeedsCheckpoint())
+        turns = 0
+
+        async def others() -> None:
+            nonlocal turns
+            while True:
+                await trio.lowlevel.checkpoint()
+                turns += 1
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(others)
+            report = await runtime.query(CheckDeeds(checkpoints=(checkpoint,) * 2_000))
+            nursery.cancel_scope.cancel()
+        assert (report.rows, report.findings) == (3_000, [])
+        assert turns >= 5_000 / 51
+        assert runtime.statistics().dispatcher.longest_slice_ms < 6
+
+
 # -- retention -----------------------------------------------------------------------------------------
 
 

@@ -96,7 +96,7 @@ def check(
     """
     findings = _Findings()
     start = _signed_state(keys, reading, keys.start, "start", findings) or State()
-    seen = _seen_before(keys, checkpoints, findings)
+    seen = yield from _seen_before(keys, checkpoints, findings, slice_over)
     if seen.get(start.count, start.link) != start.link:
         findings.add("replaced", start.count)
     before = start.link
@@ -123,13 +123,18 @@ def check(
     return JournalReport(rows=rows, first=start.count + 1, last=last, findings=findings.all)
 
 
-def _seen_before(keys: Keys, checkpoints: Iterable[Checkpoint], findings: _Findings) -> dict[int, bytes]:
+def _seen_before(
+    keys: Keys, checkpoints: Iterable[Checkpoint], findings: _Findings, slice_over: Callable[[], bool]
+) -> Generator[None, None, dict[int, bytes]]:
+    """Return the links that checkpoints name, by the numbers of their rows."""
     seen: dict[int, bytes] = {}
     for each in checkpoints:
         if not keys.made(each):
             findings.add("foreign checkpoint")
         elif seen.setdefault(each.count, link := bytes.fromhex(each.link)) != link:
             findings.add("replaced", each.count)
+        if slice_over():
+            yield
     return seen
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 import msgspec
@@ -117,7 +118,7 @@ class IndexReader:
         keys = self._keys(journal)
         seen = self._domain.seen
         known = [] if seen is None else filter(keys.made, seen.checkpoints(journal))
-        return check(keys, self._reading, [*known, *checkpoints], self.slice_over)
+        return check(keys, self._reading, chain(known, checkpoints), self.slice_over)
 
     def breaks(self, journal: str) -> list[Break]:
         """Return where a journal did not go on from what had been seen of it when the store was opened."""

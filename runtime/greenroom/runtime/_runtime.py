@@ -168,8 +168,7 @@ class Runtime(Doors):
         self._check_open()
         await trio.lowlevel.checkpoint()
         if query.sees_notes:
-            self._pipeline.board()
-            self._pipeline.flush()
+            self._flush_notes()
             await self._pipeline.landed()  # a group that was on its way may have some of the notes,
             await self._pipeline.landed()  # and then the next one has the others
         if isinstance(query, Procedure):
@@ -328,12 +327,16 @@ class Runtime(Doors):
                 logger.warning("there are no %r actors here, to which something has ended", address.kind)
         self._lasting.caught_up()
 
+    def _flush_notes(self) -> None:
+        self._pipeline.board()
+        self._pipeline.flush()
+
     async def _drain(self, relay: RelayHost | None) -> None:
         if relay is not None:
             relay.leave()
+        self._flush_notes()  # nobody waits for them, so they go first,
         await self._kernel.drain()
-        self._pipeline.board()  # the notes, which nobody waits for
-        self._pipeline.flush()
+        self._flush_notes()  # and again with those that came since
         await self._kernel.drain()
         if relay is not None:
             await relay.wound_up()
