@@ -323,10 +323,15 @@ async def test_after_its_time_a_passport_is_refused_and_forgotten(at: Opens, far
         exported = await claude.ask(ExportSession(expires_in=3_600))
         text = await text_of(claude, exported)
         handed = (await claude.ask(StartSession())).memory_passport
+        in_time = RestoreSession(passport=text, idempotency_key="in time")
+        first = await claude.ask(in_time)
         here.tick(3_601)
         for given in (text, exported.claim):
-            with refused("PASSPORT_EXPIRED"):
-                await claude.ask(RestoreSession(passport=given))
+            for key in (None, "another"):
+                with refused("PASSPORT_EXPIRED"):
+                    await claude.ask(RestoreSession(passport=given, idempotency_key=key))
+        assert await claude.ask(in_time) == first  # a repeat is no second redemption
+        assert (await claude.ask(ListSessions())).count == 3
         far_clock.jump(2 * DAY)
     async with at() as here:
         claude = member(here.runtime)
@@ -335,8 +340,9 @@ async def test_after_its_time_a_passport_is_refused_and_forgotten(at: Opens, far
             await claude.ask(ReadResource(uri=exported.uri))
         assert (await claude.ask(RestoreSession(passport=handed))).tool == "claude-code"
         far_clock.jump(30 * DAY)
-        with refused("PASSPORT_EXPIRED"):
-            await claude.ask(RestoreSession(passport=handed))
+        for key in (None, "new"):
+            with refused("PASSPORT_EXPIRED"):
+                await claude.ask(RestoreSession(passport=handed, idempotency_key=key))
 
 
 @pytest.mark.promise("passport.audience")

@@ -243,6 +243,18 @@ async def test_a_repeated_start_gets_the_first_session(tmp_path: Path) -> None:
         again = await claude.ask(StartSession(workspace_path=HOME, idempotency_key="k"))
         assert again.session_id == first.session_id
         assert again.created_at == first.created_at
+        for restore_from in ("latest", first.session_id):
+            request = StartSession(
+                workspace_path=HOME, restore_from=restore_from, idempotency_key=restore_from
+            )
+            assert (await claude.ask(request)).session_id == first.session_id
+            before = await claude.ask(GetSessionContext())
+            assert (await claude.ask(request)).session_id == first.session_id
+            assert await claude.ask(GetSessionContext()) == before  # its way has no step more
+        latest = StartSession(workspace_path="/another", restore_from="latest", idempotency_key="l")
+        begun = await claude.ask(latest)
+        assert not begun.restored
+        assert (await claude.ask(latest)).session_id == begun.session_id
 
 
 @pytest.mark.promise("passport.adapters")

@@ -53,7 +53,9 @@ class StartSession(TravelErrand[SessionStarted], frozen=True, kw_only=True):
             find = FindOffers(project_id=project_id)
             offered = await travels.doors.query(find, principal=travels.principal)
         if self.restore_from == LATEST and offered:
-            return self._restored(travels, await resumed(travels, offered[0].session_id, tool), offered)
+            once = travels.idempotency("start_session latest", self.idempotency_key, (tool, project_id))
+            latest = await resumed(travels, offered[0].session_id, tool, once)
+            return self._restored(travels, latest, offered)
         if self.restore_from is not None and self.restore_from != LATEST:
             given = self.restore_from
             is_id = isinstance(given, str) and len(given) <= 128 and ":" not in given  # noqa: PLR2004

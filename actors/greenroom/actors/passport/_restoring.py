@@ -36,9 +36,10 @@ from greenroom.actors.requests import _travel as travel
 from greenroom.actors.requests import _types as types
 from greenroom.actors.requests._exchange import ReleaseImport
 from greenroom.actors.requests._passports import SessionRestored
-from greenroom.runtime import Address, Refusal
+from greenroom.runtime import Address, Idempotency, Refusal
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from datetime import datetime
 
     from greenroom.actors._principal import Principal
@@ -71,7 +72,7 @@ class RestoreSession(TravelErrand[SessionRestored], frozen=True, kw_only=True):
             raise _refusals.invalid("passport", "passport: give a session_id or a passport")
         tool = travels.tool_of(self.tool_id)
         if self.session_id is not None:
-            restored = await resumed(travels, self.session_id, tool)
+            restored = await resumed(travels, self.session_id, tool, self._once(travels, self.session_id))
         else:
             assert self.passport is not None, "one of them is given"
             try:
@@ -92,17 +93,28 @@ class RestoreSession(TravelErrand[SessionRestored], frozen=True, kw_only=True):
                 given = small
             elif small.kind == "session":
                 await self._check_claim(travels, small)
-                return await resumed(travels, small.id, tool)
+                return await resumed(travels, small.id, tool, self._once(travels, small.id))
             else:
                 given = await self._claimed(travels, small)
-        return await self._redeemed(travels, await Checked.of(travels, given, self.passphrase), tool)
+        checked = await Checked.of(travels, given, self.passphrase, is_over=self._is_over)
+        return await self._redeemed(travels, checked, tool)
+
+    def _once(self, travels: Travels, what: str) -> Idempotency | None:
+        """Return what marks a repeat of the restoring of a passport, or of a session that is here."""
+        asked = (what, self.tool_id, self.project_id)
+        return travels.idempotency("restore_session", self.idempotency_key, asked)
+
+    def _is_over(self, expires: datetime, now: datetime) -> bool:
+        """Return whether its time is over for this request; that of a repeat the passport's actor knows."""
+        return self.idempotency_key is None and expires <= now
 
     async def _check_claim(self, travels: Travels, claim: claims.Claim) -> requests.Standing:
         address = requests.passport_address(claim.id)
         asked = requests.AskStanding(text=claim.kind == "passport")
         standing = await travels.doors.ask(address, asked, principal=travels.principal)
-        if standing.now.timestamp() >= claim.expires:
-            raise passport_refusals.expired(formats.instant(to_datetime(claim.expires * SECOND)))
+        expires = to_datetime(claim.expires * SECOND)
+        if expires <= standing.now if claim.kind == "session" else self._is_over(expires, standing.now):
+            raise passport_refusals.expired(formats.instant(expires))
         return standing
 
     async def _claimed(self, travels: Travels, claim: claims.Claim) -> str:
@@ -113,8 +125,7 @@ class RestoreSession(TravelErrand[SessionRestored], frozen=True, kw_only=True):
 
     async def _redeemed(self, travels: Travels, checked: Checked, tool: str) -> SessionRestored:
         project_id = checked.project_for(travels, self.project_id)
-        asked = (checked.passport.passport_id, self.tool_id, self.project_id)
-        idempotency = travels.idempotency("restore_session", self.idempotency_key, asked)
+        idempotency = self._once(travels, checked.passport.passport_id)
         attempt = secrets.token_hex(16)
         if idempotency is not None:
             whole = f"{idempotency.scope} {idempotency.key}"
@@ -193,16 +204,20 @@ class RestoreSession(TravelErrand[SessionRestored], frozen=True, kw_only=True):
         return f"session_{digest}", False
 
 
-async def resumed(travels: Travels, session_id: str, tool: str) -> SessionRestored:
+async def resumed(
+    travels: Travels, session_id: str, tool: str, idempotency: Idempotency | None = None
+) -> SessionRestored:
     """Return a session that is here, taken up in a tool.
 
     Raises:
         Refusal: ``SESSION_NOT_FOUND`` or ``SESSION_CLOSED``.
     """
     move = travel.Move(to_tool=tool, outcome="resumed")
-    read = await travels.doors.ask(Address("session", session_id), move, principal=travels.principal)
+    read = await travels.doors.ask(
+        Address("session", session_id), move, principal=travels.principal, idempotency=idempotency
+    )
     return SessionRestored(
-        session_id=session_id,
+        session_id=read.session_id,
         project_id=read.project_id,
         context=travels.context_of(read),
         briefing=travels.briefing_of(read),
@@ -239,7 +254,12 @@ class Checked:
 
     @classmethod
     async def of(
-        cls, travels: Travels, given: bytes | str | dict[str, Any], passphrase: str | None
+        cls,
+        travels: Travels,
+        given: bytes | str | dict[str, Any],
+        passphrase: str | None,
+        *,
+        is_over: Callable[[datetime, datetime], bool],
     ) -> Checked:
         """Check everything that can be checked without writing.
 
@@ -250,7 +270,8 @@ class Checked:
         await aside(travels.signers.check, body, passport.signature)
         address = requests.passport_address(passport.passport_id)
         standing = await travels.doors.ask(address, requests.AskStanding(), principal=travels.principal)
-        _check_time(passport, standing.now)
+        if is_over(passport.expires_at, standing.now):
+            raise passport_refusals.expired(formats.instant(passport.expires_at))
         _check_audience(passport, travels)
         whole, pieces = await aside(_unpacked, passport, passphrase)
         if whole.memories:
@@ -299,11 +320,6 @@ class Checked:
     def importer(self, travels: Travels, text: str = "") -> Importer:
         """Return what imports these lines."""
         return Importer(travels.doors, travels.principal, source_of_text(text), on_conflict="skip")
-
-
-def _check_time(passport: Passport, now: datetime) -> None:
-    if passport.expires_at <= now:
-        raise passport_refusals.expired(formats.instant(passport.expires_at))
 
 
 def _check_audience(passport: Passport, travels: Travels) -> None:
