@@ -113,6 +113,8 @@ WRONG_CLAIMS: list[dict[str, Any]] = [
     {"exp": float("inf")},
     {"nbf": 32_503_680_000},
     {"sub": None},
+    {"sub": "half a character: \ud83d"},
+    {"greenroom_projects": ["\udc00"]},
     {"kid": "unheard-of"},
 ]
 

@@ -107,6 +107,7 @@ class JwtVerifier:
                 leeway=LEEWAY_SECONDS,
                 options={"require": ["exp", "iss", "aud", "sub"]},
             )
+            msgspec.json.encode(claims)  # or there is half a character in them, which is no name
         except _NO_TOKEN as error:
             logger.debug("a token was refused: %s", type(error).__name__)
             return None
