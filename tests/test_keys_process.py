@@ -155,6 +155,24 @@ def test_a_client_on_standard_input_may_come_by_a_key(tmp_path: Path) -> None:
         stream.close()
 
 
+@pytest.mark.promise("keys.revocation")
+async def test_a_client_on_standard_input_of_an_attached_process_ends_with_its_key(tmp_path: Path) -> None:
+    made, other = create(tmp_path), create(tmp_path)
+    async with server(tmp_path) as (_owner, port):
+        with (
+            serving(tmp_path, GREENROOM_API_KEY=made["api_key"]) as client,
+            serving(tmp_path, GREENROOM_API_KEY=other["api_key"]) as witness,
+        ):
+            for each in (client, witness):
+                assert each.call("list_sessions")["count"] == 0
+            await trio.to_thread.run_sync(keys, tmp_path, "revoke", made["key"]["key_id"])
+            assert await trio.to_thread.run_sync(client.process.wait, PATIENCE) == 1
+            assert "is revoked" in client.errors.read_text()
+            assert witness.call("list_sessions")["count"] == 0
+        async with connected(f"ws://127.0.0.1:{port}", headers=bearer(other)) as there:
+            assert (await answer(there, "list_sessions"))["count"] == 0
+
+
 @pytest.mark.promise("keys.nowhere-else")
 async def test_what_is_logged_shows_no_key(tmp_path: Path) -> None:
     made, wrong = create(tmp_path), new_key().whole
