@@ -31,7 +31,7 @@ from greenroom.actors import (
 from greenroom.actors.keys._quota import Quota
 from greenroom.actors.keys._record import Credential, Grant, KeyLimits
 from greenroom.actors.passport import _format as formats
-from greenroom.actors.passport._claims import PASSPORT, _encode
+from greenroom.actors.passport._claims import CLAIM, PASSPORT, _encode
 from greenroom.actors.passport._travels import PassportOptions
 from greenroom.actors.requests._travel import SessionContext
 
@@ -69,13 +69,42 @@ async def test_a_short_text_that_is_no_passport_is_refused(enter: Enter, documen
 
 @pytest.mark.promise("passport.bombs")
 async def test_a_context_that_is_too_long_is_refused_by_its_name(enter: Enter) -> None:
-    many: dict[str, Any] = {
-        "context": {"files": [], "searches": [{}] * 101, "memories": [], "decisions": [], "workflow": None}
-    }
+    searched = {"query": "q", "tool": "t", "at": "2026-01-01T00:00:00Z"}
+    many: dict[str, Any] = {"context": {"searches": [searched] * 101}}
     async with enter(embedder="none") as at:
         with refused("PASSPORT_INVALID", field="passport") as caught:
             await at.agent("a").ask(RestoreSession(passport=json.dumps(UNSIGNED | many)))
         assert "<= 100 - at `$.context.searches`" in caught.value.sentence
+
+
+@pytest.mark.promise("passport.bombs")
+@pytest.mark.parametrize(
+    ("given", "code", "words"),
+    [
+        (PASSPORT + "A" * 4_300, "PASSPORT_TOO_LARGE", "4,296"),
+        (CLAIM + "A" * 4_300, "PASSPORT_TOO_LARGE", "4,296"),
+        (
+            json.dumps({**UNSIGNED, **dict.fromkeys(map(str, range(99)), 0)}),
+            "PASSPORT_INVALID",
+            "field `0`",
+        ),
+        (json.dumps({**UNSIGNED, "metadata": [0] * 100_000}), "PASSPORT_TOO_LARGE", "16,384"),
+        (json.dumps({**UNSIGNED, "greenroom_passport": 2, "x": {}}), "PASSPORT_INVALID", "of the format 2"),
+        (json.dumps({**UNSIGNED, "greenroom_passport": [[1]]}), "PASSPORT_INVALID", "of the format [[1]]"),
+        (json.dumps({**UNSIGNED, "greenroom_passport": True}), "PASSPORT_INVALID", "of the format true"),
+        ('{"a":1}', "PASSPORT_INVALID", "no passport of Greenroom"),
+        ("[" * 100_000, "PASSPORT_INVALID", "it is no"),
+        ("7", "PASSPORT_INVALID", "it is no"),
+    ],
+)
+async def test_what_is_no_passport_is_refused_before_it_is_looked_into(
+    enter: Enter, given: str, code: str, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(formats, "check_json", lambda _raw: pytest.fail("objects were made of it"))
+    async with enter(embedder="none") as at:
+        with refused(code) as caught:
+            await at.agent("a").ask(RestoreSession(passport=given))
+        assert words in caught.value.sentence
 
 
 async def test_what_nobody_signed_costs_little(enter: Enter) -> None:

@@ -66,8 +66,10 @@ def read_small(text: str, signers: Signers) -> bytes | Claim:
     """Return the JSON of the passport, or the claim, that a text stands for.
 
     Raises:
-        Refusal: ``PASSPORT_INVALID``: a claim of another server, or no such text.
+        Refusal: ``PASSPORT_INVALID``: a claim of another server, or no such text; ``PASSPORT_TOO_LARGE``.
     """
+    if len(text) > MOST_QR_TEXT:
+        raise _refusals.too_large(len(text), MOST_QR_TEXT)
     text = text.strip().upper()
     data = _decode(text[len(CLAIM) :])
     if text.startswith(PASSPORT):

@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 import secrets
 from datetime import datetime
-from typing import Annotated, Any, Final, Literal
+from functools import cache
+from typing import Annotated, Any, Final, Literal, get_type_hints
 
 import msgspec
 from msgspec import Meta
@@ -30,6 +31,8 @@ MAX_METADATA_BYTES: Final = 16_384
 """The most that its metadata may take as JSON: they are read before anybody is known to have signed them."""
 NOT_SIGNED: Final = frozenset({"signature", "qr"})
 
+_BLANKS: Final = 16
+"""So many times as long may metadata be that are written with blanks between their parts."""
 _BASE64 = re.compile(r"[A-Za-z0-9+/=]*")
 _HEX_ID = Annotated[str, Meta(pattern=r"^[0-9a-f]{32}(?!\n)$")]
 _DIGEST = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}(?!\n)$")]
@@ -145,11 +148,7 @@ def read(document: bytes | str | dict[str, Any]) -> tuple[Passport, bytes]:
     parsed = document if isinstance(document, dict) else _parsed(document)
     version = parsed.get("greenroom_passport")
     if version != VERSION or isinstance(version, bool):
-        raise _refusals.invalid(
-            "it is no passport of Greenroom"
-            if version is None
-            else f"it is of the format {str(version)[:20]}, and this server knows {VERSION}"
-        )
+        raise _another_format(None if version is None else str(version))
     try:
         passport = msgspec.convert(parsed, Passport)
     except msgspec.ValidationError as error:
@@ -161,6 +160,51 @@ def read(document: bytes | str | dict[str, Any]) -> tuple[Passport, bytes]:
     if size > MAX_METADATA_BYTES:
         raise _refusals.too_large(size, MAX_METADATA_BYTES)
     return passport, canonical({name: value for name, value in parsed.items() if name not in NOT_SIGNED})
+
+
+class _Version(msgspec.Struct):
+    greenroom_passport: msgspec.Raw = msgspec.Raw(b"null")
+
+
+@cache
+def _outline() -> msgspec.json.Decoder[Any]:
+    """Return what reads a passport of which the metadata, which may be anything, are not looked into."""
+    hints = get_type_hints(Passport, include_extras=True)
+    fields = [
+        (field.name, msgspec.Raw if field.name == "metadata" else hints[field.name])
+        for field in msgspec.structs.fields(Passport)
+        if field.name != "qr"
+    ]
+    outline = msgspec.defstruct(
+        "Passport", [*fields, ("qr", hints["qr"], None)], kw_only=True, forbid_unknown_fields=True
+    )
+    return msgspec.json.Decoder(outline)
+
+
+_read_version = msgspec.json.Decoder(_Version).decode
+
+
+def _check_outline(raw: bytes) -> None:
+    """Refuse what is no passport before Python objects are made of whatever is in it."""
+    try:
+        version = bytes(_read_version(raw).greenroom_passport)
+        if version != str(VERSION).encode():
+            raise _another_format(None if version == b"null" else version[:20].decode(errors="replace"))
+        size = len(memoryview(_outline().decode(raw).metadata))
+    except msgspec.ValidationError as error:
+        raise _refusals.invalid(f"it is not made as one: {error}") from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise _refusals.invalid(f"it is no JSON: {error}") from None
+    if size > _BLANKS * MAX_METADATA_BYTES:
+        raise _refusals.too_large(size, MAX_METADATA_BYTES)
+
+
+def _another_format(version: str | None) -> Refusal:
+    return _refusals.invalid(
+        "it is no passport of Greenroom"
+        if version is None
+        else f"it is of the format {version[:20]}, and this server knows {VERSION}"
+    )
 
 
 def write(body: dict[str, Any], signature: Signature, qr: str | None = None) -> bytes:
@@ -176,6 +220,7 @@ def _parsed(document: bytes | str) -> dict[str, Any]:
         raise _refusals.invalid("it is not UTF-8") from None
     if len(raw) > MAX_DOCUMENT_BYTES:
         raise _refusals.too_large(len(raw), MAX_DOCUMENT_BYTES)
+    _check_outline(raw)
     try:
         parsed = check_json(raw)
     except Refusal as refusal:
