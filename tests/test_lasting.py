@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import logging
+import subprocess
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
 import trio
+from harness import PATIENCE, PROGRAM, clean_environment
 from support.agents import AuditTrail, House, house, refused
 from support.clocks import DAY, VirtualClock
 from support.keyed import administrator, create_key, revoke_key
 from support.passports import begun, forged, member, signers, text_of
-from test_keys_process import create, keys
+from support.websocket_programs import connected, server
+from test_keys_process import bearer, create, keys
 
 from greenroom.actors import (
     ApiKeyMade,
@@ -43,6 +46,7 @@ from greenroom.runtime import (
 )
 from greenroom.runtime._lasting import SUFFIX
 from greenroom.runtime._writing import Writer
+from greenroom.transports import WebSocketRefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -186,14 +190,31 @@ async def test_a_revocation_that_a_crash_cut_short_is_done_or_not_known(
 
 
 @pytest.mark.promise("lasting.keys")
-def test_every_process_and_the_command_line_know_it(tmp_path: Path) -> None:
+async def test_every_process_and_the_command_line_know_it(tmp_path: Path) -> None:
     made = create(tmp_path)
-    secrets = next(tmp_path.rglob("*.key")).parent
-    backup(tmp_path / "store", tmp_path / "old.mdb")
+    store, old = tmp_path / "store", tmp_path / "old.mdb"
+    backup(store, old)
     keys(tmp_path, "revoke", made["key"]["key_id"])
-    restore(tmp_path / "old.mdb", tmp_path / "store", secrets=secrets)
+    assert "list of what has ended" not in _restored(tmp_path)
+    async with server(tmp_path) as (_owner, first), server(tmp_path) as (_attached, second):
+        for port in (first, second):
+            with pytest.raises(WebSocketRefusedError, match="revoked"):
+                async with connected(f"ws://127.0.0.1:{port}", headers=bearer(made)):
+                    pass
     listed = json.loads(keys(tmp_path, "list", "--json"))["keys"]
     assert [each["status"] for each in listed] == ["revoked"]
+    assert "list of what has ended" in _restored(tmp_path, without_list=True)
+
+
+def _restored(home: Path, *, without_list: bool = False) -> str:
+    """Bring the backup back by the command; return what it says."""
+    if without_list:
+        next(home.rglob(f"*{SUFFIX}")).unlink()
+    command = [*PROGRAM, "restore", "--data", str(home / "store"), str(home / "old.mdb")]
+    done = subprocess.run(
+        command, env=clean_environment(home), capture_output=True, text=True, timeout=PATIENCE, check=True
+    )
+    return done.stdout
 
 
 # -- passports -------------------------------------------------------------------------
