@@ -179,7 +179,9 @@ def test_nothing_is_unpacked_that_is_larger_than_it_says() -> None:
     place = many.index((64 << 20).to_bytes(4, "little"))
     lying = many[:place] + (1_000).to_bytes(4, "little") + many[place + 4 :]
     unsized = zstandard.ZstdCompressor(write_content_size=False).compress(b"x" * 1_000)
+    beyond = b"\x28\xb5\x2f\xfd\xe0" + (1 << 62).to_bytes(8, "little") + b"\x01\x00\x00"
     cases = {
+        "says it is beyond all memory": (beyond, 1_000),
         "says it is large": (many, 64 << 20),
         "says another size": (many, 1_000),
         "its frame lies, too": (lying, 1_000),
