@@ -147,6 +147,19 @@ def test_every_page_is_linked_from_the_readme_or_its_pages() -> None:
     assert set(PAGES) - reached == set()
 
 
+@pytest.mark.parametrize("package", ["transports", "actors", "runtime"])
+def test_the_modules_that_the_architecture_tells_of_are_there(package: str) -> None:
+    home = ROOT / package / "greenroom" / package
+    table = (ROOT / "docs/architecture.md").read_text().partition(f"### {package}\n")[2].partition("\n#")[0]
+    rows = re.findall(r"^\| (`.*?) \|", table, re.MULTILINE)
+    assert rows
+    for row in rows:
+        folder = ""  # that of the first name is that of the others
+        for name in re.findall(r"`([^`]+)`", row):
+            folder, _, module = name.rpartition("/") if "/" in name[:-1] else (folder, "", name)
+            assert (home / folder / f"{module}.py").is_file() or (home / name).is_dir(), name
+
+
 def test_the_reference_is_the_codes_own() -> None:
     checked = subprocess.run(
         [sys.executable, ROOT / "docs/generate.py", "--check"], capture_output=True, text=True, check=False
