@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.agents import AuditTrail, begin
 from support.https import Guest
-from support.keyed import administrator, bearer, create_key, premises
+from support.keyed import administrator, bearer, create_key, premises, revoke_key
 from support.websockets import TEXT, Peer, frame, told
 
 from greenroom.actors import ApiKeyMade, RotateApiKey, open_key_ring
@@ -216,6 +216,20 @@ async def test_a_flood_of_what_is_no_request_is_read_at_its_pace(enter: Enter, f
         while (await peer.receive()).get("id") != last:
             pass
         assert trio.current_time() - began >= 7  # ten in a second, and twenty at once
+
+
+@pytest.mark.promise("limits.frames", "keys.revocation")
+async def test_whoever_is_read_slowly_still_hears_that_its_key_is_revoked(enter: Enter) -> None:
+    async with enter() as at, premises(at, rate_limit=1, rate_burst=1) as here:
+        key = await create_key(at)
+        await here.settled()
+        peer = await (await here.peer()).open("/", **bearer(key))
+        await peer.stream.send_all(frame(TEXT, FLOODS["pings"].encode()) * 100)
+        await here.settled()
+        began = trio.current_time()
+        await revoke_key(at, key)
+        assert (await peer.closed())[0] == 1008
+        assert trio.current_time() - began < 1
 
 
 @pytest.mark.promise("limits.frames")
