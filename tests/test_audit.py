@@ -32,6 +32,7 @@ from greenroom.actors import (
     SearchContext,
     SetMemory,
     StoreMemory,
+    _cursor,
     open_greenroom,
 )
 from greenroom.actors._audit import INDEX, AuditRow
@@ -232,6 +233,22 @@ async def test_reading_it_is_in_it(enter: Enter) -> None:
         await boss.ask(GetAuditLog(agent="alice"))
         (record,) = await log(boss, action="get_audit_log")
         assert (record.agent, record.details) == ("boss", {"filters": ["agent"]})
+
+
+@pytest.mark.promise("audit.reading")
+async def test_no_page_is_read_without_a_record_and_made_up_cursors_do_no_harm(enter: Enter) -> None:
+    async with enter(**QUIET) as at:
+        for _ in range(3):
+            await at.agent("alice").ask(CreateSession(purpose="p"))
+        boss = Agent(at.runtime, BOSS)
+        first = await boss.ask(GetAuditLog(action="create_session", limit=2))
+        await boss.ask(GetAuditLog(action="create_session", limit=2, cursor=first.next_cursor))
+        binding = 'audit {"action":"create_session"}'
+        places = (b"", b"j", b"o", b"x", b"j" + bytes(8), b"j" + b"\xff" * 8, b"j" * 100, b"o" * 100)
+        for place in places:
+            await boss.ask(GetAuditLog(action="create_session", cursor=_cursor.encode(place, binding)))
+        read = await log(boss, action="get_audit_log")
+        assert sum(record.times for record in read) == 2 + len(places)
 
 
 async def test_the_tool_is_shown_to_those_who_may_by_name_and_answers(enter: Enter) -> None:

@@ -347,6 +347,25 @@ def remove_every_trace(store: Tamperer) -> None:
     store.put_state("head", None)
 
 
+def insert_far_ahead(store: Tamperer) -> None:
+    store.put((1 << 64) - 1, store.row(20))
+
+
+def insert_what_has_no_number(store: Tamperer) -> None:
+    for odd in (b"", b"\0", bytes(7) + b"\5\0", b"\xff" * 30):
+        store.put_at(odd, store.row(5))
+
+
+def insert_what_is_nothing(store: Tamperer) -> None:
+    store.put(21, b"")
+
+
+def cut_off_with_an_older_head(store: Tamperer) -> None:
+    """As somebody does who has read the store before; `tampering` finds what they kept."""
+    store.remove(*range(11, 21))
+    store.put_state("head", store.kept["head"])
+
+
 TAMPERINGS: dict[Callable[[Tamperer], None], set[tuple[str, int, int]]] = {
     remove_one: {("missing", 5, 5)},
     remove_some: {("missing", 5, 6), ("missing", 9, 9)},
@@ -366,6 +385,10 @@ TAMPERINGS: dict[Callable[[Tamperer], None], set[tuple[str, int, int]]] = {
     the_head_as_the_start: {("start", 0, 0), ("missing", 1, 20)},
     remove_all: {("missing", 1, 20)},
     remove_every_trace: {("cut off", 1, 20)},
+    insert_far_ahead: {("strange", 0, 0)},
+    insert_what_has_no_number: {("strange", 0, 0)},
+    insert_what_is_nothing: {("changed", 21, 21), ("head", 0, 0)},
+    cut_off_with_an_older_head: {("cut off", 11, 20)},
 }
 
 
@@ -375,12 +398,17 @@ async def test_tampering_is_found(
     reopen: Open, folder: Path, secrets: Path, tamper: Callable[[Tamperer], None]
 ) -> None:
     async with kept(reopen, secrets) as runtime:
-        await runtime.ask(DOER, Do(what="deed", times=20))
+        await runtime.ask(DOER, Do(what="deed", times=10))
+    with tampering(folder) as store:
+        older_head = store.state("head")
+    async with kept(reopen, secrets) as runtime:
+        await runtime.ask(DOER, Do(what="deed", times=20, first=10))
         assert await findings(runtime) == []
         checkpoint = await runtime.query(DeedsCheckpoint())
     seen = _seen_file(secrets)
     before = seen.read_bytes()
     with tampering(folder) as store:
+        store.kept["head"] = older_head
         tamper(store)
     expected = TAMPERINGS[tamper]
     async with kept(reopen, secrets) as runtime:
@@ -392,7 +420,7 @@ async def test_tampering_is_found(
         await runtime.ask(DOER, Do(what="later", times=3))
         found = await findings(runtime, checkpoint)
         kinds = {each.what for each in found}
-        assert kinds & {"missing", "changed", "replaced", "cut off"}, found
+        assert kinds & {"missing", "changed", "replaced", "cut off", "strange"}, found
 
 
 @pytest.mark.promise("audit.tampering")

@@ -44,10 +44,11 @@ DEEDS = Journal(NAME, lost=lost, broken=broken)
 
 
 class Do(Message[int], frozen=True):
-    """Put a record of ``size`` bytes and append what was done ``times`` times."""
+    """Put a record of ``size`` bytes and append what was done ``times`` times, but for the ``first`` ones."""
 
     what: str
     times: int = 1
+    first: int = 0
     size: int = 0
     fail: bool = False
     reserve: bool = False
@@ -65,11 +66,11 @@ class Doer(Shelf):
 
     @handles(Do)
     def do(self, message: Do, context: Context) -> int:
-        count = (context.get(b"count", int) or 0) + message.times
+        count = (context.get(b"count", int) or 0) + message.times - message.first
         context.put(b"count", count)
         if message.size:
             context.put(b"ballast %d" % count, bytes(message.size))
-        for number in range(message.times):
+        for number in range(message.first, message.times):
             context.append(NAME, f"{message.what} {number}")
         if message.reserve:
             context.use_reserve()
@@ -119,12 +120,17 @@ JOURNALS: dict[str, Any] = {
 
 
 class Tamperer:
-    """Changes a store as its server would, but for the links: it has no secret."""
+    """Changes a store as its server would, but for the links: it has no secret.
+
+    Attributes:
+        kept: What was read of the store before.
+    """
 
     def __init__(self, environment: lmdb.Environment, transaction: lmdb.Transaction[bytes]) -> None:
         self._tables = {name: environment.open_db(name, txn=transaction) for name in TABLES}
         self._transaction = transaction
         self._codec = PlainCodec()
+        self.kept: dict[str, bytes | None] = {}
 
     def key(self, number: int) -> bytes:
         return journal_prefix(NAME) + number.to_bytes(8)
@@ -137,6 +143,11 @@ class Tamperer:
 
     def put(self, number: int, row: bytes) -> None:
         key = self.key(number)
+        self._transaction.put(key, self._codec.seal(key, row), db=self._tables[b"indexes"])
+
+    def put_at(self, place: bytes, row: bytes) -> None:
+        """Put a row where a number should be."""
+        key = journal_prefix(NAME) + place
         self._transaction.put(key, self._codec.seal(key, row), db=self._tables[b"indexes"])
 
     def remove(self, *numbers: int) -> None:

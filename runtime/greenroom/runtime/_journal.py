@@ -40,6 +40,8 @@ NO_LINK: Final = bytes(LINK_BYTES)
 _PREFIX: Final = b"!journal\0"
 _META: Final = b"journal\0"
 NUMBER_BYTES: Final = 8
+STRANGE: Final = 1 << 62
+"""The number of rows that have none, or one that no server comes to."""
 
 
 class Journal(NamedTuple):
@@ -234,11 +236,19 @@ def decoded(number: int, record: bytes, of: type[T]) -> Entry[T]:
 def scan(
     reading: Reading, name: str, *, start: int | None = None, reverse: bool = False
 ) -> Iterator[tuple[int, bytes]]:
-    """Yield the rows of a journal with their numbers, from ``start`` on, inclusive."""
+    """Yield the rows of a journal with their numbers, from ``start`` on, inclusive.
+
+    What no server writes is among them with the number `STRANGE`.
+    """
     prefix = journal_prefix(name)
     first = None if start is None else prefix + start.to_bytes(NUMBER_BYTES)
     for key, record in reading.scan(INDEXES, prefix, start=first, reverse=reverse):
-        yield int.from_bytes(key[len(prefix) :]), record
+        yield _number_in(key, prefix), record
+
+
+def _number_in(key: bytes, prefix: bytes) -> int:
+    number = key[len(prefix) :]
+    return min(STRANGE, int.from_bytes(number)) if len(number) == NUMBER_BYTES else STRANGE
 
 
 def end_of(keys: Keys, reading: Reading) -> State:
@@ -248,12 +258,12 @@ def end_of(keys: Keys, reading: Reading) -> State:
     without a link to it, which the next check tells.
     """
     head = keys.read(keys.head, reading.get(META, keys.head))
-    last = reading.last_key(INDEXES, keys.prefix)
-    number = 0 if last is None else int.from_bytes(last[len(keys.prefix) :])
+    there = (_number_in(key, keys.prefix) for key in reading.keys(INDEXES, keys.prefix, reverse=True))
+    number = next((each for each in there if each != STRANGE), 0)
     if head is not None and head.count >= number:
         return head
     start = start_of(keys, reading)
-    if last is None:
+    if number == 0:
         return start
     return State(max(number, start.count), NO_LINK, start.size if head is None else head.size, start.time)
 

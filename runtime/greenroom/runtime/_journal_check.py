@@ -12,6 +12,7 @@ from greenroom.runtime._environment import META
 from greenroom.runtime._journal import (
     LINK_BYTES,
     NUMBER_BYTES,
+    STRANGE,
     Checkpoint,
     Keys,
     State,
@@ -32,6 +33,7 @@ _SENTENCES: Final = {
     "replaced": "{rows} not those that a checkpoint names, although they are there",
     "head": "what the store says of the end was not written by its server",
     "start": "what the store says of the start was not written by its server",
+    "strange": "there is a row among the records that no server writes",
     "foreign checkpoint": "a checkpoint was not made by this server, or was changed",
 }
 
@@ -45,7 +47,9 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
         last: The last one.
     """
 
-    what: Literal["missing", "changed", "cut off", "replaced", "head", "start", "foreign checkpoint"]
+    what: Literal[
+        "missing", "changed", "cut off", "replaced", "head", "start", "strange", "foreign checkpoint"
+    ]
     first: int = 0
     last: int = 0
 
@@ -102,8 +106,13 @@ def check(
     before = start.link
     last, rows = start.count, 0
     for number, record in scan(reading, keys.name):
+        if slice_over():
+            yield
         link = record[:LINK_BYTES]
         rows += 1
+        if number == STRANGE:
+            findings.add("strange")
+            continue
         if number <= last:  # before what is signed as the start
             findings.add("changed", number)
             continue
@@ -114,8 +123,6 @@ def check(
         if seen.get(number, link) != link:
             findings.add("replaced", number)
         before, last = link, number
-        if slice_over():
-            yield
     last = _check_end(keys, reading, last, before, findings)
     ahead = max(seen, default=0)
     if ahead > last:
@@ -195,6 +202,8 @@ def outlived(
     findings = _Findings()
     count, link, size, time = start.count, start.link, start.size, start.time
     for number, record in scan(reading, keys.name):
+        if number == STRANGE:  # it stays, for whoever looks into that
+            continue
         found = decoded(number, record, msgspec.Raw)
         too_many = max_bytes is not None and head.size - size > max_bytes
         if len(rows) == most or not (too_many or (oldest is not None and found.time < oldest)):

@@ -11,7 +11,7 @@ import msgspec
 from greenroom.runtime import _rows
 from greenroom.runtime._address import Address
 from greenroom.runtime._errors import UnknownKindError
-from greenroom.runtime._journal import Checkpoint, Entry, decoded, end_of, scan
+from greenroom.runtime._journal import STRANGE, Checkpoint, Entry, decoded, end_of, scan
 from greenroom.runtime._journal_check import JournalReport, check
 from greenroom.runtime._store import ACTORS, INDEXES
 
@@ -103,7 +103,8 @@ class IndexReader:
             reverse: The newest first.
         """
         for number, record in scan(self._reading, self._keys(journal).name, start=start, reverse=reverse):
-            yield decoded(number, record, of)
+            if number != STRANGE:
+                yield decoded(number, record, of)
 
     def checkpoint(self, journal: str) -> Checkpoint:
         """Return a checkpoint of a journal as it is now, of where it goes on, whatever `check` would find."""

@@ -48,17 +48,14 @@ class Reading:
                     return
                 yield key, unseal(key, record)
 
-    def last_key(self, table: int, prefix: bytes) -> bytes | None:
-        """Return the highest key that begins with ``prefix``, or None; its record may be damaged."""
-        with self._transaction.cursor(self._tables[table]) as cursor:
-            key = cursor.key() if _seek_back(cursor, prefix, None) else b""
-            return key if key.startswith(prefix) else None
-
-    def keys(self, table: int, prefix: bytes, *, start: bytes | None = None) -> Iterator[bytes]:
+    def keys(
+        self, table: int, prefix: bytes, *, start: bytes | None = None, reverse: bool = False
+    ) -> Iterator[bytes]:
         """Yield the keys that begin with ``prefix``, in order; their records may be damaged."""
         with self._transaction.cursor(self._tables[table]) as cursor:
-            if _seek(cursor, prefix, start):
-                yield from takewhile(lambda key: key.startswith(prefix), cursor.iternext(values=False))
+            if (_seek_back if reverse else _seek)(cursor, prefix, start):
+                found = (cursor.iterprev if reverse else cursor.iternext)(values=False)
+                yield from takewhile(lambda key: key.startswith(prefix), found)
 
 
 class Glance:

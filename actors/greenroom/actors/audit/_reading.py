@@ -106,8 +106,7 @@ class GetAuditLog(Query[AuditLog], frozen=True, kw_only=True):
                 records.append(found)
             if reader.slice_over():
                 yield
-        if self.cursor is None:
-            _audit.note(reader, reader.principal, "get_audit_log", None, filters=sorted(filters))
+        _audit.note(reader, reader.principal, "get_audit_log", None, filters=sorted(filters))
         return AuditLog(
             records=records,
             count=len(records),
@@ -189,6 +188,7 @@ class CheckpointAudit(Query[Checkpoint], frozen=True, kw_only=True):
         return reader.checkpoint(_audit.JOURNAL)
 
 
+_PLACE_BYTES: Final = 9
 _LINKED: Final = b"j"
 _UNLINKED: Final = b"o"
 
@@ -196,9 +196,9 @@ _UNLINKED: Final = b"o"
 def _newest_first(reader: IndexReader, after: bytes | None) -> Iterator[tuple[bytes, AuditRecord]]:
     """Yield the linked records, then those from before, each with its place."""
     if after is None or after.startswith(_LINKED):
-        start = None if after is None else int.from_bytes(after[1:]) - 1
+        start = None if after is None else max(0, int.from_bytes(after[1:_PLACE_BYTES]) - 1)
         for entry in reader.entries(_audit.JOURNAL, AuditRow, start=start, reverse=True):
-            place = _LINKED + entry.number.to_bytes(8)
+            place = _LINKED + entry.number.to_bytes(_PLACE_BYTES - 1)
             yield place, _shown(entry.value, entry.time, entry.times, entry.number)
     old = after[1:] if after is not None and after.startswith(_UNLINKED) else None
     for row in reader.rows(_audit.INDEX, AuditRow, start=old, reverse=True):
