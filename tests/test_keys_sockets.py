@@ -210,6 +210,30 @@ async def test_a_key_in_a_path_or_in_the_wrong_place_is_not_repeated(
         assert secret[:12] not in f"{caplog.text}{told!r}{answer!r}"
 
 
+@pytest.mark.promise("keys.nowhere-else")
+async def test_a_key_that_is_given_for_a_name_is_not_repeated(enter: Enter) -> None:
+    async with enter() as at, premises(at) as here:
+        key = await create_key(at)
+        await here.settled()
+        websocket, text = await here.websocket(key), key.api_key
+        told: list[Any] = []
+        for tool, arguments in (
+            ("get_memory", {"key": text}),
+            ("get_session", {"session_id": text}),
+            ("update_memory", {"key": text, "content": "x"}),
+            ("revoke_api_key", {"key_id": text}),
+            ("add_message", {"session_id": "s", text: "x"}),
+            (text, {}),
+        ):
+            await websocket.request("tools/call", {"name": tool, "arguments": arguments})
+            told.append(await websocket.receive())
+        for uri in (f"session://{text}", text):
+            await websocket.request("resources/read", {"uri": uri})
+            told.append(await websocket.receive())
+        assert all("error" in answer or answer["result"]["isError"] for answer in told), told
+        assert text.rpartition("_")[2][:8] not in str(told)
+
+
 async def test_what_a_key_is_bound_to_is_not_taken_for_more(enter: Enter) -> None:
     async with enter() as at, premises(at) as here:
         key = await create_key(at, "*:read", agent="bot", agent_type="worker", projects=["p", "q"])

@@ -19,6 +19,7 @@ import trio
 from greenroom.actors import TEMPLATES, ListResources, ReadResource, StartSession
 from greenroom.actors._errand import Errand
 from greenroom.actors._scopes import resources_of
+from greenroom.actors.keys._text import without_keys
 from greenroom.runtime import Refusal
 from greenroom.transports.protocol._answers import FRESH, STATIC, Answers, encode, result_line
 from greenroom.transports.protocol._calls import Call
@@ -413,7 +414,7 @@ def unknown_tool(name: str, listed: Iterable[str]) -> str:
     """Return the sentence for a tool that is not there, with those of nearly that name."""
     near = difflib.get_close_matches(name[:NAME_SHOWN], listed, n=3)
     hint = f"; did you mean {' or '.join(near)}?" if near else ""
-    return f"Unknown tool: {name[:NAME_SHOWN]}{hint}"
+    return f"Unknown tool: {without_keys(name)[:NAME_SHOWN]}{hint}"
 
 
 def kept_for(listed: Sized, usual: Sized) -> tuple[int, str]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from greenroom.actors.keys._text import without_keys
 from greenroom.runtime import (
     ActorSetAsideError,
     DeadlineExceededError,
@@ -72,7 +73,7 @@ def tool_failure(error: Exception) -> Failure:
     ``INTERNAL_ERROR`` without its text.
     """
     if isinstance(error, Refusal):
-        return Failure(False, error.sentence, error.code, error.details)
+        return Failure(False, without_keys(error.sentence), error.code, _without_keys(error.details))
     if isinstance(error, OverloadedError):
         sentence = (
             "Too many requests are waiting for this, or the process that owns the folder does not answer; "
@@ -84,6 +85,11 @@ def tool_failure(error: Exception) -> Failure:
             return Failure(False, sentence, code, {})
     logger.error("a request failed", exc_info=error)
     return Failure(False, "The server failed at this request; it was not carried out.", "INTERNAL_ERROR", {})
+
+
+def _without_keys(details: dict[str, Any]) -> dict[str, Any]:
+    """Return details of which no text has an API key in it, which somebody may have given for a name."""
+    return {name: without_keys(value) if isinstance(value, str) else value for name, value in details.items()}
 
 
 def overdue(seconds: float) -> bytes:
