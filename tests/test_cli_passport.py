@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from harness import PROGRAM, clean_environment
@@ -81,7 +81,7 @@ def test_how_long_a_message_may_be_is_what_the_settings_say(tmp_path: Path) -> N
     for home in (one, two):
         home.mkdir()
     file = tmp_path / "session.passport"
-    allowed = {"GREENROOM_CONTENT_LIMIT": "20000"}
+    allowed: dict[str, Any] = {"GREENROOM_CONTENT_LIMIT": "20000"}
     with serving(one, "--user", "ann", **allowed) as server:
         session = server.call("create_session", purpose="to be carried")["session_id"]
         server.call("add_message", session_id=session, content="x" * 20_000)
