@@ -15,6 +15,7 @@ from harness import PATIENCE, PROGRAM, clean_environment
 from support.commands import Server, serving
 from support.programs import running
 from support.websocket_programs import answer, connected, port_in, server
+from support.websockets import Peer
 from test_websocket_process import certificate, refused
 
 from greenroom.actors.keys._text import new_key
@@ -22,8 +23,6 @@ from greenroom.transports import WebSocketRefusedError
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-SECOND = 1.0
 
 
 def keys(home: Path, *arguments: str, code: int = 0) -> str:
@@ -90,34 +89,25 @@ def test_a_command_that_cannot_be_says_why(
 
 
 @pytest.mark.promise("keys.revocation")
-async def test_a_revoked_key_ends_connections_of_every_process_within_a_second(tmp_path: Path) -> None:
+async def test_a_revoked_key_ends_connections_of_every_process(tmp_path: Path) -> None:
     made = create(tmp_path)
-    async with (
-        server(tmp_path) as (_owner, first),
-        server(tmp_path) as (_attached, second),
-        trio.open_nursery() as nursery,
-    ):
-        lost: list[float] = []
+    async with server(tmp_path) as (_owner, first), server(tmp_path) as (_attached, second):
 
         async def hold(port: int, task_status: trio.TaskStatus[None]) -> None:
-            stream = await trio.open_tcp_stream("127.0.0.1", port)
-            from support.websockets import Peer  # noqa: PLC0415  (the byte-level client)
-
-            peer = await Peer(stream).open("/", Host=f"localhost:{port}", **bearer(made))
+            peer = await Peer(await trio.open_tcp_stream("127.0.0.1", port)).open(
+                "/", Host=f"localhost:{port}", **bearer(made)
+            )
             await peer.initialize()
             task_status.started()
             assert await peer.closed() == (1008, f"the key {made['key']['key_id']} is revoked")
-            lost.append(trio.current_time())
-            await stream.aclose()
+            await peer.stream.aclose()
 
-        for port in (first, second, first, second):
-            await nursery.start(hold, port)
-        await trio.to_thread.run_sync(keys, tmp_path, "revoke", made["key"]["key_id"])
-        done = trio.current_time()
-        while len(lost) < 4:
-            await trio.sleep(0.01)
-            assert trio.current_time() < done + PATIENCE
-        assert max(lost) - done < SECOND
+        # That it takes less than a second is shown on virtual time, without other programs.
+        with trio.fail_after(PATIENCE):
+            async with trio.open_nursery() as nursery:
+                for port in (first, second, first, second):
+                    await nursery.start(hold, port)
+                await trio.to_thread.run_sync(keys, tmp_path, "revoke", made["key"]["key_id"])
         for port in (first, second):
             with pytest.raises(WebSocketRefusedError, match="revoked"):
                 async with connected(f"ws://127.0.0.1:{port}", headers=bearer(made)):
