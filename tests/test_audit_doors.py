@@ -145,6 +145,25 @@ async def test_figures_are_denied_to_who_is_no_administrator(enter: Enter) -> No
         assert [(each.action, each.key_id) for each in records] == [("read_metrics", key.key.key_id)]
 
 
+async def test_a_session_of_http_that_another_opened_is_denied_and_one_that_nobody_has_is_not_there(
+    enter: Enter,
+) -> None:
+    async with enter(**QUIET) as at, premises(at) as here:
+        mine, others = await create_key(at), await create_key(at)
+        await here.settled()
+        opened = (await here.session(mine)).session
+        before = await last_number(at.runtime)
+        for session in (opened, {**opened, "mcp-session-id": "nobodys"}):
+            guest = await here.guest()
+            await guest.send("POST", "/mcp", {**session, **shown(others.api_key)}, b"{}")
+            assert (await guest.answer()).status == 404
+        await here.settled()
+        records = [each for each in await since(at.runtime, before) if each.outcome == "denied"]
+        assert [(each.action, each.key_id, each.details) for each in records] == [
+            ("take_http_session", others.key.key_id, {"status": 404})
+        ]
+
+
 async def test_what_is_beyond_a_quota_leaves_one_record_each(enter: Enter) -> None:
     async with enter(**QUIET) as at, premises(at) as here:
         key = await create_key(at, max_sessions=1, max_subscriptions=1, agent="bot")

@@ -27,7 +27,7 @@ from greenroom.actors.keys._limits import Bucket, Buckets
 from greenroom.actors.keys._record import check_claims, credential_of
 from greenroom.actors.keys._text import PREFIX, read_key
 from greenroom.runtime import GreenroomError, Refusal
-from greenroom.transports._admission import Caller, DeniedError, Headers, RefusedError, values_of
+from greenroom.transports._admission import Caller, Headers, RefusedError, values_of
 from greenroom.transports._origins import FORWARDED, Network, client_address, neighbourhood
 from greenroom.transports.protocol._client import Toll
 
@@ -76,13 +76,13 @@ class Gate(Protocol):
             RefusedError: they are not let in.
         """
 
-    def turn_away(self, caller: Caller, headers: Headers, denied: DeniedError, action: str) -> None:
+    def turn_away(self, caller: Caller, headers: Headers, status: HTTPStatus, action: str) -> None:
         """Take note of a denial that was not this gate's.
 
         Args:
             caller: As far as it is known who comes.
             headers: The headers of their request.
-            denied: What they are told.
+            status: What they are told.
             action: What they were about to do.
         """
 
@@ -100,7 +100,7 @@ class OpenGate:
         """Return who comes."""
         return caller
 
-    def turn_away(self, caller: Caller, headers: Headers, denied: DeniedError, action: str) -> None:
+    def turn_away(self, caller: Caller, headers: Headers, status: HTTPStatus, action: str) -> None:
         """Take note of nothing: such a program has no audit log."""
 
     def place(self, caller: Caller, end: Callable[[str], None]) -> AbstractContextManager[None]:  # noqa: ARG002  (nobody is sent away)
@@ -174,10 +174,10 @@ class KeyGate:
             self._note_once_a_minute(admitted.credential, admitted.address)
         return admitted
 
-    def turn_away(self, caller: Caller, headers: Headers, denied: DeniedError, action: str) -> None:
+    def turn_away(self, caller: Caller, headers: Headers, status: HTTPStatus, action: str) -> None:
         """Note a denial that was not this gate's in the audit log."""
         key_id = None if caller.credential is None else caller.credential.id
-        self._deny(action, self._address(caller, headers), key_id, denied.status)
+        self._deny(action, self._address(caller, headers), key_id, status)
 
     def _address(self, caller: Caller, headers: Headers) -> str | None:
         if not self._trusted:

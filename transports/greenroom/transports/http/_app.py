@@ -179,7 +179,7 @@ class HttpApp:
             caller = head.admit(self._options.origins, any_host=self._options.any_host)
         except DeniedError as denied:
             comes = Caller(address=_address(exchange, scope))
-            self._options.gate.turn_away(comes, head.lines, denied, "connect")
+            self._options.gate.turn_away(comes, head.lines, denied.status, "connect")
             raise
         exchange.extra = _cors.headers_for(head)
         if (reply := _cors.preflight(head)) is not None:
@@ -200,7 +200,7 @@ class HttpApp:
             try:
                 check_administrates(caller)
             except DeniedError as denied:
-                self._options.gate.turn_away(caller, head.lines, denied, "read_metrics")
+                self._options.gate.turn_away(caller, head.lines, denied.status, "read_metrics")
                 raise
             await exchange.discard()  # what nobody reads would keep the connection from ending
             if not exchange.whole:

@@ -68,6 +68,8 @@ class HandshakeEra:
             return None
         session = self._sessions.find(named, caller)
         if session is None:
+            if named in self._sessions:
+                self._service.gate.turn_away(caller, head.lines, HTTPStatus.NOT_FOUND, "take_http_session")
             raise RefusedRpcError(HTTPStatus.NOT_FOUND, INVALID_REQUEST, "Session not found")
         return session
 

@@ -154,6 +154,10 @@ class Sessions:
     def __len__(self) -> int:
         return len(self._by_id)
 
+    def __contains__(self, id: str) -> bool:
+        """Whether anybody has a session with this id, which no answer may show."""
+        return id in self._by_id
+
     def __iter__(self) -> Iterator[Session]:
         return iter(list(self._by_id.values()))
 

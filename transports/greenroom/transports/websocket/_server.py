@@ -206,7 +206,7 @@ class WebSocketServer:
         try:
             said = admit(asked, self._options.origins, any_host=self._options.any_host)
         except DeniedError as denied:
-            self._options.gate.turn_away(Caller(address=address), asked.headers, denied, "connect")
+            self._options.gate.turn_away(Caller(address=address), asked.headers, denied.status, "connect")
             raise
         said = msgspec.structs.replace(said, address=address)
         caller = await self._options.gate.admit(said, asked.headers)
