@@ -291,6 +291,17 @@ async def test_a_passport_that_is_restored_leaves_a_record_of_each_actor_that_it
         check_who(records, ALICE)
 
 
+async def test_a_sender_is_named_who_is_there(folder: Path) -> None:
+    async with open_greenroom(folder, **QUIET) as runtime:
+        await made(runtime)
+        before = await last_number(runtime)
+        for sender in ("alice", CONTENT):
+            await called(runtime, ALICE, "search_by_sender", {**IN_S, "sender": sender})
+        named, unnamed = await since(runtime, before)
+        assert named.details == {"found": 1, "sender": "alice"}
+        assert unnamed.details == {"found": 0}
+
+
 async def test_nothing_done_leaves_nothing(folder: Path) -> None:
     async with open_greenroom(folder, **QUIET) as runtime:
         await made(runtime)

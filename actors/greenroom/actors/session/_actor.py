@@ -240,7 +240,8 @@ class SessionActor(Actor):
         """Answer one sender's newest messages, and leave an audit record."""
         self._visible(context)
         answer = yield from _reads.by_sender(request, context, self._tallies)
-        _record_search(context, "search_by_sender", answer.count, sender=request.sender)
+        named = {"sender": request.sender} if answer.count else {}  # else it may be any text
+        _record_search(context, "search_by_sender", answer.count, **named)
         return answer
 
     @handles(requests.SearchByTimerange)
