@@ -186,10 +186,10 @@ async def test_an_endpoint_embeds_and_is_asked_for_a_query_once(folder: Path) ->
 async def test_a_silent_endpoint_is_waited_for_two_seconds_and_then_left_alone(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("greenroom.actors.embedding._embedding.QUERY_SECONDS", 0.05)
     assert QUERY_SECONDS == 2.0
     async with endpoint() as served, home(folder, at(served)) as here:
-        await here.embedding.query("", wait=True)
+        assert await here.embedding.query("", wait=True) is not None
+        monkeypatch.setattr("greenroom.actors.embedding._embedding.QUERY_SECONDS", 0.05)
         served.silent = True
         assert await here.embedding.query("slow") is None
         await served.hung_up.wait()
@@ -359,6 +359,7 @@ async def test_another_embedder_embeds_anew_and_old_vectors_serve_meanwhile(virt
         await here.keep(BERT, "b")
         await here.embedding.settled()
     assert old.closed
+    old.closed = False
     new.trouble = EmbedderError("not yet")
     async with virtual_home(choice("new"), both) as here:
         await trio.sleep(0.5)
@@ -370,7 +371,6 @@ async def test_another_embedder_embeds_anew_and_old_vectors_serve_meanwhile(virt
         await here.keep(ANNA, "seventh")
         assert (await here.show(ANNA)).serving == "old:1"
         new.trouble = None
-        old.closed = False
         await trio.sleep(1.0)
         both_ways = await here.embedding.query("y")
         await here.embedding.settled()
@@ -384,6 +384,36 @@ async def test_another_embedder_embeds_anew_and_old_vectors_serve_meanwhile(virt
         assert old.closed
         assert both_ways is not None
         assert (await here.embedding.query("z")).older == ()  # type: ignore[union-attr]  # it is there
+
+
+@pytest.mark.promise("embedding.change")
+async def test_an_older_embedder_that_is_let_go_during_a_query_is_not_asked(virtual_home: Enter) -> None:
+    old, new = Letters("old:1"), Letters("new:1")
+
+    async def both(wanted: EmbedderChoice) -> Embedder:
+        return old if wanted.model == "old" else new
+
+    async with virtual_home(choice("old"), both) as here:
+        await here.keep(ANNA, "a")
+        await here.embedding.settled()
+    old.closed = False
+    new.go_on, new.answers = trio.Event(), trio.Event()
+    found: list[Any] = []
+    async with virtual_home(choice("new"), both) as here, trio.open_nursery() as nursery:
+        await trio.sleep(0.5)
+        assert (await here.statistics()).older_spaces == ["old:1"]
+
+        async def ask() -> None:
+            found.append(await here.embedding.query("x"))
+
+        nursery.start_soon(ask)
+        await trio.testing.wait_all_tasks_blocked()
+        new.go_on.set()
+        await here.embedding.settled()
+        await trio.testing.wait_all_tasks_blocked()
+        assert old.closed
+        new.answers.set()
+    assert [(each.space, each.older) for each in found] == [("new:1", ())]
 
 
 @pytest.mark.promise("embedding.change")

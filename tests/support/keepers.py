@@ -138,6 +138,8 @@ class Letters:
         self.closed = False
         self.go_on = trio.Event()
         self.go_on.set()
+        self.answers = trio.Event()
+        self.answers.set()
 
     async def embed(self, texts: Any) -> list[Vectors]:
         self.batches.append(list(texts))
@@ -149,6 +151,9 @@ class Letters:
         return [Vectors(scale=1.0, values=bytes([len(text) % 100] * self.dimensions)) for text in texts]
 
     async def query(self, text: str) -> QueryVectors:
+        if self.closed:
+            raise RuntimeError("it is closed")  # as the client of an endpoint
+        await self.answers.wait()
         if self.trouble is not None:
             raise self.trouble
         return QueryVectors(space=self.space, words=[text], rows=b"")

@@ -120,7 +120,10 @@ class Embedding:
             await self._tried.wait()
         self._asked += 1
         present = [] if self._embedder is None else [self._embedder]
-        found = [await self._query(each, text) for each in (*present, *self._older.values())]
+        found = [await self._query(each, text) for each in present]
+        for space in [*self._older]:
+            older = self._older.get(space)  # it may have been let go meanwhile
+            found.append(None if older is None else await self._query(older, text))
         made = [vectors for vectors in found if vectors is not None]
         if not made:
             self._unanswered += 1
