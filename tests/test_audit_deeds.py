@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 import pytest
+import trio
 from harness import served
 from support.agents import FAST
 from support.agents import json as raw
@@ -492,7 +493,8 @@ async def test_denials_over_the_relay_leave_one_record_each(folder: Path) -> Non
                     await mallory.ask(request)
                 asked += 1
         records: list[AuditRecord] = []
-        while sum(each.times for each in records) < asked:  # what an attached process tells is on its way
-            records = [each for each in await since(attached, 0) if each.outcome == "denied"]
+        with trio.fail_after(60):  # what an attached process tells is on its way
+            while sum(each.times for each in records) < asked:
+                records = [each for each in await since(attached, 0) if each.outcome == "denied"]
         assert sum(each.times for each in records) == asked
         check_who(records, MALLORY)
