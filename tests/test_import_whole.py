@@ -141,8 +141,9 @@ async def test_an_import_that_stopped_goes_on_where_it_was(enter: Enter, stage: 
             await imported(home.runtime, ANN, *lines, progress=stop)
         if stage == "staging":
             assert await keys(home.runtime, ANN) == []
+    later = msgspec.structs.replace(ANN, key_id="rotated", address="127.0.0.1")
     async with enter(**QUIET) as home:
-        done = await imported(home.runtime, ANN, *lines, progress=note)
+        done = await imported(home.runtime, later, *lines, progress=note)
         if stage == "staging":
             assert (done.resumed, done.counts) == (True, {"created": 2_000})
         else:  # it went on by itself, as far as it came

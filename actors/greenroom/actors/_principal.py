@@ -40,3 +40,8 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError(f"the agent id {self.agent_id!r} is not 1-100 of A-Za-z0-9_.-")
         if self.agent_type is not None and NAME.fullmatch(self.agent_type) is None:
             raise ValueError(f"the agent type {self.agent_type!r} is not 1-100 of A-Za-z0-9_.-")
+
+    @property
+    def identity(self) -> Principal:
+        """Who it is, by whichever key and from wherever it comes."""
+        return msgspec.structs.replace(self, key_id=None, address=None)

@@ -177,7 +177,7 @@ class ImportActor(Actor):
 
     def _read(self, context: Context) -> Import | None:
         found = context.get(_RECORD, Import)
-        if found is not None and _who(found.principal) != _who(context.principal):
+        if found is not None and found.principal.identity != context.principal.identity:
             raise _refusals.permission_denied("import", "import: this is another's")
         return found
 
@@ -192,8 +192,3 @@ class ImportActor(Actor):
             roots=found.roots,
             applied=found.applied,
         )
-
-
-def _who(principal: Principal | None) -> Principal | None:
-    """Return who somebody is, by whichever key and from wherever they come."""
-    return None if principal is None else msgspec.structs.replace(principal, key_id=None, address=None)

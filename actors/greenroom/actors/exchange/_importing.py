@@ -252,7 +252,7 @@ class Importer:
         survey.digest.update(b"\n")
 
     def _import_id(self, survey: _Survey) -> str:
-        identity = msgspec.json.encode(self._principal, order="deterministic")
+        identity = msgspec.json.encode(self._principal.identity, order="deterministic")
         parts = (identity, survey.digest.digest(), self._on_conflict.encode(), _BATCHING)
         return blake2b(b"\0".join(parts), digest_size=16).hexdigest()
 

@@ -412,7 +412,7 @@ def _batch_key(staging: str, number: int) -> bytes:
 
 
 def _check_asker(head: Head, context: Context) -> None:
-    if head.principal != context.principal:
+    if head.principal.identity != context.principal.identity:
         raise _refusals.permission_denied("staging", "staging: this is another's import")
 
 
