@@ -125,7 +125,7 @@ def staged(request: requests.ReadStaged, context: Context) -> requests.Staged:
     head = _head(context, request.staging)
     if head is None:
         return requests.Staged(batches=0, applied=0)
-    digest = head.digest if head.principal == context.principal else b""
+    digest = head.digest if head.principal.identity == context.principal.identity else b""
     return requests.Staged(batches=head.staged, applied=head.applied, digest=digest)
 
 
