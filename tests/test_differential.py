@@ -58,6 +58,9 @@ def modern(method: str, **params: Any) -> Message:
     return request(method, **{**params, "_meta": {**PROPER, **params.get("_meta", {})}})
 
 
+HELD_AS_1 = request("tools/call", 1, name="hold", arguments={"text": ""}, _meta=PROPER)
+
+
 def assert_alike(held: Conversation) -> None:
     if told := difference(held):
         pytest.fail(told)
@@ -75,6 +78,17 @@ def assert_alike(held: Conversation) -> None:
 @example(conversation(handshake(), INITIALIZED, call("recall_memory", query="hello"), call("recall_memory")))
 @example(conversation(DISCOVER, modern("tools/call", name="debug_retrieve", arguments={"query": "harbour"})))
 @example(conversation(DISCOVER, modern("tools/call", name="recall_memori", arguments={})))
+@example(
+    conversation(
+        DISCOVER,
+        HELD_AS_1,
+        {
+            **request("tools/call", 1, name="get_memory", arguments={"key": "k"}, _meta=PROPER),
+            "jsonrpc": "1.0",
+        },
+        request("tools/call", 1, name="get_memory", arguments={"key": "k"}, _meta=PROPER),
+    )
+)
 @example(conversation(DISCOVER, handshake()))
 @example(conversation(handshake(), DISCOVER))
 @settings(thorough, max_examples=EXAMPLES)

@@ -257,7 +257,9 @@ class Sides:
 
     def _judge(self, step: Step, line: Line, deviation: Deviation) -> str | None:
         """Return what is wrong with our answer to a line that the table names."""
+        still_open = set(self._open)
         ours = self._our_messages()
+        self._open |= still_open  # such an answer settles no request before it, also under the same id
         if deviation.codes == NONE:
             is_right = not ours
         elif deviation.codes == ANY:
