@@ -46,8 +46,7 @@ async def open_server(data: Path) -> AsyncIterator[McpServer]:
     async with open_greenroom(data) as runtime:
 
         def door_for(name: str) -> Agent:
-            user = Principal(agent_id=name, agent_type=None, user="bench", projects=None, scopes=frozenset())
-            return Agent(runtime, user)
+            return Agent(runtime, Principal(agent_id=name, user="bench"))
 
         yield McpServer(TOOLS, door_for)
 
