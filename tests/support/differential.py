@@ -37,7 +37,17 @@ from support.differential_requests import CURSOR, FRESH, MEMORY, MESSAGE, SESSIO
 from support.differential_tools import TOOLS_AND_HOLD
 from trio.testing import MockClock, active_thread_count, wait_all_tasks_blocked, wait_all_threads_completed
 
-from greenroom.actors import AddMessage, Agent, CreateSession, SetMemory, StoreMemory
+from greenroom.actors import (
+    REQUESTS,
+    AddMessage,
+    Agent,
+    CreateSession,
+    Errand,
+    SetMemory,
+    StoreMemory,
+    is_write,
+)
+from greenroom.runtime import Procedure, Query
 from greenroom.transports.protocol._door import Notices, Withdrawable
 
 SDK_SERVER = reference_server(TOOLS_AND_HOLD)
@@ -191,15 +201,18 @@ class Sides:
 
     async def _take_burst(self, burst: Burst) -> str | None:
         """Write lines at once to ours, and to the SDK's one after the other: that is how they must act."""
-        lines = []
+        lines: list[bytes] = []
+        taken: list[Line] = []
         for step in burst.steps:
             line = Line(raw := self._with_id(step))
             if (
                 not self._may_not_be_told_apart(line)
+                and not any(_race(before, line) for before in taken)
                 and deviation_of(line, self._open, self._deviations) is None
             ):
                 self._note(line)
                 lines.append(raw)
+                taken.append(line)
         await self._ours.send_bytes(b"".join(self._our_names.filled(raw) + b"\n" for raw in lines))
         for raw in [self._their_names.filled(raw) for raw in lines]:
             await self._theirs.send(raw)
@@ -285,6 +298,23 @@ class Sides:
             if "method" not in message and is_id(key := message["id"]):
                 self._open.discard((type(key), key))
         return messages
+
+
+def _race(first: Line, second: Line) -> bool:
+    """Whether ``first`` asks several owners, and what it is told may hang on ``second`` right behind it."""
+    one, other = _called(first), _called(second)
+    if one is None or other is None or not issubclass(one, Query | Procedure | Errand):
+        return False
+    return is_write(one) or is_write(other)
+
+
+def _called(line: Line) -> type[Any] | None:
+    """Return the request that a call of a tool stands for; None when a line is none of a known tool."""
+    name = line.member("params", "name")
+    tool = TOOLS_AND_HOLD.get(name) if line.method == "tools/call" and isinstance(name, str) else None
+    if tool is None:
+        return None
+    return REQUESTS.get(tool.name if tool.alias is None else tool.alias.successor)
 
 
 def _in_order(ids: list[Any], messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
