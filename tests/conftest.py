@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from support.agents import Enter, House
     from support.asking import Open
+    from support.passports import Opens
     from support.relays import Join
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -108,5 +109,21 @@ def enter(folder: Path, clock: VirtualClock) -> Enter:
 
     def opened(**options: Any) -> AbstractAsyncContextManager[House]:
         return agents.house(folder, clock, **options)
+
+    return opened
+
+
+@pytest.fixture
+def far_clock() -> VirtualClock:
+    """A wall clock of our own; time itself passes as ever, since exports work in threads."""
+    return VirtualClock()
+
+
+@pytest.fixture
+def open_at(tmp_path: Path, far_clock: VirtualClock) -> Opens:
+    """`open_greenroom` on a folder of this test by its name; the wall clock alone is virtual."""
+
+    def opened(name: str = "one", **options: Any) -> AbstractAsyncContextManager[House]:
+        return agents.house(tmp_path / name, far_clock, **{"embedder": "none"} | options)
 
     return opened

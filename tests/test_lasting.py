@@ -54,11 +54,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-@pytest.fixture
-def far_clock() -> VirtualClock:
-    return VirtualClock()
-
-
 class Place:
     """A store, its backup, and the list beside its secret."""
 

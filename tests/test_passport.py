@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +14,22 @@ import pytest
 import trio
 import trio.testing
 from harness import server_process
-from support.agents import AuditTrail, House, house, refused
-from support.clocks import DAY, VirtualClock
+from support.agents import AuditTrail, house, refused
+from support.clocks import VirtualClock
 from support.committers import CrashError, Saboteur
-from support.passports import HOME, begun, forged, member, seen, signers, text_of
+from support.passports import (
+    HOME,
+    Opens,
+    begun,
+    contents,
+    forged,
+    member,
+    seen,
+    signer_of,
+    signers,
+    text_of,
+    two,
+)
 
 from greenroom.actors import (
     AddMessage,
@@ -59,42 +71,9 @@ DECIDED = {"what": "w", "why": None, "at": NEW_YEAR, "by": "claude-code"}
 SCHEMA = Path(__file__).parent.parent / "docs" / "passport.schema.json"
 
 
-@pytest.fixture
-def far_clock() -> VirtualClock:
-    """A wall clock of our own; time itself passes as ever, since exports work in threads."""
-    return VirtualClock()
-
-
-Opens = Callable[..., AbstractAsyncContextManager[House]]
-
-
-@pytest.fixture
-def at(tmp_path: Path, far_clock: VirtualClock) -> Opens:
-    def opened(name: str = "one", **options: Any) -> AbstractAsyncContextManager[House]:
-        return house(tmp_path / name, far_clock, **{"embedder": "none"} | options)
-
-    return opened
-
-
-def signer_of(here: House) -> str:
-    return Signers(here.runtime.derive).name
-
-
-async def contents(agent: Agent, session_id: str) -> list[str]:
-    page = await agent.ask(GetMessages(session_id=session_id, limit=1000))
-    return [message.content for message in page.messages]
-
-
-@asynccontextmanager
-async def two(at: Opens) -> AsyncIterator[tuple[House, House, str]]:
-    """Two servers, of which the second trusts the first."""
-    async with at("one") as here, at("two") as there:
-        yield here, there, signer_of(here)
-
-
 @pytest.mark.promise("passport.whole")
-async def test_a_session_arrives_with_everything_that_the_exporter_sees(at: Opens) -> None:
-    async with two(at) as (here, there, signer):
+async def test_a_session_arrives_with_everything_that_the_exporter_sees(open_at: Opens) -> None:
+    async with two(open_at) as (here, there, signer):
         claude = member(here.runtime)
         session = await begun(claude, "hello", "there", purpose="release")
         parent = (await claude.ask(GetMessages(session_id=session))).messages[0].message_id
@@ -154,8 +133,8 @@ def json_raw(value: Any) -> Any:
 
 
 @pytest.mark.promise("passport.narrow")
-async def test_what_was_for_few_is_for_no_more_after_it_arrived(at: Opens) -> None:
-    async with two(at) as (here, there, signer):
+async def test_what_was_for_few_is_for_no_more_after_it_arrived(open_at: Opens) -> None:
+    async with two(open_at) as (here, there, signer):
         planner = member(here.runtime, "planner", agent_type="planner")
         session = await begun(planner)
         await planner.ask(AddMessage(session_id=session, content="mine", visibility="private"))
@@ -177,8 +156,8 @@ async def test_what_was_for_few_is_for_no_more_after_it_arrived(at: Opens) -> No
 
 
 @pytest.mark.promise("passport.memories")
-async def test_memories_come_along_only_when_that_is_asked_for(at: Opens) -> None:
-    async with two(at) as (here, there, signer):
+async def test_memories_come_along_only_when_that_is_asked_for(open_at: Opens) -> None:
+    async with two(open_at) as (here, there, signer):
         claude = member(here.runtime)
         await claude.ask(StoreMemory(content="from before", key="before"))
         session = await begun(claude)
@@ -203,8 +182,8 @@ async def test_memories_come_along_only_when_that_is_asked_for(at: Opens) -> Non
 
 
 @pytest.mark.promise("passport.memories")
-async def test_who_may_not_touch_memories_does_not_by_way_of_a_passport(at: Opens) -> None:
-    async with two(at) as (here, there, signer):
+async def test_who_may_not_touch_memories_does_not_by_way_of_a_passport(open_at: Opens) -> None:
+    async with two(open_at) as (here, there, signer):
         claude = member(here.runtime)
         session = await begun(claude, "hello")
         await claude.ask(StoreMemory(content="a memory", key="k"))
@@ -219,92 +198,11 @@ async def test_who_may_not_touch_memories_does_not_by_way_of_a_passport(at: Open
             await writer.ask(GetSessionContext(session_id=session))
 
 
-@pytest.mark.promise("passport.one-time")
-async def test_a_one_time_passport_is_taken_once(at: Opens) -> None:
-    async with at() as here:
-        claude, cursor = member(here.runtime), member(here.runtime, "cursor", user="other")
-        await begun(claude, "hello")
-        exported = await claude.ask(ExportSession(one_time=True))
-        first = await claude.ask(RestoreSession(passport=exported.claim, idempotency_key="k"))
-        again = await claude.ask(RestoreSession(passport=exported.claim, idempotency_key="k"))
-        assert again == first
-        for agent, key in ((claude, None), (claude, "l"), (cursor, "k"), (cursor, None)):
-            with refused("PASSPORT_REDEEMED"):
-                await agent.ask(RestoreSession(passport=exported.claim, idempotency_key=key))
-        here.tick(3_600)
-    async with at() as here:
-        claude = member(here.runtime)
-        again = await claude.ask(RestoreSession(passport=exported.claim, idempotency_key="k"))
-        assert (again.session_id, again.restored_at) == (first.session_id, first.restored_at)
-        with refused("PASSPORT_REDEEMED"):
-            await claude.ask(RestoreSession(passport=await text_of(claude, exported)))
-
-
-@pytest.mark.promise("passport.one-time")
-async def test_of_many_at_once_one_redeems_a_one_time_passport(at: Opens) -> None:
-    async with at() as here:
-        claude = member(here.runtime)
-        await begun(claude, "hello")
-        exported = await claude.ask(ExportSession(one_time=True))
-        made: list[str] = []
-        codes: list[str] = []
-
-        async def restore(number: int) -> None:
-            somebody = member(here.runtime, "cursor", user=f"user-{number}")
-            try:
-                made.append((await somebody.ask(RestoreSession(passport=exported.claim))).session_id)
-            except Refusal as refusal:
-                codes.append(refusal.code)
-
-        async with trio.open_nursery() as nursery:
-            for number in range(8):
-                nursery.start_soon(restore, number)
-        assert len(made) == 1
-        assert codes == ["PASSPORT_REDEEMED"] * 7
-
-
-@pytest.mark.promise("passport.one-time")
-async def test_a_reusable_passport_makes_a_session_each_time(at: Opens) -> None:
-    async with at() as here:
-        claude = member(here.runtime)
-        session = await begun(claude, "hello")
-        exported = await claude.ask(ExportSession())
-        ids = {(await claude.ask(RestoreSession(passport=exported.claim))).session_id for _ in range(3)}
-        assert len(ids | {session}) == 4
-        for each in ids:
-            assert await contents(claude, each) == ["hello"]
-        first = await claude.ask(RestoreSession(passport=exported.claim, idempotency_key="k"))
-        other = await claude.ask(ExportSession(session_id=session))
-        with pytest.raises(Exception, match="other arguments"):
-            await claude.ask(RestoreSession(passport=other.claim, idempotency_key="k"))
-        assert first.session_id not in ids
-
-
-@pytest.mark.promise("passport.one-time")
-async def test_many_at_once_make_a_session_each_of_a_reusable_passport(at: Opens) -> None:
-    async with two(at) as (here, there, signer):
-        claude = member(here.runtime)
-        session = await begun(claude, "hello")
-        text = await text_of(claude, await claude.ask(ExportSession()))
-        made: list[str] = []
-
-        async def restore(number: int) -> None:
-            somebody = member(there.runtime, "cursor", user=f"user-{number}", trusted=(signer,))
-            made.append((await somebody.ask(RestoreSession(passport=text))).session_id)
-            assert await contents(somebody, made[-1]) == ["hello"]
-
-        async with trio.open_nursery() as nursery:
-            for number in range(8):
-                nursery.start_soon(restore, number)
-        assert len(set(made)) == 8
-        assert session in made
-
-
 @pytest.mark.promise("passport.bombs")
 async def test_a_session_that_is_too_large_for_a_passport_is_not_exported(
-    at: Opens, monkeypatch: pytest.MonkeyPatch
+    open_at: Opens, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with at() as here:
+    async with open_at() as here:
         claude = member(here.runtime)
         await begun(claude, *("x" * 1_000 for _ in range(20)))
         monkeypatch.setattr(formats, "MAX_CONTENT_BYTES", 10_000)
@@ -315,71 +213,9 @@ async def test_a_session_that_is_too_large_for_a_passport_is_not_exported(
             await claude.ask(ExportSession())
 
 
-@pytest.mark.promise("passport.expiry")
-async def test_after_its_time_a_passport_is_refused_and_forgotten(at: Opens, far_clock: VirtualClock) -> None:
-    async with at() as here:
-        claude = member(here.runtime)
-        await begun(claude, "hello")
-        exported = await claude.ask(ExportSession(expires_in=3_600))
-        text = await text_of(claude, exported)
-        handed = (await claude.ask(StartSession())).memory_passport
-        in_time = RestoreSession(passport=text, idempotency_key="in time")
-        first = await claude.ask(in_time)
-        here.tick(3_601)
-        for given in (text, exported.claim):
-            for key in (None, "another"):
-                with refused("PASSPORT_EXPIRED"):
-                    await claude.ask(RestoreSession(passport=given, idempotency_key=key))
-        assert await claude.ask(in_time) == first  # a repeat is no second redemption
-        assert (await claude.ask(ListSessions())).count == 3
-        far_clock.jump(2 * DAY)
-    async with at() as here:
-        claude = member(here.runtime)
-        await trio.testing.wait_all_tasks_blocked(0.05)
-        with refused("RESOURCE_NOT_FOUND"):
-            await claude.ask(ReadResource(uri=exported.uri))
-        assert (await claude.ask(RestoreSession(passport=handed))).tool == "claude-code"
-        far_clock.jump(30 * DAY)
-        for key in (None, "new"):
-            with refused("PASSPORT_EXPIRED"):
-                await claude.ask(RestoreSession(passport=handed, idempotency_key=key))
-
-
-@pytest.mark.promise("passport.audience")
-async def test_a_passport_for_somebody_is_for_nobody_else(at: Opens) -> None:
-    async with two(at) as (here, there, signer):
-        claude = member(here.runtime)
-        await begun(claude, "hello")
-        alice = member(there.runtime, user="alice", trusted=(signer,))
-        nobody = member(there.runtime, user=None, trusted=(signer,))
-        second = f"server:{signer_of(there)}"
-        cases: list[tuple[list[str], Agent, bool]] = [
-            (["user:alice"], alice, True),
-            (["user:alice"], nobody, False),
-            (["user:bob", "user:alice"], alice, True),
-            (["user:bob"], alice, False),
-            ([second], alice, True),
-            ([f"server:{signer}"], alice, False),
-            ([second, "user:bob"], alice, False),
-            ([second, "user:alice"], alice, True),
-        ]
-        for audience, agent, fits in cases:
-            text = await text_of(claude, await claude.ask(ExportSession(audience=audience)))
-            if fits:
-                await agent.ask(RestoreSession(passport=text))
-            else:
-                with refused("PASSPORT_NOT_FOR_YOU"):
-                    await agent.ask(RestoreSession(passport=text))
-        with refused("VALIDATION_ERROR"):
-            await claude.ask(ExportSession(audience=["tool:zed"]))
-        odd = forged(text, Signers(here.runtime.derive), audience=["planet:mars"])
-        with refused("PASSPORT_NOT_FOR_YOU"):
-            await alice.ask(RestoreSession(passport=odd))
-
-
 @pytest.mark.promise("passport.trust")
-async def test_a_stranger_s_passport_leaves_nothing(at: Opens) -> None:
-    async with two(at) as (here, there, _):
+async def test_a_stranger_s_passport_leaves_nothing(open_at: Opens) -> None:
+    async with two(open_at) as (here, there, _):
         claude = member(here.runtime)
         session = await begun(claude, "hello")
         exported = await claude.ask(ExportSession())
@@ -395,8 +231,8 @@ async def test_a_stranger_s_passport_leaves_nothing(at: Opens) -> None:
 
 
 @pytest.mark.promise("passport.trust")
-async def test_servers_that_share_a_secret_take_each_other_s_passports(at: Opens) -> None:
-    async with two(at) as (here, there, _):
+async def test_servers_that_share_a_secret_take_each_other_s_passports(open_at: Opens) -> None:
+    async with two(open_at) as (here, there, _):
         shared = b"known to both of them"
         claude = member(here.runtime, shared=shared)
         session = await begun(claude, "hello")
@@ -412,10 +248,10 @@ async def test_servers_that_share_a_secret_take_each_other_s_passports(at: Opens
 
 @pytest.mark.promise("passport.passphrase")
 async def test_an_encrypted_passport_tells_nothing_of_what_is_inside(
-    at: Opens, monkeypatch: pytest.MonkeyPatch
+    open_at: Opens, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_packing, "SCRYPT_N", 1 << 8)
-    async with two(at) as (here, there, signer):
+    async with two(open_at) as (here, there, signer):
         claude = member(here.runtime)
         session = await begun(
             claude, "the secret plan", purpose="a secret purpose", project_id="secret-project"
@@ -438,8 +274,8 @@ async def test_an_encrypted_passport_tells_nothing_of_what_is_inside(
 
 
 @pytest.mark.promise("passport.visible")
-async def test_nobody_exports_or_reads_what_is_not_theirs(at: Opens) -> None:
-    async with at() as here:
+async def test_nobody_exports_or_reads_what_is_not_theirs(open_at: Opens) -> None:
+    async with open_at() as here:
         alice = member(here.runtime, "a", user="alice", projects=frozenset({"atlas"}))
         session = await begun(alice, "hello")
         exported = await alice.ask(ExportSession())
@@ -458,8 +294,10 @@ async def test_nobody_exports_or_reads_what_is_not_theirs(at: Opens) -> None:
 
 
 @pytest.mark.promise("passport.whole")
-async def test_an_ended_session_goes_on_where_it_arrives_and_a_taken_id_becomes_another(at: Opens) -> None:
-    async with two(at) as (here, there, signer):
+async def test_an_ended_session_goes_on_where_it_arrives_and_a_taken_id_becomes_another(
+    open_at: Opens,
+) -> None:
+    async with two(open_at) as (here, there, signer):
         claude = member(here.runtime)
         session = await begun(claude, "hello")
         await claude.ask(EndSession())
@@ -471,7 +309,7 @@ async def test_an_ended_session_goes_on_where_it_arrives_and_a_taken_id_becomes_
         assert second.session_id != session
         assert second.original_session_id == session
         assert await contents(arrived, session) == ["hello", "on it goes"]
-    async with at("three") as there:
+    async with open_at("three") as there:
         hidden = member(there.runtime, "x", user="x", projects=frozenset({"hidden"}))
         await hidden.ask(CreateSession(purpose="of others", session_id=session, project_id="hidden"))
         arrived = member(there.runtime, trusted=(signer,), projects=frozenset({"mine"}))
@@ -524,9 +362,9 @@ async def test_an_ended_session_goes_on_where_it_arrives_and_a_taken_id_becomes_
     ],
 )
 async def test_a_trusted_server_cannot_bring_in_what_no_client_could(
-    at: Opens, change: Callable[[Any], Any], reason: str
+    open_at: Opens, change: Callable[[Any], Any], reason: str
 ) -> None:
-    async with at() as here:
+    async with open_at() as here:
         claude = member(here.runtime)
         session = await begun(claude, "one", "two")
         text = await text_of(claude, await claude.ask(ExportSession()))
@@ -594,12 +432,12 @@ async def test_a_restoring_that_is_cut_short_is_whole_after_the_next_try(
 
 
 @pytest.mark.promise("passport.schema")
-async def test_passports_are_what_their_schema_says(at: Opens, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_passports_are_what_their_schema_says(open_at: Opens, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_packing, "SCRYPT_N", 1 << 8)
     schema = json.loads(SCHEMA.read_text())
     outside = jsonschema.Draft202012Validator(schema)
     inside = jsonschema.Draft202012Validator({"$defs": schema["$defs"], "$ref": "#/$defs/Cargo"})
-    async with at() as here:
+    async with open_at() as here:
         claude = member(here.runtime, agent_type="planner")
         session = await begun(claude, "hello")
         for visibility in ("private", "agent_only"):
@@ -622,8 +460,8 @@ async def test_passports_are_what_their_schema_says(at: Opens, monkeypatch: pyte
 
 
 @pytest.mark.promise("passport.audit")
-async def test_travelling_leaves_records_and_no_contents(at: Opens) -> None:
-    async with at(queries=[AuditTrail]) as here:
+async def test_travelling_leaves_records_and_no_contents(open_at: Opens) -> None:
+    async with open_at(queries=[AuditTrail]) as here:
         claude = member(here.runtime)
         session = await begun(claude, "planted content", purpose="planted purpose")
         work = RecordContext(searches=["planted query"], decisions=[DecisionMade(what="planted decision")])

@@ -27,12 +27,6 @@ if TYPE_CHECKING:
 PATIENCE = 20.0
 
 
-@pytest.fixture
-def far_clock() -> VirtualClock:
-    """A wall clock of our own; time itself passes as ever, since exports work in threads."""
-    return VirtualClock()
-
-
 @pytest.mark.promise("passport.aside")
 async def test_so_many_are_computed_at_once_and_no_more() -> None:
     lock, together = threading.Lock(), threading.Barrier(MOST_AT_ONCE)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from greenroom.actors import AddMessage, Agent, PassportOptions, Principal, StartSession
+from greenroom.actors import AddMessage, Agent, GetMessages, PassportOptions, Principal, StartSession
 from greenroom.actors.passport import _format as formats
 from greenroom.actors.passport._exporting import collected
 from greenroom.actors.passport._signing import Signers
@@ -13,13 +15,18 @@ from greenroom.actors.passport._travels import Travels
 from greenroom.actors.resources._reading import ReadResource
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import AsyncIterator
+
+    from support.agents import House
 
     from greenroom.actors import SessionExported
     from greenroom.actors.passport._cargo import Cargo
     from greenroom.runtime import Doors
 
 HOME = "/home/user/greenroom"
+
+Opens = Callable[..., AbstractAsyncContextManager["House"]]
+"""Opens the server of this name."""
 
 
 def derive_with(letter: str) -> Callable[[str], bytes]:
@@ -71,3 +78,20 @@ def forged(text: str, signer: Signers, **changes: Any) -> str:
     document = json.loads(text) | changes
     body = {name: value for name, value in document.items() if name not in formats.NOT_SIGNED}
     return formats.write(body, signer.sign(formats.canonical(body))).decode()
+
+
+async def contents(agent: Agent, session_id: str) -> list[str]:
+    """Return what an agent reads in a session."""
+    page = await agent.ask(GetMessages(session_id=session_id, limit=1000))
+    return [message.content for message in page.messages]
+
+
+def signer_of(here: House) -> str:
+    return Signers(here.runtime.derive).name
+
+
+@asynccontextmanager
+async def two(open_at: Opens) -> AsyncIterator[tuple[House, House, str]]:
+    """Two servers, of which the second trusts the first."""
+    async with open_at("one") as here, open_at("two") as there:
+        yield here, there, signer_of(here)

@@ -1,0 +1,172 @@
+"""Who may redeem a passport: how often, until when, and for whom it is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+import trio
+import trio.testing
+from support.agents import refused
+from support.clocks import DAY
+from support.passports import begun, contents, forged, member, signer_of, text_of, two
+
+from greenroom.actors import (
+    Agent,
+    ExportSession,
+    ListSessions,
+    RestoreSession,
+    StartSession,
+)
+from greenroom.actors.passport._signing import Signers
+from greenroom.actors.resources._reading import ReadResource
+from greenroom.runtime import Refusal
+
+if TYPE_CHECKING:
+    from support.clocks import VirtualClock
+    from support.passports import Opens
+
+
+@pytest.mark.promise("passport.one-time")
+async def test_a_one_time_passport_is_taken_once(open_at: Opens) -> None:
+    async with open_at() as here:
+        claude, cursor = member(here.runtime), member(here.runtime, "cursor", user="other")
+        await begun(claude, "hello")
+        exported = await claude.ask(ExportSession(one_time=True))
+        first = await claude.ask(RestoreSession(passport=exported.claim, idempotency_key="k"))
+        again = await claude.ask(RestoreSession(passport=exported.claim, idempotency_key="k"))
+        assert again == first
+        for agent, key in ((claude, None), (claude, "l"), (cursor, "k"), (cursor, None)):
+            with refused("PASSPORT_REDEEMED"):
+                await agent.ask(RestoreSession(passport=exported.claim, idempotency_key=key))
+        here.tick(3_600)
+    async with open_at() as here:
+        claude = member(here.runtime)
+        again = await claude.ask(RestoreSession(passport=exported.claim, idempotency_key="k"))
+        assert (again.session_id, again.restored_at) == (first.session_id, first.restored_at)
+        with refused("PASSPORT_REDEEMED"):
+            await claude.ask(RestoreSession(passport=await text_of(claude, exported)))
+
+
+@pytest.mark.promise("passport.one-time")
+async def test_of_many_at_once_one_redeems_a_one_time_passport(open_at: Opens) -> None:
+    async with open_at() as here:
+        claude = member(here.runtime)
+        await begun(claude, "hello")
+        exported = await claude.ask(ExportSession(one_time=True))
+        made: list[str] = []
+        codes: list[str] = []
+
+        async def restore(number: int) -> None:
+            somebody = member(here.runtime, "cursor", user=f"user-{number}")
+            try:
+                made.append((await somebody.ask(RestoreSession(passport=exported.claim))).session_id)
+            except Refusal as refusal:
+                codes.append(refusal.code)
+
+        async with trio.open_nursery() as nursery:
+            for number in range(8):
+                nursery.start_soon(restore, number)
+        assert len(made) == 1
+        assert codes == ["PASSPORT_REDEEMED"] * 7
+
+
+@pytest.mark.promise("passport.one-time")
+async def test_a_reusable_passport_makes_a_session_each_time(open_at: Opens) -> None:
+    async with open_at() as here:
+        claude = member(here.runtime)
+        session = await begun(claude, "hello")
+        exported = await claude.ask(ExportSession())
+        ids = {(await claude.ask(RestoreSession(passport=exported.claim))).session_id for _ in range(3)}
+        assert len(ids | {session}) == 4
+        for each in ids:
+            assert await contents(claude, each) == ["hello"]
+        first = await claude.ask(RestoreSession(passport=exported.claim, idempotency_key="k"))
+        other = await claude.ask(ExportSession(session_id=session))
+        with pytest.raises(Exception, match="other arguments"):
+            await claude.ask(RestoreSession(passport=other.claim, idempotency_key="k"))
+        assert first.session_id not in ids
+
+
+@pytest.mark.promise("passport.one-time")
+async def test_many_at_once_make_a_session_each_of_a_reusable_passport(open_at: Opens) -> None:
+    async with two(open_at) as (here, there, signer):
+        claude = member(here.runtime)
+        session = await begun(claude, "hello")
+        text = await text_of(claude, await claude.ask(ExportSession()))
+        made: list[str] = []
+
+        async def restore(number: int) -> None:
+            somebody = member(there.runtime, "cursor", user=f"user-{number}", trusted=(signer,))
+            made.append((await somebody.ask(RestoreSession(passport=text))).session_id)
+            assert await contents(somebody, made[-1]) == ["hello"]
+
+        async with trio.open_nursery() as nursery:
+            for number in range(8):
+                nursery.start_soon(restore, number)
+        assert len(set(made)) == 8
+        assert session in made
+
+
+@pytest.mark.promise("passport.expiry")
+async def test_after_its_time_a_passport_is_refused_and_forgotten(
+    open_at: Opens, far_clock: VirtualClock
+) -> None:
+    async with open_at() as here:
+        claude = member(here.runtime)
+        await begun(claude, "hello")
+        exported = await claude.ask(ExportSession(expires_in=3_600))
+        text = await text_of(claude, exported)
+        handed = (await claude.ask(StartSession())).memory_passport
+        in_time = RestoreSession(passport=text, idempotency_key="in time")
+        first = await claude.ask(in_time)
+        here.tick(3_601)
+        for given in (text, exported.claim):
+            for key in (None, "another"):
+                with refused("PASSPORT_EXPIRED"):
+                    await claude.ask(RestoreSession(passport=given, idempotency_key=key))
+        assert await claude.ask(in_time) == first  # a repeat is no second redemption
+        assert (await claude.ask(ListSessions())).count == 3
+        far_clock.jump(2 * DAY)
+    async with open_at() as here:
+        claude = member(here.runtime)
+        await trio.testing.wait_all_tasks_blocked(0.05)
+        with refused("RESOURCE_NOT_FOUND"):
+            await claude.ask(ReadResource(uri=exported.uri))
+        assert (await claude.ask(RestoreSession(passport=handed))).tool == "claude-code"
+        far_clock.jump(30 * DAY)
+        for key in (None, "new"):
+            with refused("PASSPORT_EXPIRED"):
+                await claude.ask(RestoreSession(passport=handed, idempotency_key=key))
+
+
+@pytest.mark.promise("passport.audience")
+async def test_a_passport_for_somebody_is_for_nobody_else(open_at: Opens) -> None:
+    async with two(open_at) as (here, there, signer):
+        claude = member(here.runtime)
+        await begun(claude, "hello")
+        alice = member(there.runtime, user="alice", trusted=(signer,))
+        nobody = member(there.runtime, user=None, trusted=(signer,))
+        second = f"server:{signer_of(there)}"
+        cases: list[tuple[list[str], Agent, bool]] = [
+            (["user:alice"], alice, True),
+            (["user:alice"], nobody, False),
+            (["user:bob", "user:alice"], alice, True),
+            (["user:bob"], alice, False),
+            ([second], alice, True),
+            ([f"server:{signer}"], alice, False),
+            ([second, "user:bob"], alice, False),
+            ([second, "user:alice"], alice, True),
+        ]
+        for audience, agent, fits in cases:
+            text = await text_of(claude, await claude.ask(ExportSession(audience=audience)))
+            if fits:
+                await agent.ask(RestoreSession(passport=text))
+            else:
+                with refused("PASSPORT_NOT_FOR_YOU"):
+                    await agent.ask(RestoreSession(passport=text))
+        with refused("VALIDATION_ERROR"):
+            await claude.ask(ExportSession(audience=["tool:zed"]))
+        odd = forged(text, Signers(here.runtime.derive), audience=["planet:mars"])
+        with refused("PASSPORT_NOT_FOR_YOU"):
+            await alice.ask(RestoreSession(passport=odd))
