@@ -104,8 +104,7 @@ def _named(keeper: Keeper, context: Context, request: requests.ForgetMemory, nam
         if one is not None:
             _policy.check_writes_namespace(context.principal, keeper.namespace(one.entry.sub))
             return [one]
-        hidden = keeper.hides(context, request.memory_id, None)
-        raise _refusals.no_memory(request.memory_id, hidden=hidden)
+        raise keeper.not_found(context, request.memory_id, None)
     assert request.key is not None, "one of both was given"
     one = keeper.find(context, keeper.sub(namespace), None, request.key)
     if one is not None:
@@ -113,8 +112,7 @@ def _named(keeper: Keeper, context: Context, request: requests.ForgetMemory, nam
     if request.purge:
         held += [each for each in _buried(keeper, context, namespace, request.key) if each != one]
     if not held:
-        hidden = keeper.hides(context, None, request.key, namespace)
-        raise _refusals.no_memory(request.key, where=namespace, hidden=hidden)
+        raise keeper.not_found(context, None, request.key, namespace)
     return held
 
 

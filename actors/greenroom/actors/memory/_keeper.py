@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from greenroom.actors import _namespaces as names
-from greenroom.actors import _policy
+from greenroom.actors import _policy, _refusals
 from greenroom.actors._policy import MemoryShelf
 from greenroom.actors.index import Document, MemoryIndex
 from greenroom.actors.memory import _directory, _ids
@@ -22,7 +22,7 @@ from greenroom.actors.resources._uris import memory_uri
 if TYPE_CHECKING:
     from greenroom.actors._principal import Principal
     from greenroom.actors.memory._masks import Views
-    from greenroom.runtime import Context, Slices
+    from greenroom.runtime import Context, Refusal, Slices
 
 MADE_UP = re.compile(r"memory_[0-9a-f]{16}")
 """What a key looks like that nobody chose; its letters are not searched."""
@@ -228,6 +228,14 @@ class Keeper:
             return None
         there = records.is_live(held.entry.expires_at, context.now)
         return held if there and (forgotten or held.entry.deleted_at is None) else None
+
+    def not_found(
+        self, context: Context, memory_id: str | None, key: str | None, namespace: str | None = None
+    ) -> Refusal:
+        """Return the refusal of an id or a key under which the sender sees nothing."""
+        where = None if key is None else namespace or self.root
+        hidden = self.hides(context, memory_id, key, namespace)
+        return _refusals.no_memory(memory_id or key, where=where, hidden=hidden)
 
     def hides(
         self, context: Context, memory_id: str | None, key: str | None, namespace: str | None = None

@@ -64,9 +64,7 @@ def versions(
         if has_more:
             break
     if not found:
-        where = None if request.key is None else request.namespace or keeper.root
-        hidden = keeper.hides(context, request.memory_id, request.key, request.namespace)
-        raise _refusals.no_memory(request.memory_id or request.key, where=where, hidden=hidden)
+        raise keeper.not_found(context, request.memory_id, request.key, request.namespace)
     kept = _budget.page(found, request.max_tokens)
     has_more = has_more or kept.passed < len(found)
     return replies.MemoryVersions(

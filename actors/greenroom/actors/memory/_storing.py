@@ -133,8 +133,7 @@ def revise(keeper: Keeper, request: requests.ReviseMemory, context: Context) -> 
     held = keeper.find(context, keeper.sub(request.namespace), None, request.key)
     check_version(keeper, request.namespace, request.key, held, request.expected_version)
     if held is None:
-        hidden = keeper.hides(context, None, request.key, request.namespace)
-        raise _refusals.no_memory(request.key, where=request.namespace, hidden=hidden)
+        raise keeper.not_found(context, None, request.key, request.namespace)
     _, version = yield from keeper.value(context, held.entry)
     more = held.entry.more or PLAIN
     draft = Draft(
@@ -172,9 +171,7 @@ def named(
         assert key is not None, "one of both was given"
         held = keeper.find(context, keeper.sub(namespace), None, key)
     if held is None:
-        where = None if memory_id is not None else namespace or keeper.root
-        hidden = keeper.hides(context, memory_id, key, namespace)
-        raise _refusals.no_memory(memory_id or key, where=where, hidden=hidden)
+        raise keeper.not_found(context, memory_id, key, namespace)
     return held
 
 
