@@ -29,11 +29,17 @@ def signer(home: Path) -> str:
     return shown.stdout.strip()
 
 
+def homes(tmp_path: Path) -> tuple[Path, Path]:
+    """Make the folders of two users."""
+    one, two = tmp_path / "one", tmp_path / "two"
+    one.mkdir()
+    two.mkdir()
+    return one, two
+
+
 @pytest.mark.promise("passport.files")
 def test_a_session_goes_as_a_file_from_one_folder_to_another(tmp_path: Path) -> None:
-    one, two = tmp_path / "one", tmp_path / "two"
-    for home in (one, two):
-        home.mkdir()
+    one, two = homes(tmp_path)
     file = tmp_path / "session.passport"
     with serving(one, "--user", "ann") as server:
         session = server.call("create_session", purpose="to be carried")["session_id"]
@@ -77,9 +83,7 @@ def test_a_passphrase_comes_from_the_environment_and_never_from_the_command_line
 
 @pytest.mark.promise("passport.files")
 def test_how_long_a_message_may_be_is_what_the_settings_say(tmp_path: Path) -> None:
-    one, two = tmp_path / "one", tmp_path / "two"
-    for home in (one, two):
-        home.mkdir()
+    one, two = homes(tmp_path)
     file = tmp_path / "session.passport"
     allowed: dict[str, Any] = {"GREENROOM_CONTENT_LIMIT": "20000"}
     with serving(one, "--user", "ann", **allowed) as server:

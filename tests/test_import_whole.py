@@ -159,13 +159,18 @@ def _rows(folder: Path) -> int:
     return sum(table.rows for table in verify(folder).tables)
 
 
-@pytest.mark.promise("exchange.resumed")
-async def test_what_nobody_goes_on_with_leaves_the_store(enter: Enter, folder: Path) -> None:
+async def _rows_after(enter: Enter, folder: Path, *lines: dict[str, Any]) -> int:
+    """Return how many rows a store has when an import is long done."""
     async with enter(**QUIET) as home:
-        await imported(home.runtime, ANN, line("first"))
+        await imported(home.runtime, ANN, *lines)
         home.tick(2 * 86_400)
         await trio.sleep(60)
-    before = _rows(folder)
+    return _rows(folder)
+
+
+@pytest.mark.promise("exchange.resumed")
+async def test_what_nobody_goes_on_with_leaves_the_store(enter: Enter, folder: Path) -> None:
+    before = await _rows_after(enter, folder, line("first"))
     async with enter(**QUIET) as home:
         importer = Importer(home.runtime, ANN, source_of_text(text(*(line(f"k{n}") for n in range(700)))))
         survey = await importer._checked()
@@ -184,11 +189,7 @@ async def test_what_nobody_goes_on_with_leaves_the_store(enter: Enter, folder: P
 @pytest.mark.promise("exchange.resumed")
 async def test_an_import_leaves_nothing_but_its_memories(enter: Enter, folder: Path) -> None:
     lines = [line(f"k{n}", namespace=f"team:t{n % 3}", supersedes=f"k{n + 3}") for n in range(1_000)]
-    async with enter(**QUIET) as home:
-        await imported(home.runtime, ANN, *lines)
-        home.tick(2 * 86_400)
-        await trio.sleep(60)
-    before = _rows(folder)
+    before = await _rows_after(enter, folder, *lines)
     async with enter(**QUIET) as home:
         for _ in range(3):
             assert (await imported(home.runtime, ANN, *lines)).counts == {"skipped": 1_000}
@@ -237,11 +238,7 @@ async def test_what_was_staged_of_a_source_that_changed_leaves_the_store(
         if dies and stage == "staging" and done > 1_000:
             raise _StopError
 
-    async with enter(**QUIET) as home:
-        await imported(home.runtime, ANN, *lines)
-        home.tick(2 * 86_400)
-        await trio.sleep(60)
-    before = _rows(folder)
+    before = await _rows_after(enter, folder, *lines)
     async with enter(**QUIET) as home:
         with pytest.raises(_StopError if dies else SourceError):
             await Importer(home.runtime, ANN, Source("jsonl", 2, read_on), progress=die).run()
