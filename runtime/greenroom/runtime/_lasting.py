@@ -28,7 +28,14 @@ import msgspec
 
 from greenroom.runtime._actor import Message
 from greenroom.runtime._errors import StoreError
-from greenroom.runtime._folder import FILE_MODE, create_file, folder_error, sync_descriptor, sync_folder
+from greenroom.runtime._folder import (
+    FILE_MODE,
+    create_file,
+    folder_error,
+    sync_descriptor,
+    sync_file,
+    sync_folder,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -157,11 +164,7 @@ class Lasting:
         part = self._path.with_name(f".{self._path.name}.{secrets.token_hex(4)}")
         create_file(part, b"".join(map(_written, kept)))
         try:
-            descriptor = os.open(part, os.O_RDONLY | os.O_CLOEXEC)
-            try:
-                sync_descriptor(descriptor)
-            finally:
-                os.close(descriptor)
+            sync_file(part)
             part.replace(self._path)
         finally:
             part.unlink(missing_ok=True)
