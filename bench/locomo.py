@@ -83,7 +83,7 @@ async def _measure(folder: Path, turns: Sequence[Turn], questions: Sequence[Ques
             check(
                 answer.scanned == len(of_session), f"{answer.scanned} of {len(of_session)} messages searched"
             )
-            found = [of_session[hit.message.id] for hit in answer.results]
+            found = [of_session[hit.message.message_id] for hit in answer.results]
             check(len(set(found)) == len(found), "a message was found twice")
             evidence = set(question.evidence)
             for depth in DEPTHS:

@@ -110,7 +110,7 @@ async def test_a_memory_for_a_session_asks_the_session_first(enter: Enter) -> No
         given_up = posting(alice.post, SetMemory(key="gone", value=json("1"), session_id="s"))
         given_up.posted.abandon()
         gate.let_all_through()
-        assert (await keeping.reply()).session_scoped
+        assert (await keeping.reply()).scope == "session"
         assert keeping.accepted
         assert await value_of(alice, "k", session_id="s") == "1"
         with refused("SESSION_NOT_FOUND", session_id="s"):

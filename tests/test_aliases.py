@@ -153,10 +153,13 @@ async def listed(client: Client) -> set[str]:
 async def test_older_names_are_listed_only_where_that_is_wanted(tmp_path: Path) -> None:
     async with serving(tmp_path) as client:
         plain = await listed(client)
-    async with serving(tmp_path, compat=True) as client:
+    profiles = ("all", "memory-search", "universal-memory")
+    async with serving(tmp_path, profiles=profiles[:1]) as client:
+        today = await listed(client)
+    async with serving(tmp_path, profiles=profiles) as client:
         full = await listed(client)
-    assert full - plain == {alias.name for alias in ALIASES if alias.told_by is None}
-    assert not plain & (OLD_NAMES | PREFIXED)
+    assert full - today == {alias.name for alias in ALIASES if alias.told_by is None}
+    assert not (plain | today) & (OLD_NAMES | PREFIXED)
     by_name = {name for name, needed in scopes.TOOLS.items() if needed in {scopes.ADMIN, scopes.AUDIT}}
     assert full == set(TOOLS) - by_name
 
@@ -200,7 +203,7 @@ async def test_each_answer_names_the_successor(tmp_path: Path, era: str, path: s
 
 
 async def test_one_answer_has_the_fields_of_both_forms(tmp_path: Path) -> None:
-    async with serving(tmp_path) as client:
+    async with serving(tmp_path, profiles=("memory-search", "universal-memory")) as client:
         await client.call("store_memory", content="the harbour opens at six", key="harbour")
         for number in ("n_results", "limit"):
             arguments: dict[str, Any] = {number: 5}
@@ -239,7 +242,7 @@ async def test_a_name_that_is_nearly_an_older_one_is_not_led_to_it(tmp_path: Pat
 
 
 async def test_the_flag_lists_them(tmp_path: Path) -> None:
-    for flags, wanted in (((), False), (("--compat",), True)):
+    for flags, wanted in (((), False), (("--tools", "memory-search"), True)):
         async with server_process(tmp_path, *flags) as server:
             await server.client.initialize()
             assert (await listed(server.client) >= OLD_NAMES) is wanted

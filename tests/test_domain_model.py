@@ -104,7 +104,7 @@ class Life:
         cursor = None
         while not messages or cursor is not None:
             page = await agent.ask(GetMessages(session_id=session_id, limit=2, cursor=cursor))
-            assert page.total == read.message_count == summary.message_count
+            assert page.total == read.statistics.message_count == summary.message_count
             messages += page.messages
             cursor = page.next_cursor
             if not page.messages:

@@ -223,7 +223,6 @@ async def test_global_and_session_entries_of_one_key_are_different_entries(enter
         for number, session_id in enumerate(scopes):
             stored = await alice.ask(SetMemory(key="k", value=json(str(number)), session_id=session_id))
             assert (stored.version, stored.scope) == (1, "global" if session_id is None else "session")
-            assert stored.session_scoped is (session_id is not None)
         for number, session_id in enumerate(scopes):
             assert await value_of(alice, "k", session_id=session_id) == str(number)
             listed = await alice.ask(ListMemory(session_id=session_id))

@@ -153,7 +153,7 @@ async def _there_and_back(folder: Path, actions: list[tuple[Any, ...]], exporter
             sees = await seen(there.runtime, reader.principal, session)
             assert set(map(bytes, sees.messages)) <= set(map(bytes, before.messages))
             read = await reader.ask(GetSession(session_id=session))
-            assert read.message_count == len(sees.messages)
+            assert read.statistics.message_count == len(sees.messages)
     async with house(folder / "two", clock, embedder="none") as there:
         into = member(there.runtime, exporter, **PEOPLE[exporter])
         assert _kept(await seen(there.runtime, into.principal, session)) == _kept(before)

@@ -149,7 +149,7 @@ async def everything_seen(agent: Agent, session_id: str) -> Iterator[set[str]]:
     )
     session = await SessionService(agent._runtime, agent.principal).get_session(session_id)
     assert session is not None
-    assert page.total == page.count == read.message_count == read.statistics.visible_message_count
+    assert page.total == page.count == read.statistics.message_count
     assert read.statistics.unique_agents == len({message.sender for message in page.messages})
     return iter(
         [

@@ -234,13 +234,12 @@ async def test_a_boost_makes_a_search_hybrid_and_debug_tells_all(enter: Enter) -
         await alice.ask(RateMemory(memory_id=good, rating=1))
         await alice.ask(RateMemory(memory_id=poor, rating=-1))
         plain = await alice.ask(MemorySearch(query="harbour six"))
-        assert (plain.mode, plain.memories[0].id) == ("semantic", poor)
+        assert (plain.mode, plain.memories[0].memory_id) == ("semantic", poor)
         assert plain.debug is msgspec.UNSET
         best = await alice.ask(MemorySearch(query="harbour six", quality_boost=1.0, include_debug=True))
-        assert (best.mode, best.memories[0].id) == ("semantic", good)
-        assert best.memories[0].relevance_score < best.memories[1].relevance_score
+        assert (best.mode, best.memories[0].memory_id) == ("semantic", good)
         none = await alice.ask(MemorySearch(query="harbour six", mode="hybrid", quality_boost=0.0))
-        assert [hit.id for hit in none.memories] == [hit.id for hit in plain.memories]
+        assert [hit.memory_id for hit in none.memories] == [hit.memory_id for hit in plain.memories]
         debug = wire(best.debug)
         assert (debug["mode"], debug["quality_boost"]) == ("hybrid", 1.0)
         assert set(debug["scores"]) == {poor, good}
@@ -467,7 +466,7 @@ class Odd(Actor):
             memory_id=key, id=1, key=key, namespace=f"odd:{key}", version=1,
             created_at=moment(context.now), updated_at=moment(context.now), content=key,
         )  # fmt: skip
-        hit = FoundMemory(memory=memory, score=len(key) / 10, relevance=0.5, quality=0.5)
+        hit = FoundMemory(memory=memory, score=len(key) / 10, quality=0.5)
         return Found(hits=[hit], total=1, counts={"visible": 1}, model="odd")
 
 

@@ -48,7 +48,6 @@ async def test_a_session_resource_holds_what_its_reader_may_see(enter: Enter) ->
             assert read["session"]["session_id"] == "s"
             assert [message["content"] for message in read["messages"]] == contents
             assert read["statistics"]["message_count"] == len(contents)
-            assert read["statistics"]["visible_message_count"] == len(contents)
             assert (read["has_more"], read["cursor"]) == (False, None)
             info = read["resource_info"]
             assert (info["uri"], info["reader"]) == ("session://s", agent.principal.agent_id)

@@ -145,7 +145,7 @@ async def test_a_repeated_key_gets_the_first_answer(enter: Enter) -> None:
         alice = at.agent("alice")
         assert await alice.ask(said) == message
         assert bytes((await alice.ask(updated)).session.metadata) == b'{"n":1.10}'
-        assert (await alice.ask(GetSession(session_id=session_id))).message_count == 2
+        assert (await alice.ask(GetSession(session_id=session_id))).statistics.message_count == 2
 
 
 @pytest.mark.promise("sessions.audit")
@@ -185,7 +185,7 @@ async def test_a_full_store_still_reads_searches_and_forgets(enter: Enter) -> No
                 await say(alice, "s", f"{written} " + "x" * 9_000)
         with pytest.raises(StorageFullError):
             await keep(alice, "other", '"' + "x" * 10_000 + '"')
-        assert (await alice.ask(GetSession(session_id="s"))).message_count == written
+        assert (await alice.ask(GetSession(session_id="s"))).statistics.message_count == written
         found = await alice.ask(SearchContext(session_id="s", query="7", max_rows_scanned=None))
         assert found.scanned == written
         assert (await alice.ask(DeleteMemory(key="k"))).existed

@@ -190,7 +190,9 @@ class Life:
         for key, value in session.state.items():
             assert await self._service.get_state(name, key) == value
         [status] = [
-            each.status for each in (await self._agent.ask(ListSessions())).sessions if each.id == name
+            each.status
+            for each in (await self._agent.ask(ListSessions())).sessions
+            if each.session_id == name
         ]
         assert status == session.status
         ended = None if session.terminated_at is None else round(session.terminated_at.timestamp() * 1e6)

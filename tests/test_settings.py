@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from greenroom.actors._tool_profiles import TOOL_PROFILES
 from greenroom.runtime import RuntimeOptions
 from greenroom.transports._addresses import HostPort
 from greenroom.transports._resolving import CONFIG_LIMIT, SettingsError, Source, resolve
@@ -75,7 +76,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "trust_signer": st.lists(st.sampled_from([f"ed25519:{letter * 43}" for letter in "A-z"]), unique=True)
     .filter(bool)
     .map(tuple),
-    "compat": st.booleans(),
+    "tools": st.lists(st.sampled_from(TOOL_PROFILES), min_size=1, unique=True).map(tuple),
     "audit_days": st.integers(1, 36_500),
     "audit_size": st.integers(1 << 20, 16 << 40),
     "log_level": st.sampled_from(["debug", "info", "warning", "error"]),
@@ -238,7 +239,11 @@ def test_what_is_no_size_is_refused_with_what_is(text: str) -> None:
         ("timezone", "../etc/passwd", "the name of a time zone is allowed, such as Europe/Berlin or UTC"),
         ("trust_signer", "ed25519:short", "a signer's public key is allowed: ed25519: and 43 characters"),
         ("trust_signer", ["rsa:" + "A" * 43], "a signer's public key is allowed"),
-        ("compat", "perhaps", "yes or no is allowed"),
+        (
+            "tools",
+            "core,knowledge",
+            "core, all, shared-context, services, memory-search or universal-memory is allowed",
+        ),
         ("log_level", "loud", "debug, info, warning or error is allowed"),
         ("data", "~nobody-of-that-name/x", "the path of a folder is allowed"),
         ("data", "a\0b", "the path of a folder is allowed"),

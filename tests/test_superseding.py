@@ -211,7 +211,7 @@ async def test_a_memory_named_by_its_key_is_answered_also_if_superseded(enter: E
         assert await named(made_up.key) == [("no key", None)]
         assert await named("nothing") == []
         found = await alice.ask(RetrieveMemory(query="old"))
-        assert fact.memory_id not in {one.id for one in found.memories}
+        assert fact.memory_id not in {one.memory_id for one in found.memories}
         await keep(alice, "k", '"everywhere"')
         for session in ("s", "s-2", "t"):
             await alice.ask(CreateSession(purpose="p", session_id=session))

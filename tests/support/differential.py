@@ -363,7 +363,9 @@ async def _hold(
     conversation: Conversation, folder: Path, clock: MockClock, deviations: Sequence[Deviation]
 ) -> str | None:
     async with AsyncExitStack() as stack:
-        ours = await stack.enter_async_context(served(await _world(stack, folder / "ours"), TOOLS_AND_HOLD))
+        ours = await stack.enter_async_context(
+            served(await _world(stack, folder / "ours"), TOOLS_AND_HOLD, profiles=("all",))
+        )
         theirs = await stack.enter_async_context(
             reference(SDK_SERVER, await _world(stack, folder / "theirs"))
         )

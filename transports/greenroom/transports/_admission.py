@@ -15,10 +15,11 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 import msgspec
 
+from greenroom.actors._tool_profiles import TOOL_PROFILES
 from greenroom.actors.keys._record import Credential
 from greenroom.actors.keys._text import has_key, without_keys
 from greenroom.transports._addresses import is_loopback, origin
-from greenroom.transports._values import NotAllowedError, name
+from greenroom.transports._values import NotAllowedError, name, word
 
 Headers = Iterable[tuple[bytes, bytes]]
 """The headers of a request, with names in lower case."""
@@ -27,6 +28,7 @@ _IDENTITY: Final = {
     "agent": (b"greenroom-agent", name(100)),
     "agent_type": (b"greenroom-agent-type", name(100)),
     "project": (b"greenroom-project", name(128)),
+    "tools": (b"greenroom-tools", word(*TOOL_PROFILES)),
 }
 IDENTITY_HEADERS: Final = frozenset(header for header, _read in _IDENTITY.values())
 _SECRET_PARAMETERS: Final = frozenset(
@@ -58,6 +60,7 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True):
         agent: Its agent id; None leaves it to the client's own name.
         agent_type: Its agent type, if it gave one.
         projects: The projects that it gave; empty for none.
+        tools: The tool profiles that it chose; empty for none.
         credential: What it showed; None where nothing was needed.
         address: Where it comes from, when known.
         stands_alone: Whether this is one request, and nothing is known of those before it.
@@ -66,6 +69,7 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True):
     agent: str | None = None
     agent_type: str | None = None
     projects: tuple[str, ...] = ()
+    tools: tuple[str, ...] = ()
     credential: Credential | None = None
     address: str | None = None
     stands_alone: bool = False
@@ -75,8 +79,13 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True):
         return self.who == other.who
 
     @property
+    def profiles(self) -> tuple[str, ...]:
+        """The tool profiles that hold for it: its own, else its credential's; empty for the server's."""
+        return self.tools or (() if self.credential is None else self.credential.grant.tools)
+
+    @property
     def who(self) -> tuple[object, ...]:
-        """What tells callers apart."""
+        """What tells callers apart; which tools they are listed does not."""
         credential = self.credential
         return self.agent, self.agent_type, self.projects, None if credential is None else credential.id
 
@@ -155,7 +164,10 @@ def _caller_of(query: str, headers: tuple[tuple[bytes, bytes], ...]) -> Caller:
     return Caller(
         agent=_single("agent", given),
         agent_type=_single("agent_type", given),
-        projects=tuple(dict.fromkeys(_checked("project", value) for value in given.get("project", ()))),
+        projects=_several("project", given.get("project", ())),
+        tools=_several(
+            "tools", [part.strip() for each in given.get("tools", ()) for part in each.split(",")]
+        ),
     )
 
 
@@ -193,6 +205,10 @@ def _single(key: str, given: dict[str, list[str]]) -> str | None:
     if len(values) > 1:
         raise RefusedError(HTTPStatus.BAD_REQUEST, f"{key} is given {len(values)} times; give it once")
     return _checked(key, values[0]) if values else None
+
+
+def _several(key: str, values: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(_checked(key, value) for value in values))
 
 
 def _checked(key: str, value: str) -> str:

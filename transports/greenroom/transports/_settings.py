@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_type_hints
 import platformdirs
 
 from greenroom.actors._places import default_secrets
+from greenroom.actors._tool_profiles import TOOL_PROFILES
 from greenroom.transports._addresses import HostPort, host_port, origin
 from greenroom.transports._origins import network
 from greenroom.transports._values import (
@@ -415,16 +416,17 @@ class Settings:
             repeatable=True,
         ),
     ] = ()
-    compat: Annotated[
-        bool,
+    tools: Annotated[
+        tuple[str, ...],
         Setting(
-            "list the older names of tools as well; they can be called in any case",
-            "yes|no",
-            truth,
-            show_truth,
-            switch=True,
+            f"tool profiles, which say which tools clients are listed: {', '.join(TOOL_PROFILES[:-1])} or "
+            f"{TOOL_PROFILES[-1]}; of several the first decides where they differ; those of an API key or in "
+            "a client's URL go before these, and every tool can be called in any case",
+            "NAME[,NAME...]",
+            several(word(*TOOL_PROFILES)),
+            ",".join,
         ),
-    ] = False
+    ] = ("core",)
     audit_days: Annotated[
         int,
         Setting("how long audit records are kept, in days", "DAYS", whole(1, 36_500, "days")),

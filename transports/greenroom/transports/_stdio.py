@@ -14,7 +14,13 @@ if TYPE_CHECKING:
     from greenroom.transports.protocol._server import McpServer
 
 
-async def serve_stdio(server: McpServer, *, limits: Limits, stop: trio.Event | None = None) -> None:
+async def serve_stdio(
+    server: McpServer,
+    *,
+    limits: Limits,
+    stop: trio.Event | None = None,
+    profiles: tuple[str, ...] = (),
+) -> None:
     """Serve one MCP client, in either protocol era, until its input ends.
 
     Returns when every request that was read is answered (within `Limits.drain` seconds of
@@ -26,6 +32,7 @@ async def serve_stdio(server: McpServer, *, limits: Limits, stop: trio.Event | N
         server: What the client speaks to.
         limits: What the client may take.
         stop: Set it to end gracefully.
+        profiles: The tool profiles of the client's key; empty for the server's own.
 
     Raises:
         OSError: standard input or output is closed.
@@ -39,4 +46,4 @@ async def serve_stdio(server: McpServer, *, limits: Limits, stop: trio.Event | N
             trio.lowlevel.FdStream(duplicate(wire.output)) as sink,
         ):
             connection = Connection(LineSource(source, limits.frame), LineSink(sink, sink.fileno), limits)
-            await server.serve(connection, stop=stop)
+            await server.serve(connection, stop=stop, profiles=profiles)

@@ -15,11 +15,12 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
+from greenroom.actors._tool_profiles import TOOL_PROFILES
 from greenroom.transports import _exits
 from greenroom.transports._output import complain, prepare, say
 from greenroom.transports._resolving import SettingsError, resolve
 from greenroom.transports._settings import Settings, flag, table, variable
-from greenroom.transports._values import NotAllowedError, number
+from greenroom.transports._values import NotAllowedError, number, several, word
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -88,6 +89,13 @@ def _count(text: str) -> int:
 
 def _count_from_0(text: str) -> int:
     return 0 if text == "0" else _count(text)
+
+
+def _tool_profiles(text: str) -> list[str]:
+    try:
+        return list(several(word(*TOOL_PROFILES))(text))
+    except NotAllowedError as error:
+        raise argparse.ArgumentTypeError(f"{text!r}, but {error}") from None
 
 
 _SCOPES: Final = "sessions:*,memory:*"
@@ -251,6 +259,11 @@ _COMMANDS: Final[Mapping[str, _Command]] = {
             "--max-bytes": _Option("bytes of content that it may write [default any]", "N", _count),
             "--max-sessions": _Option("sessions that it may create [default any]", "N", _count),
             "--max-subscriptions": _Option("resources it may hear of at once [default any]", "N", _count),
+            "--tools": _Option(
+                "tool profiles that it is listed, with commas between [default those of the server]",
+                "NAMES",
+                _tool_profiles,
+            ),
         },
         settings=frozenset({"user", "durability", "max_size", "encrypt", "encryption_key"}),
     ),

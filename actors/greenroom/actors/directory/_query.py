@@ -85,7 +85,6 @@ class ListSessions(Query[replies.SessionList], frozen=True, kw_only=True):
             return None
         return replies.SessionSummary(
             session_id=place.address.key,
-            id=place.address.key,
             purpose=base.purpose,
             status=status,
             created_at=to_datetime(base.created_at),

@@ -15,6 +15,7 @@ from msgspec import Meta
 from greenroom.actors import _refusals, _scopes
 from greenroom.actors._errand import Errand
 from greenroom.actors._times import DAY, SECOND, optional_datetime, to_datetime
+from greenroom.actors._tool_profiles import TOOL_PROFILES, ToolProfileName
 from greenroom.actors.keys._actor import KEEPER
 from greenroom.actors.keys._record import (
     LIFETIME_DAYS,
@@ -43,6 +44,7 @@ Days = Annotated[int, Meta(ge=1, le=3_650)]
 Scopes = Annotated[
     list[str], Meta(min_length=1, max_length=50, description="such as sessions:read, memory:*, *:read, admin")
 ]
+Profiles = Annotated[list[ToolProfileName], Meta(max_length=len(TOOL_PROFILES))]
 Count = Annotated[int, Meta(ge=1, le=1 << 53)]
 
 _OF_ALL_PROJECTS = (_scopes.ADMIN, _scopes.AUDIT)
@@ -62,6 +64,7 @@ class ApiKeyView(msgspec.Struct, frozen=True, kw_only=True):
         user: The user whom its holder works for.
         projects: The projects whose member its holder is; null: every one.
         limits: What it may take; null for what the server's settings say.
+        tools: The tool profiles that its holder is listed; empty: the server's.
         created_at: When it was made.
         created_by: The agent that made it.
         expires_at: When it ends.
@@ -80,6 +83,7 @@ class ApiKeyView(msgspec.Struct, frozen=True, kw_only=True):
     user: str | None
     projects: list[str] | None
     limits: dict[str, int]
+    tools: list[str]
     created_at: datetime
     created_by: str | None
     expires_at: datetime
@@ -125,6 +129,7 @@ class CreateApiKey(Errand[ApiKeyMade], frozen=True, kw_only=True):
     max_stored_bytes: Count | None = None
     max_sessions: Count | None = None
     max_subscriptions: Count | None = None
+    tools: Annotated[Profiles, Meta(description="tools listed; null = as the server says")] | None = None
 
     async def run(self, doors: Doors, principal: Principal) -> ApiKeyMade:
         """Make the key.
@@ -156,6 +161,7 @@ class CreateApiKey(Errand[ApiKeyMade], frozen=True, kw_only=True):
                 sessions=self.max_sessions,
                 subscriptions=self.max_subscriptions,
             ),
+            tools=tuple(dict.fromkeys(self.tools or ())),
         )
         key = new_key()
         kept = KeepKey(
@@ -237,6 +243,7 @@ def view_of(record: KeyRecord, now: int) -> ApiKeyView:
         user=grant.user,
         projects=None if grant.projects is None else sorted(grant.projects),
         limits={key: value for key, value in msgspec.structs.asdict(grant.limits).items() if value},
+        tools=list(grant.tools),
         created_at=to_datetime(record.created),
         created_by=record.created_by,
         expires_at=to_datetime(record.expires),

@@ -53,6 +53,7 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         user: The user whom its holder works for.
         projects: The projects whose member it is; None: every one.
         limits: What it may take.
+        tools: The tool profiles that its holder is listed; empty: the server's.
     """
 
     name: str
@@ -62,6 +63,7 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     user: str | None = None
     projects: frozenset[str] | None = None
     limits: KeyLimits = KeyLimits()
+    tools: tuple[str, ...] = ()
 
 
 class KeyRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

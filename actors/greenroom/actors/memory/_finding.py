@@ -276,7 +276,6 @@ def _shown(
             replies.FoundMemory(
                 memory=memory,
                 score=hit.score,
-                relevance=hit.relevance,
                 quality=hit.quality,
                 components=dict(hit.components) if request.debug else None,
             )

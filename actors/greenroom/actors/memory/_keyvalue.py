@@ -68,7 +68,6 @@ def _store(keeper: Keeper, request: requests.SetMemory, context: Context) -> Sli
     return replies.MemoryStored(
         key=request.key,
         scope=scope,
-        session_scoped=request.session_id is not None,
         expires_at=optional_datetime(expires_at),
         stored_at=to_datetime(context.now),
         version=entry.version,

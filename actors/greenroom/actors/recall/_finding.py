@@ -171,7 +171,6 @@ def reply(
     return replies.MemoriesFound(
         memories=kept,
         total=outcome.total,
-        total_found=outcome.total,
         total_is_minimum=True if any(each.is_minimum for each in outcome.found) else UNSET,
         query=search.query,
         mode=mode or search.mode,

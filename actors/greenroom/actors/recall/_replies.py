@@ -17,22 +17,20 @@ T = TypeVar("T")
 
 
 class MemoryHit(msgspec.Struct, frozen=True, kw_only=True):
-    """A memory that was found; ``id`` and ``memory_id`` are the same.
+    """A memory that was found.
 
     Attributes:
-        score: How good it is, 0-1, as the mode says; ``relevance_score`` is the relevance in it.
+        score: How good it is, 0-1, as the mode says.
         content: Its text, unless it is a ``value``, or ``withheld``.
         value: Its JSON, unless it is a ``content``, or ``withheld``.
         withheld: Its content is left out: too large for a list, or compressed and not wanted.
         rating: The mean of its ratings, -1 to 1, where it has any.
     """
 
-    id: str
     memory_id: str
     key: str
     namespace: str
     score: float
-    relevance_score: float
     content: str | UnsetType = UNSET
     value: msgspec.Raw | UnsetType = UNSET
     withheld: bool | UnsetType = UNSET
@@ -104,7 +102,7 @@ class MemoriesFound(Reply, frozen=True, kw_only=True):
     """Answers `MemorySearch` and `RetrieveMemory`, best first.
 
     Attributes:
-        total: How many memories match; ``total_found`` is the same.
+        total: How many memories match.
         mode: The one that was asked for; ``debug`` says which one was carried out.
         total_is_minimum: There may be more: an exact search ends when it has its hits and has read 10,000.
         tokens: An estimate of what ``memories`` cost, where ``max_tokens`` was given: bytes of UTF-8 by 4.
@@ -114,7 +112,6 @@ class MemoriesFound(Reply, frozen=True, kw_only=True):
 
     memories: list[MemoryHit]
     total: int
-    total_found: int
     total_is_minimum: bool | UnsetType = UNSET
     query: str | None
     mode: kinds.SearchMode
@@ -161,12 +158,10 @@ def hit(found: FoundMemory, *, decompress: bool = True) -> MemoryHit:
     memory = found.memory
     shown = decompress or not memory.compressed
     return MemoryHit(
-        id=memory.memory_id,
         memory_id=memory.memory_id,
         key=memory.key,
         namespace=memory.namespace,
         score=round(found.score, 4),
-        relevance_score=round(found.relevance, 4),
         content=_given(memory.content) if shown else UNSET,
         value=memory.value if shown else UNSET,
         withheld=True if memory.withheld or not shown else UNSET,

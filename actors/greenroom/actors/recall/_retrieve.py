@@ -52,7 +52,7 @@ class RetrieveMemory(Procedure[replies.MemoriesFound], frozen=True, kw_only=True
         if self.key is not None:
             outcome = await _with_contents(desk, outcome)
         answer = reply(outcome, search, began, max_tokens=self.max_tokens, decompress=self.decompress)
-        note_uses(desk, outcome, ((each.namespace, each.id) for each in answer.memories))
+        note_uses(desk, outcome, ((each.namespace, each.memory_id) for each in answer.memories))
         return answer
 
     def _asked(self, below: str) -> Asked:

@@ -274,7 +274,6 @@ class FoundMemory(msgspec.Struct, frozen=True, kw_only=True):
 
     memory: MemoryView
     score: float
-    relevance: float
     quality: float | None
     components: dict[str, float] | None = None
 

@@ -23,10 +23,9 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MessageView(msgspec.Struct, frozen=True, kw_only=True):
-    """A message as a reader that may see it gets it; ``id`` and ``message_id`` are the same."""
+    """A message as a reader that may see it gets it."""
 
     message_id: int
-    id: int
     sender: str
     content: str
     timestamp: datetime
@@ -37,10 +36,9 @@ class MessageView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SessionView(msgspec.Struct, frozen=True, kw_only=True):
-    """A session with its metadata and state; ``id`` and ``session_id`` are the same."""
+    """A session with its metadata and state."""
 
     session_id: str
-    id: str
     purpose: str
     status: SessionStatus
     created_at: datetime
@@ -55,10 +53,9 @@ class SessionView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SessionStatistics(msgspec.Struct, frozen=True, kw_only=True):
-    """Figures over what the reader may see, all of them: the two counts are equal by design."""
+    """Figures over what the reader may see."""
 
     message_count: int
-    visible_message_count: int
     unique_agents: int
     last_activity: datetime
 
@@ -67,7 +64,6 @@ class SessionSummary(msgspec.Struct, frozen=True, kw_only=True):
     """A session in a listing; ``message_count`` and ``last_activity`` are over what the reader may see."""
 
     session_id: str
-    id: str
     purpose: str
     status: SessionStatus
     created_at: datetime
@@ -95,7 +91,6 @@ class SessionRead(Reply, frozen=True, kw_only=True):
 
     session: SessionView
     messages: list[MessageView]
-    message_count: int
     statistics: SessionStatistics
     has_more: bool
     cursor: str | None
@@ -154,7 +149,6 @@ class SearchResults(Reply, frozen=True, kw_only=True):
     message_count: int
     scanned: int
     truncated: bool
-    performance_note: str
     left_out: int | UnsetType = UNSET
 
 
@@ -190,7 +184,6 @@ class MemoryStored(Reply, frozen=True, kw_only=True):
 
     key: str
     scope: Scope
-    session_scoped: bool
     expires_at: datetime | None
     stored_at: datetime
     version: int

@@ -399,22 +399,19 @@ class SessionActor(Actor):
         return replies.SessionRead(
             session=session,
             messages=messages,
-            message_count=statistics.message_count,
             statistics=statistics,
             has_more=cursor is not None,
             cursor=cursor,
         )
 
     def _statistics(self, principal: Principal, shelves: Sequence[Shelf]) -> replies.SessionStatistics:
-        count = self._tallies.count(shelves)
         seen = [
             self._activity[audience].at
             for audience in _policy.audiences(principal)
             if audience in self._activity
         ]
         return replies.SessionStatistics(
-            message_count=count,
-            visible_message_count=count,
+            message_count=self._tallies.count(shelves),
             unique_agents=self._tallies.senders(shelves),
             last_activity=to_datetime(max(seen)),
         )

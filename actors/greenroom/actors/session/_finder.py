@@ -96,7 +96,6 @@ class Finder:
             scanned=window.scanned,
             truncated=window.scanned < tallies.count(shelves) or len(kept) < len(matches),
             left_out=size_kept.left_out,
-            performance_note=f"RapidFuzz enabled: {window.scanned} messages scanned on prepared text",
         )
 
 

@@ -51,7 +51,6 @@ def session(context: Context, header: Header, messages: int) -> Slices[replies.S
     state_json = yield from _fields.render(context, state)
     return replies.SessionView(
         session_id=session_id,
-        id=session_id,
         purpose=header.purpose,
         status=seen_status(header.status, messages),
         created_at=to_datetime(header.created_at),

@@ -163,7 +163,6 @@ def view(entry: Entry, reader: Principal) -> replies.MessageView:
     parent, audience = message.parent or (None, PUBLIC)
     return replies.MessageView(
         message_id=message_id,
-        id=message_id,
         sender=message.sender,
         content=message.content,
         timestamp=to_datetime(message.timestamp),

@@ -82,6 +82,7 @@ def _request(chosen: argparse.Namespace) -> tuple[Any, Callable[[Any], None]]:
                 "max_stored_bytes": chosen.max_bytes,
                 "max_sessions": chosen.max_sessions,
                 "max_subscriptions": chosen.max_subscriptions,
+                "tools": chosen.tools,
             }
             said = {name: value for name, value in given.items() if value is not None}
             return CreateApiKey(
@@ -133,4 +134,6 @@ def _holder(key: ApiKeyView) -> str:
         words.append("every project")
     else:
         words.append(f"projects {', '.join(map(visible, key.projects))}" if key.projects else "no project")
+    if key.tools:
+        words.append(f"tools {', '.join(key.tools)}")
     return ", ".join([*words, *(f"{what.replace('_', ' ')} {most:,}" for what, most in key.limits.items())])

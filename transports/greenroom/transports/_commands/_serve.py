@@ -40,6 +40,7 @@ from greenroom.transports.observability._exporting import exporting
 from greenroom.transports.observability._looks import Watched
 from greenroom.transports.protocol._connection import Limits
 from greenroom.transports.protocol._server import McpServer
+from greenroom.transports.protocol._tool_profiles import DEFAULT
 from greenroom.transports.protocol._tools import TOOLS
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ async def _serve(resolved: Resolved, embedder: EmbedderChoice, passports: Passpo
             door_for,
             request_timeout=settings.request_timeout,
             debounce=settings.debounce,
-            compat=settings.compat,
+            profiles=settings.tools or DEFAULT,
             run_ready=runtime.run_ready,
             held=runtime.held,
         )
@@ -170,7 +171,7 @@ async def _serve_stdio(server: McpServer, limits: Limits, stop: trio.Event, admi
             scope.cancel()
 
         with admitting.stdio_place(lose):
-            await serve_stdio(server, limits=limits, stop=stop)
+            await serve_stdio(server, limits=limits, stop=stop, profiles=admitting.on_stdio.profiles)
     return _exits.FAILED if scope.cancelled_caught else _exits.OK
 
 

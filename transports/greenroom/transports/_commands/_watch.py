@@ -131,7 +131,7 @@ async def _print_all(client: Client, session: _Session, line: Callable[[_watch_l
 
 
 def _introduce(session: _Session, read: dict[str, Any]) -> None:
-    about, count = read["session"], read["statistics"]["visible_message_count"]
+    about, count = read["session"], read["statistics"]["message_count"]
     shown = len(read["messages"])
     which = f"the newest {shown:,} of {count:,} messages" if read["has_more"] else f"{count:,} messages"
     remark(f"greenroom watch: {session.uri} {visible(about['purpose'])!r} is {about['status']}; {which}")

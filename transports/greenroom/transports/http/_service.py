@@ -64,6 +64,7 @@ class Service:
             self.limits,
             spawn=tasks.spawn,
             on_failure=lambda: self._fail(client.failed),
+            profiles=caller.profiles,
             **options,
         )
         return client

@@ -1,9 +1,10 @@
 """Older names of tools: what each is called now, and how its parameters read there.
 
-A client written for one of the older systems calls these, so they stay callable; they are not
-listed unless the server was told to (`compat`), and every answer says what to call instead.
+A client written for one of the older systems calls these, so they stay callable; they are listed
+under the profile of their system alone (`_tool_profiles`), and every answer says what to call instead.
 `ALIASES` is the whole truth; a name that a tool of today has as well (`told_by`) has its older
-meaning where that parameter is given.
+meaning where that parameter is given, and under a profile that says so also where nothing is
+given that only the tool of today takes.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ class Alias(msgspec.Struct, frozen=True, eq=False):
         defaults: What its own parameters are when left out, where that differs from the successor.
         fixed: What the successor is given besides.
         told_by: The parameter that tells this meaning from today's, where a tool has the name now.
+        is_usual: Whether it is meant also without that parameter, unless another one tells that it is not.
         converts: How a parameter's value is written for the successor, where that differs.
     """
 
@@ -43,6 +45,7 @@ class Alias(msgspec.Struct, frozen=True, eq=False):
     defaults: Mapping[str, Any] = {}
     fixed: Mapping[str, Any] = {}
     told_by: str | None = None
+    is_usual: bool = False
     converts: Mapping[str, Callable[[Any], Any]] = {}
 
     @property
@@ -61,12 +64,13 @@ class Alias(msgspec.Struct, frozen=True, eq=False):
         """Return whether a call with these arguments means the older tool."""
         if self.told_by is None:
             return True
-        if self.told_by.encode() not in arguments:
+        if self.told_by.encode() not in arguments and not self.is_usual:
             return False
         try:
-            return self.told_by in msgspec.json.decode(arguments, type=dict[str, msgspec.Raw])
+            given = msgspec.json.decode(arguments, type=dict[str, msgspec.Raw])
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return False  # it is refused for that, in today's words
+        return self.told_by in given or (self.is_usual and given.keys() <= (self.takes or {}).keys())
 
     def parse(self, arguments: bytes) -> Any:
         """Return the successor's request for a call's arguments.
@@ -172,7 +176,7 @@ ALIASES = (
 """Every older name."""
 
 
-@functools.cache
+@functools.lru_cache(maxsize=64)  # each offer with other defaults has its own
 def _request(alias: Alias) -> type[msgspec.Struct]:
     assert alias.takes is not None, "one with the same parameters has the successor's request"
     hints = get_type_hints(REQUESTS[alias.successor], include_extras=True)

@@ -108,9 +108,11 @@ class Client:
         has_room: Whether it reads its answers; while it does not, nothing large is begun for it.
         changed: Where those park who wait for a change of all this.
         toll: Counts its requests; None where they are not counted, or were before they came here.
+        profiles: The tool profiles that hold for it; empty for the server's own.
         on_failure: Called when the store has failed for good and nothing more may be answered.
 
     Attributes:
+        offer: What it is offered.
         era: The era it speaks; None before its first request.
         version: The protocol's revision.
         initialize: The parameters of its handshake; None without one.
@@ -132,8 +134,10 @@ class Client:
         has_room: Callable[[], bool] = lambda: True,
         changed: trio.lowlevel.ParkingLot | None = None,
         toll: Toll | None = None,
+        profiles: tuple[str, ...] = (),
     ) -> None:
         self.server = server
+        self.offer = server.offers.of(profiles)
         self.limits = limits
         self.outlet = outlet
         self.spawn = spawn
@@ -330,7 +334,7 @@ class Client:
         self.sdk.requested(call)
 
     def _weight_of(self, frame: Frame) -> int:
-        tool = self.server.tools.get(frame.name or "")
+        tool = self.offer.tools.get(frame.name or "")
         if tool is not None:
             return tool.weight
         return WEIGHTY if frame.method == "resources/read" else 0

@@ -70,6 +70,7 @@ class Connection:
         door_for: Callable[[str], Door],
         stop: trio.Event | None = None,
         toll: Toll | None = None,
+        profiles: tuple[str, ...] = (),
     ) -> None:
         """Serve the client until its input ends and its requests are answered; see `McpServer.serve`."""
         self._toll = toll
@@ -78,7 +79,7 @@ class Connection:
                 if stop is not None:
                     nursery.start_soon(self._stop_with, stop)
                 if await self._begun():
-                    self._client = self._new_client(server, door_for, nursery)
+                    self._client = self._new_client(server, door_for, nursery, profiles)
                     nursery.start_soon(self._pump, nursery.cancel_scope)
                     await self._read(self._client)
                     await self._wind_up(self._client)
@@ -94,6 +95,7 @@ class Connection:
         server: McpServer,
         door_for: Callable[[str], Door],
         nursery: trio.Nursery,
+        profiles: tuple[str, ...],
     ) -> Client:
         return Client(
             server,
@@ -105,6 +107,7 @@ class Connection:
             has_room=self._has_room,
             changed=self._changed,
             toll=self._toll,
+            profiles=profiles,
         )
 
     @property

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Callable, Iterable, Mapping, Sized
+from collections.abc import Callable, Mapping, Sized
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +38,7 @@ from greenroom.transports.protocol._tools import visible
 
 if TYPE_CHECKING:
     from greenroom.transports.protocol._client import Client
+    from greenroom.transports.protocol._offer import Offer
     from greenroom.transports.protocol._profile import Profile
     from greenroom.transports.protocol._subscriptions import Subscriptions
     from greenroom.transports.protocol._tools import Tool
@@ -66,8 +67,7 @@ class Methods:
 
     Args:
         era: Which.
-        tools: The tools by name.
-        listing: Those that are listed, by name, as they are listed.
+        usual: What clients are offered that chose nothing else.
         profile: What the server says of itself.
         subscriptions: What hears of changes for clients.
 
@@ -79,14 +79,12 @@ class Methods:
     def __init__(
         self,
         era: Era,
-        tools: Mapping[str, Tool],
-        listing: Mapping[str, dict[str, Any]],
+        usual: Offer,
         profile: Profile,
         subscriptions: Subscriptions,
     ) -> None:
         self._era = era
-        self._tools = tools
-        self._listing = listing
+        self._usual = usual
         self._subscriptions = subscriptions
         self.answers = Answers(era, profile)
         self.table: dict[str, Method] = {
@@ -112,17 +110,15 @@ class Methods:
 
     def _tool_list(self) -> Callable[[Client], bytes]:
         @lru_cache(maxsize=LISTINGS)
-        def of_names(names: tuple[str, ...]) -> bytes:
-            listed = [self._listing[name] for name in names]
-            return self.answers.result(
-                {"tools": listed}, kept_for(names, visible(self._listing, self._tools, EVERYONE))
-            )
+        def of_names(offer: Offer, names: tuple[str, ...]) -> bytes:
+            listed = [offer.listing[name] for name in names]
+            return self.answers.result({"tools": listed}, tools_kept_for(offer, names, self._usual))
 
         @lru_cache(maxsize=LISTINGS)
-        def of_scopes(scopes: frozenset[str]) -> bytes:
-            return of_names(visible(self._listing, self._tools, scopes))
+        def of_scopes(offer: Offer, scopes: frozenset[str]) -> bytes:
+            return of_names(offer, visible(offer.listed, offer.tools, scopes))
 
-        return lambda client: of_scopes(client.scopes)
+        return lambda client: of_scopes(client.offer, client.scopes)
 
     def _discovery(self, profile: Profile) -> Callable[[Client], bytes]:
         @lru_cache(maxsize=LISTINGS)
@@ -143,18 +139,15 @@ class Methods:
 
         return lambda client: of_scopes(client.scopes)
 
-    def _visible(self, client: Client) -> tuple[str, ...]:
-        return visible(self._listing, self._tools, client.scopes)
-
     # -- tools -----------------------------------------------------------------------------------
 
     def _call_tool(self, client: Client, call: Call) -> bool:
         frame = call.frame
         if frame.name is None or not self._is_plain(call, _NAMED):
             return False
-        tool = self._tools.get(frame.name)
+        tool = client.offer.tools.get(frame.name)
         if tool is None:
-            client.fail(call, INVALID_PARAMS, unknown_tool(frame.name, self._visible(client)))
+            client.fail(call, INVALID_PARAMS, unknown_tool(frame.name, client))
         elif tool.by_sdk:
             return False
         elif allow_time(client, call):
@@ -218,7 +211,7 @@ class Methods:
             line = self.answers.content_line(call.id, reply, meta)
             client.answer(call, line, "tool_error" if reply.is_error else "ok")
             return
-        text, failed = _told(meant.worded(reply) if meant is not None else reply)
+        text, failed = _told(client.offer.told(reply if meant is None else meant.worded(reply)))
         line = self.answers.tool_line(call.id, text, is_error=failed, meta=meta)
         client.answer(call, line, "tool_error" if failed else "ok")
 
@@ -261,7 +254,8 @@ class Methods:
         elif isinstance(reply, Content):
             client.answer(call, self.answers.contents_line(call.id, reply))
         else:
-            client.answer(call, self.answers.resource_line(call.id, call.payload.uri, encode(reply)))
+            text = encode(client.offer.told(reply))
+            client.answer(call, self.answers.resource_line(call.id, call.payload.uri, text))
 
     def _in_turn(
         self, client: Client, call: Call, payload: Any, begin: Callable[[Client, Call], None]
@@ -364,7 +358,7 @@ def seconds_for(call: Call) -> float:
 def answer_overdue(client: Client, call: Call, answers: Answers) -> None:
     """Answer a call whose time is up."""
     if call.frame.method == "tools/call":
-        meta = meta_of(call.frame, client.server.tools)
+        meta = meta_of(call.frame, client.offer.tools)
         line = answers.tool_line(call.id, overdue(call.seconds), is_error=True, meta=meta)
         client.answer(call, line, "tool_error")
     else:
@@ -376,7 +370,7 @@ def answer_limited(client: Client, call: Call, answers: Answers, seconds: float)
     """Answer a call that came too soon after others; the client may repeat it in so many seconds."""
     refusal = rate_limited(seconds)
     if call.frame.method == "tools/call":
-        meta = meta_of(call.frame, client.server.tools)
+        meta = meta_of(call.frame, client.offer.tools)
         line = answers.tool_line(call.id, tool_error(refusal), is_error=True, meta=meta)
         client.answer(call, line, "tool_error")
     else:
@@ -410,9 +404,10 @@ def meta_of(frame: Frame, tools: Mapping[str, Tool]) -> dict[str, Any] | None:
     return None if meant is None else meant.meta
 
 
-def unknown_tool(name: str, listed: Iterable[str]) -> str:
+def unknown_tool(name: str, client: Client) -> str:
     """Return the sentence for a tool that is not there, with those of nearly that name."""
-    near = difflib.get_close_matches(name[:NAME_SHOWN], listed, n=3)
+    known = visible(client.offer.known, client.offer.tools, client.scopes)
+    near = difflib.get_close_matches(name[:NAME_SHOWN], known, n=3)
     hint = f"; did you mean {' or '.join(near)}?" if near else ""
     return f"Unknown tool: {without_keys(name)[:NAME_SHOWN]}{hint}"
 
@@ -420,6 +415,13 @@ def unknown_tool(name: str, listed: Iterable[str]) -> str:
 def kept_for(listed: Sized, usual: Sized) -> tuple[int, str]:
     """Return how long and by whom a listing may be kept: one that is not the usual one by nobody else."""
     return STATIC if len(listed) == len(usual) else FRESH
+
+
+def tools_kept_for(offer: Offer, names: tuple[str, ...], usual: Offer) -> tuple[int, str]:
+    """Return how long and by whom a listing of tools may be kept: a chosen one by nobody else, either."""
+    if offer is not usual:
+        return FRESH
+    return kept_for(names, visible(usual.listed, usual.tools, EVERYONE))
 
 
 def template_list(scopes: frozenset[str] = EVERYONE) -> list[dict[str, Any]]:

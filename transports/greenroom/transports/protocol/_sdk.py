@@ -68,6 +68,7 @@ from greenroom.transports.protocol._methods import (
     resource_list,
     seconds_for,
     template_list,
+    tools_kept_for,
     unknown_tool,
 )
 from greenroom.transports.protocol._tool_errors import tool_error
@@ -76,6 +77,7 @@ from greenroom.transports.protocol._tools import visible
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
 
+    from greenroom.transports.protocol._offer import Offer
     from greenroom.transports.protocol._server import McpServer
 
     Context = ServerRequestContext[Client, Call]
@@ -101,8 +103,7 @@ class SdkServer:
     """
 
     def __init__(self, server: McpServer) -> None:
-        self._tools = server.tools
-        self._listing = server.listing
+        self._usual = server.offers.usual
         self._subscriptions = server.subscriptions
         profile = server.profile
         self.server = _HonestServer(
@@ -136,14 +137,15 @@ class SdkServer:
         await session.begin()
         return session
 
-    def _tools_for(self, scopes: frozenset[str]) -> ListToolsResult:
-        names = visible(self._listing, self._tools, scopes)
-        ttl, scope = kept_for(names, visible(self._listing, self._tools, EVERYONE))
-        listed = [self._listing[name] for name in names]
+    def _tools_for(self, offer: Offer, scopes: frozenset[str]) -> ListToolsResult:
+        names = visible(offer.listed, offer.tools, scopes)
+        ttl, scope = tools_kept_for(offer, names, self._usual)
+        listed = [offer.listing[name] for name in names]
         return ListToolsResult.model_validate({"tools": listed, "ttlMs": ttl, "cacheScope": scope})
 
     async def _list_tools(self, context: Context, _params: PaginatedRequestParams) -> ListToolsResult:
-        return self._tool_list(context.lifespan_context.scopes)
+        client = context.lifespan_context
+        return self._tool_list(client.offer, client.scopes)
 
     async def _list_templates(
         self, context: Context, _params: PaginatedRequestParams
@@ -152,10 +154,9 @@ class SdkServer:
 
     async def _call_tool(self, context: Context, params: CallToolRequestParams) -> CallToolResult:
         client, call = context.lifespan_context, _call(context)
-        tool = self._tools.get(params.name)
+        tool = client.offer.tools.get(params.name)
         if tool is None:
-            listed = visible(self._listing, self._tools, client.scopes)
-            raise MCPError(INVALID_PARAMS, unknown_tool(params.name, listed))
+            raise MCPError(INVALID_PARAMS, unknown_tool(params.name, client))
         _check_time(call)
         meant = tool.meant(call.frame.arguments)
         meta = None if meant is None else meant.meta
@@ -163,7 +164,7 @@ class SdkServer:
             reply = shown(await client.asked(call, lambda: tool.parse(call.frame.arguments)))
             if isinstance(reply, Content):
                 return _content_result(reply, meta)
-            call.reply = encode(reply)
+            call.reply = encode(client.offer.told(reply))
         except Exception as error:  # noqa: BLE001  (a tool's failure is an answer)
             call.reply = tool_error(error if meant is None else meant.worded(error))
             return _FAILURE if meta is None else _FAILURE.model_copy(update={"meta": meta})
@@ -214,7 +215,7 @@ async def _read_resource(context: Context, params: ReadResourceRequestParams) ->
     reply = shown(await _asked(context, ReadResource(uri=params.uri)))
     if isinstance(reply, Content):
         return ReadResourceResult.model_validate({"contents": reply.blocks})
-    _call(context).reply = encode(reply)
+    _call(context).reply = encode(context.lifespan_context.offer.told(reply))
     return ReadResourceResult(contents=[TextResourceContents(uri=params.uri, mime_type=JSON, text="")])
 
 

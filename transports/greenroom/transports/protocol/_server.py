@@ -19,9 +19,11 @@ from greenroom.transports.protocol._calls import Call, Deadlines
 from greenroom.transports.protocol._client import Client
 from greenroom.transports.protocol._eras import Era
 from greenroom.transports.protocol._methods import Methods, answer_limited, answer_overdue
+from greenroom.transports.protocol._offer import Offers
 from greenroom.transports.protocol._profile import GREENROOM, Profile
 from greenroom.transports.protocol._rare import SdkClient
 from greenroom.transports.protocol._subscriptions import Subscriptions
+from greenroom.transports.protocol._tool_profiles import DEFAULT
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
@@ -47,13 +49,13 @@ class McpServer:
         profile: What the server says of itself.
         request_timeout: Seconds that a request may take.
         debounce: Seconds within which changes of one resource become one notification.
-        compat: Whether the tools' older names are listed, too.
+        profiles: The tool profiles of clients that chose none, neither themselves nor by their keys.
         extend: Registers what else the SDK's server answers.
         run_ready: Has the domain do at once what was posted to it (`Runtime.run_ready`).
         held: A block that is ended with that (`Runtime.held`).
 
     Attributes:
-        listing: The tools that are listed, by name, as they are listed.
+        offers: What clients are offered, by their profiles.
         methods: The methods that need no SDK, by era and name.
         run_ready: Has the domain do at once what was posted to it.
         held: A block within which that is posted.
@@ -69,13 +71,13 @@ class McpServer:
         profile: Profile = GREENROOM,
         request_timeout: float = REQUEST_TIMEOUT,
         debounce: float = DEBOUNCE,
-        compat: bool = False,
+        profiles: tuple[str, ...] = DEFAULT,
         extend: Callable[[Server[Client]], None] | None = None,
         run_ready: Callable[[], None] = lambda: None,
         held: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         self.tools = tools
-        self.listing = {name: tool.listing() for name, tool in tools.items() if compat or tool.alias is None}
+        self.offers = Offers(tools, profiles)
         self.profile = profile
         self.request_timeout = request_timeout
         self.subscriptions = Subscriptions(debounce)
@@ -87,7 +89,7 @@ class McpServer:
         self._aliases = {name: tool.alias.successor for name, tool in tools.items() if tool.alias is not None}
         self.tracer = find_tracer()
         self._door_for = door_for
-        self._by_era = {era: Methods(era, tools, self.listing, profile, self.subscriptions) for era in Era}
+        self._by_era = {era: Methods(era, self.offers.usual, profile, self.subscriptions) for era in Era}
         self.methods = {era: methods.table for era, methods in self._by_era.items()}
         self._sdk: SdkServer | None = None
         self._importing = trio.Lock()
@@ -113,6 +115,7 @@ class McpServer:
         door_for: Callable[[str], Door] | None = None,
         stop: trio.Event | None = None,
         toll: Toll | None = None,
+        profiles: tuple[str, ...] = (),
     ) -> None:
         """Serve one client until its input ends and its requests are answered.
 
@@ -123,11 +126,12 @@ class McpServer:
             door_for: Opens this client's door, where the transport knows who it is.
             stop: Once set, nothing more is read, and open requests get `Limits.stop` seconds.
             toll: Counts what the client sends; None where nobody does.
+            profiles: The tool profiles that hold for it; empty for the server's own.
 
         Raises:
             StoreFailedError: the store failed for good; nothing that was not durable was answered.
         """
-        await connection.serve(self, door_for or self._door_for, stop, toll)
+        await connection.serve(self, door_for or self._door_for, stop, toll, profiles)
 
     # -- what clients use ------------------------------------------------------------------------
 

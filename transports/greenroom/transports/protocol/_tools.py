@@ -7,7 +7,7 @@ model that lists the tools, so they say when to take which tool and nothing twic
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -31,7 +31,7 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
         repeatable: A second call with the same arguments changes nothing more.
         weight: How large its answer may be, in megabytes or so; 0 for one that is small anyway.
         by_sdk: It talks to the client while it runs, so the SDK's server carries it out.
-        alias: What its name means that is older than today's tools; it is listed only where that is wanted.
+        alias: What its name means that is older than today's tools; some profiles alone list it.
         older: What its name meant before, where a call can still mean that.
     """
 
@@ -60,6 +60,24 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
         """Whether it is none of ours: a program that serves tools of its own lists them as it likes."""
         return self.alias is None and self.name not in SCOPES_OF_TOOLS
 
+    @property
+    def answer(self) -> type[Any]:
+        """The struct of its answer."""
+        form = self._form
+        answer: type[Any] = reply_type(self.request if form is None else REQUESTS[form.successor])
+        return answer
+
+    @property
+    def _form(self) -> Alias | None:
+        """The older form in which it is listed, if it is."""
+        return self.older if self.older is not None and self.older.is_usual else self.alias
+
+    def with_defaults(self, defaults: Mapping[str, Any]) -> Tool:
+        """Return the tool as clients have it whose calls mean its older form, with these defaults."""
+        assert self.older is not None, "only an older form has other defaults"
+        older = msgspec.structs.replace(self.older, defaults=defaults, is_usual=True)
+        return msgspec.structs.replace(self, older=older)
+
     def parse(self, arguments: bytes) -> Any:
         """Return the request in a call's arguments.
 
@@ -77,14 +95,15 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
 
     def listing(self) -> dict[str, Any]:
         """Return the tool's entry of ``tools/list``."""
+        form = self._form
+        words = self.description if form is None else f"Older name of {form.successor}, which see."
         reads = not is_write(self.request)
-        answer = reply_type(self.request if self.alias is None else REQUESTS[self.alias.successor])
         return {
             "name": self.name,
             "title": self.title,
-            "description": self.description,
-            "inputSchema": input_schema(self.request),
-            "outputSchema": output_schema(answer),
+            "description": words,
+            "inputSchema": input_schema(self.request if form is None else form.request),
+            "outputSchema": output_schema(self.answer),
             "annotations": {
                 "readOnlyHint": reads,
                 "destructiveHint": self.overwrites,
@@ -94,10 +113,8 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
         }
 
 
-def visible(
-    listing: Mapping[str, dict[str, Any]], tools: Mapping[str, Tool], scopes: frozenset[str]
-) -> tuple[str, ...]:
-    """Return the names of the tools that are listed to a holder of ``scopes``: those that it may call.
+def visible(names: Iterable[str], tools: Mapping[str, Tool], scopes: frozenset[str]) -> tuple[str, ...]:
+    """Return those of the tools' names that are shown to a holder of ``scopes``: what it may call.
 
     Administering and the audit log are shown to those alone who may do so by name. Who may do everything,
     such as the user of this machine, may do that, too, but their model need not read of it at every start.
@@ -105,7 +122,7 @@ def visible(
     named = scopes - {EVERYTHING}
     return tuple(
         name
-        for name in listing
+        for name in names
         if allows(scopes, needed := tools[name].scope)
         and (needed not in _BY_NAME or allows(named, needed) or tools[name].is_foreign)
     )
@@ -379,8 +396,7 @@ def _with_aliases(tools: tuple[Tool, ...]) -> dict[str, Tool]:
 
 
 def _older(alias: Alias, tool: Tool) -> Tool:
-    description = f"Older name of {tool.name}, which see."
-    return msgspec.structs.replace(tool, name=alias.name, description=description, alias=alias, older=None)
+    return msgspec.structs.replace(tool, name=alias.name, alias=alias, older=None)
 
 
 TOOLS: Mapping[str, Tool] = _with_aliases(_ALL)
