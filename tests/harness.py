@@ -196,14 +196,14 @@ async def served(
 
 
 @asynccontextmanager
-async def greenroom(folder: Path, agent: str | None = None) -> AsyncIterator[Client]:
+async def greenroom(folder: Path, agent: str | None = None, **options: Any) -> AsyncIterator[Client]:
     """Serve the real tools on a store in this process."""
     async with open_greenroom(folder) as runtime:
 
         def door_for(name: str) -> Agent:
             return Agent(runtime, principal(agent or name))
 
-        async with served(door_for, TOOLS) as client:
+        async with served(door_for, TOOLS, **options) as client:
             yield client
 
 

@@ -60,8 +60,8 @@ def test_keys_are_made_listed_rotated_and_revoked_on_the_command_line(tmp_path: 
     assert [(each["status"], each["agent"]) for each in listed] == [("expired", "bot"), ("active", "bot")]
     keys(tmp_path, "revoke", listed[1]["key_id"])
     assert "revoked" in keys(tmp_path, "list")
-    keys(tmp_path, "create", "--for-project", "", "--rate", "6000")
-    assert "no project, rate 6,000" in keys(tmp_path, "list")
+    keys(tmp_path, "create", "--for-project", "", "--rate", "6000", "--tools", "services,core")
+    assert "no project, tools services, core, rate 6,000" in keys(tmp_path, "list")
     secrets = [made["api_key"].rpartition("_")[2], plain.rpartition("_")[2]]
     told = keys(tmp_path, "list") + keys(tmp_path, "list", "--json")
     assert not [secret for secret in secrets if secret in told]

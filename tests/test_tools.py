@@ -15,6 +15,7 @@ from harness import MODERN_META, Client, greenroom
 from greenroom.actors import REQUESTS
 from greenroom.actors._scopes import ADMIN, AUDIT
 from greenroom.actors._scopes import TOOLS as SCOPES
+from greenroom.actors._tool_profiles import TOOL_PROFILES
 from greenroom.runtime import reply_type
 from greenroom.transports.protocol._schema import input_schema, output_schema
 from greenroom.transports.protocol._tools import TOOLS
@@ -73,7 +74,7 @@ async def listed(client: Client) -> list[dict[str, Any]]:
 
 @pytest.mark.promise("mcp.tools")
 async def test_the_listing_costs_no_more_than_promised(tmp_path: Path) -> None:
-    async with greenroom(tmp_path) as client:
+    async with greenroom(tmp_path, profiles=("all",)) as client:
         tools = await listed(client)
     assert tokens(tools) <= WHOLE_BUDGET
     for tool in tools:
@@ -83,7 +84,7 @@ async def test_the_listing_costs_no_more_than_promised(tmp_path: Path) -> None:
 
 @pytest.mark.promise("mcp.tools")
 async def test_every_tool_has_what_a_model_chooses_by(tmp_path: Path) -> None:
-    async with greenroom(tmp_path) as client:
+    async with greenroom(tmp_path, profiles=("all",)) as client:
         tools = await listed(client)
     assert {tool["name"] for tool in tools} == LISTED
     assert {name for name, needed in SCOPES.items() if needed not in {ADMIN, AUDIT}} == LISTED
@@ -111,20 +112,25 @@ async def test_every_tool_has_what_a_model_chooses_by(tmp_path: Path) -> None:
 
 
 @pytest.mark.promise("mcp.tools", "mcp.eras")
+@pytest.mark.parametrize("profile", TOOL_PROFILES)
 @pytest.mark.parametrize("era", ["handshake", "modern"])
-@pytest.mark.promise("mcp.tools", "mcp.eras")
-async def test_every_answer_is_what_its_schema_says(tmp_path: Path, era: str) -> None:
+@pytest.mark.promise("mcp.tools", "mcp.eras", "mcp.said-once")
+async def test_every_answer_is_what_its_schema_says(tmp_path: Path, era: str, profile: str) -> None:
     validators = {
         name: jsonschema.Draft202012Validator(tool.listing()["outputSchema"]) for name, tool in TOOLS.items()
     }
     objects: dict[str, Any] = {"tags": ["sea"], "importance": 0.7, "scope": "shared", "expiry": "2999-01-01"}
     answered: set[str] = set()
 
-    async with greenroom(tmp_path) as client:
+    async with greenroom(tmp_path, profiles=(profile,)) as client:
         if era == "handshake":
             await client.initialize()
         else:
             client.meta = MODERN_META
+        for tool in (await client.request("tools/list"))["result"]["tools"]:
+            validators[tool["name"]] = jsonschema.Draft202012Validator(
+                with_nothing_else(tool["outputSchema"])
+            )
 
         async def call(name: str, **arguments: Any) -> dict[str, Any]:
             jsonschema.validate(arguments, input_schema(TOOLS[name].request))
@@ -180,6 +186,16 @@ async def test_every_answer_is_what_its_schema_says(tmp_path: Path, era: str) ->
         await call("get_session", session_id=plan)
         await call_memory_tools(call, objects)
     assert answered == LISTED
+
+
+def with_nothing_else(schema: Any) -> Any:
+    """Return a schema that admits no member which it does not name."""
+    if isinstance(schema, list):
+        return [with_nothing_else(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    inner = {key: with_nothing_else(value) for key, value in schema.items()}
+    return {"additionalProperties": False, **inner} if "properties" in schema else inner
 
 
 async def call_memory_tools(call: Callable[..., Awaitable[dict[str, Any]]], metadata: dict[str, Any]) -> None:

@@ -104,7 +104,7 @@ async def premises(
             principal = here.admitting.principal(name, caller)
             return Agent(at.runtime, principal, quota=here.admitting.quota(caller))
 
-        server = McpServer(TOOLS, lambda name: door_for(Caller(), name))
+        server = McpServer(TOOLS, lambda name: door_for(Caller(), name), profiles=chosen.tools)
         gate = here.admitting.gate
         websockets = WebSocketServer(server, door_for, WebSocketOptions(limits=Limits(), gate=gate))
         here.app = HttpApp(
