@@ -30,6 +30,7 @@ from greenroom.transports import _settings as settings
 from greenroom.transports.protocol._aliases import ALIASES
 from greenroom.transports.protocol._schema import input_schema
 from greenroom.transports.protocol._tool_errors import _PLAIN as PLAIN_ERRORS
+from greenroom.transports.protocol._tool_profiles import PROFILES
 from greenroom.transports.protocol._tools import TOOLS, Tool
 
 ROOT: Final = Path(__file__).resolve().parent.parent
@@ -52,9 +53,21 @@ estimate of tokens, a token is four bytes of UTF-8.
 OLDER_INTRODUCTION: Final = """\
 ## Older names
 
-Clients written for other systems call these. They are carried out as the tool beside them, and are not
-listed unless the server is started with `--compat`. Every answer says so in `_meta`, under
-`greenroom/deprecated`.
+Clients written for other systems call these. They are carried out as the tool beside them, and are
+listed under the [profile](../how-to/connect-a-client.md#which-tools-are-listed) of their system alone. Every
+answer says so in `_meta`, under `greenroom/deprecated`.
+
+"""
+
+PROFILES_INTRODUCTION: Final = """\
+## Profiles
+
+Which tools a client is listed: [how to choose](../how-to/connect-a-client.md#which-tools-are-listed).
+
+"""
+
+OLDER_ANSWERS: Final = """\
+Under these profiles answers have older names besides today's, or another meaning of one of today's:
 
 """
 
@@ -117,6 +130,8 @@ def tools_page() -> str:
     listed = [tool for tool in TOOLS.values() if tool.alias is None]
     parts = [TOOLS_INTRODUCTION, *(tool_section(tool, objects) for tool in listed)]
     parts.append(OLDER_INTRODUCTION + table(("name", "parameters", "carried out as"), older_names()) + "\n")
+    parts.append(PROFILES_INTRODUCTION + table(("profile", "tools"), profiles()) + "\n")
+    parts.append(OLDER_ANSWERS + table(("profile", "in", "name", "today"), older_answers()) + "\n")
     parts.append("## Objects\n\nParts of the answers above.\n\n")
     waiting = list(objects.values())
     seen: set[str] = set()
@@ -150,6 +165,27 @@ def older_names() -> list[tuple[str, ...]]:
         words = f" with {', '.join(given)}" if given else ""
         rows.append((name, parameters, f"[{alias.successor}](#{alias.successor}){words}"))
     return rows
+
+
+def profiles() -> list[tuple[str, ...]]:
+    """Return what each tool profile lists."""
+    return [
+        (
+            f"`{name}`",
+            "every tool above" if profile.tools is None else ", ".join(map("`{}`".format, profile.tools)),
+        )
+        for name, profile in PROFILES.items()
+    ]
+
+
+def older_answers() -> list[tuple[str, ...]]:
+    """Return the older names of members of answers."""
+    return [
+        (f"`{name}`", struct.__name__, f"`{old}`", f"`{today}`" if isinstance(today, str) else "")
+        for name, profile in PROFILES.items()
+        for struct, older in profile.older.items()
+        for old, today in older.items()
+    ]
 
 
 def json(value: Any) -> str:
