@@ -34,8 +34,9 @@ class Inspector:
 
     def __init__(self, home: Path, era: Era, url: str | None = None) -> None:
         self._command = [*node.command("inspector"), "--cli", "--protocol-era", era, "--format", "json", "-q"]
-        server = ["--", *PROGRAM, "serve", "--data", str(home / "store")]
-        self._target = server if url is None else ["--transport", "http", "--server-url", url]
+        # It calls no tool that is not listed.
+        server = ["--", *PROGRAM, "serve", "--data", str(home / "store"), "--tools", "all"]
+        self._target = server if url is None else ["--transport", "http", "--server-url", f"{url}?tools=all"]
         self._environment = clean_environment(home)
 
     async def use(self, method: str, *options: str) -> tuple[int, Any, str]:

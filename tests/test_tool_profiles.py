@@ -12,7 +12,7 @@ from harness import MODERN_META, PATIENCE, PROGRAM, Client, clean_environment, g
 from support.agents import begin
 from support.https import told as http_told
 from support.keyed import Premises, bearer, create_key, premises
-from support.listed import LISTED
+from support.listed import CORE, LISTED
 from support.websockets import Peer, told
 
 from greenroom.actors import UpdateSession
@@ -31,11 +31,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.promise("mcp.profiles")
 
-CORE = [
-    "start_session", "record_context", "end_session", "list_sessions", "get_session", "add_message",
-    "get_messages", "search_context", "store_memory", "get_memory", "memory_search", "recall_context",
-    "update_memory", "forget_memory", "list_memories",
-]  # fmt: skip
 SHARED_CONTEXT = [
     "create_session", "get_session", "list_sessions", "add_message", "update_session", "get_messages",
     "search_context", "search_by_sender", "search_by_timerange", "set_memory", "get_memory", "list_memory",
@@ -139,6 +134,19 @@ def test_a_command_line_that_names_an_unknown_profile_is_told_which_there_are(
     )
     assert done.returncode == 2
     assert "core, all, shared-context, services, memory-search or universal-memory" in done.stderr
+
+
+async def test_a_model_reads_of_listed_tools_alone(tmp_path: Path) -> None:
+    for profiles, wanted in ((("core",), False), (("all",), True)):
+        async with greenroom(tmp_path, profiles=profiles) as client:
+            told = [(await client.initialize())["instructions"]]
+        async with greenroom(tmp_path, profiles=profiles) as client:
+            client.meta = MODERN_META
+            found = [(await client.request("server/discover", more))["result"] for more in PATHS.values()]
+            told += [each["instructions"] for each in found]
+        for text in told:
+            assert ("set_memory" in text) is wanted
+            assert "start_session" in text
 
 
 # -- who chooses -------------------------------------------------------------------------------------
@@ -306,7 +314,7 @@ async def conversation(client: Client, path: str) -> dict[str, Any]:
         "page": await call("get_messages", session_id="s"),
         "search": await call("search_context", session_id="s", query="plan"),
         "set": [await call("set_memory", key="k", value=1, session_id=scope) for scope in (None, "s")],
-        "found": await call("memory_search", query="harbour", limit=2),
+        "found": await call("memory_search", query="harbour", mode="exact", limit=2),
         "resource": json.loads(read["result"]["contents"][0]["text"]),
     }
 

@@ -139,7 +139,6 @@ class SessionService:
                 return None
             raise
         fields = {name: getattr(snapshot.session, name) for name in snapshot.session.__struct_fields__}
-        del fields["id"]
         fields["metadata"] = from_json(fields["metadata"])
         fields["state"] = from_json(fields["state"])
         return Session(**fields, events=await self._events(session_id, snapshot.newest_id))

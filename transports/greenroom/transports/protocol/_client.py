@@ -286,7 +286,7 @@ class Client:
         if self.sdk is not None or params is None or not is_plain_initialize(params):
             return False
         self.greeted(params, negotiated(params["protocolVersion"]))
-        result = self.server.greeting(self.version, self.scopes)
+        result = self.server.greeting(self.version, self.scopes, self.offer)
         self.answer(call, b'{"jsonrpc":"2.0","id":%b,"result":%b}\n' % (call.id, result))
         return True
 

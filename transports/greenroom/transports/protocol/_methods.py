@@ -122,12 +122,11 @@ class Methods:
 
     def _discovery(self, profile: Profile) -> Callable[[Client], bytes]:
         @lru_cache(maxsize=LISTINGS)
-        def of_scopes(scopes: frozenset[str]) -> bytes:
-            return self.answers.result(
-                {"supportedVersions": [MODERN_VERSION], **profile.told_to(scopes)}, FRESH
-            )
+        def of_scopes(offer: Offer, scopes: frozenset[str]) -> bytes:
+            said = profile.told_to(scopes, offer.unlisted)
+            return self.answers.result({"supportedVersions": [MODERN_VERSION], **said}, FRESH)
 
-        return lambda client: of_scopes(client.scopes)
+        return lambda client: of_scopes(client.offer, client.scopes)
 
     def _template_list(self) -> Callable[[Client], bytes]:
         everything = template_list()

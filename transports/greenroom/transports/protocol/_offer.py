@@ -52,6 +52,7 @@ class Offer:
     Attributes:
         tools: What can be called, by name: all that the server has.
         listed: The names of what is listed, in order, to whoever may call all of it.
+        unlisted: The other names.
         older: Writes answers with older names; None where there are none.
     """
 
@@ -65,6 +66,7 @@ class Offer:
         for name in first.defaults.keys() & tools.keys():
             self.tools[name] = tools[name].with_defaults(first.defaults[name])
         self.listed = _listed(tools, profiles)
+        self.unlisted = self.tools.keys() - set(self.listed)
         names = older_names(profiles)
         self.older = OlderAnswers(names) if names else None
 

@@ -1,10 +1,12 @@
 """What a server says of itself when a client comes: its name, what it can do, how to use it.
 
-A client hears of what its scopes open and of nothing else.
+A client hears of what its scopes open and of nothing else, and its model of listed tools alone.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Collection
 from importlib.metadata import version
 from typing import Any
 
@@ -36,10 +38,16 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
         named = {"name": self.name, "title": self.title, "version": self.version}
         return {key: value for key, value in named.items() if value is not None}
 
-    def instructions_for(self, scopes: frozenset[str]) -> str | None:
-        """Return how the model of a holder of ``scopes`` should use the server; None to say nothing."""
+    def instructions_for(self, scopes: frozenset[str], unlisted: Collection[str] = ()) -> str | None:
+        """Return how the model of a holder of ``scopes`` should use the server; None to say nothing.
+
+        A sentence that names an unlisted tool is left out: a model calls what it is listed.
+        """
         told = [
-            sentence for needed, sentence in self.instructions if all(allows(scopes, each) for each in needed)
+            sentence
+            for needed, sentence in self.instructions
+            if all(allows(scopes, each) for each in needed)
+            and not any(word in unlisted for word in re.findall(r"\w+", sentence))
         ]
         return " ".join(told) or None
 
@@ -52,9 +60,9 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
             closed |= {"resources", "completions"}
         return {name: value for name, value in self.capabilities.items() if name not in closed}
 
-    def told_to(self, scopes: frozenset[str]) -> dict[str, Any]:
+    def told_to(self, scopes: frozenset[str], unlisted: Collection[str] = ()) -> dict[str, Any]:
         """Return both as a part of what answers ``initialize`` and ``server/discover``."""
-        instructions = self.instructions_for(scopes)
+        instructions = self.instructions_for(scopes, unlisted)
         said = {} if instructions is None else {"instructions": instructions}
         return {"capabilities": self.capabilities_for(scopes), **said}
 

@@ -378,7 +378,7 @@ class SdkSession:
 
 def _within(result: dict[str, Any], client: Client) -> dict[str, Any]:
     """Return what the SDK says of the server as far as it is this client's affair."""
-    said = client.server.profile.told_to(client.scopes)
+    said = client.server.profile.told_to(client.scopes, client.offer.unlisted)
     capabilities = {
         name: value
         for name, value in result["capabilities"].items()

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from greenroom.transports.protocol._client import Toll
     from greenroom.transports.protocol._connection import Connection
     from greenroom.transports.protocol._door import Door
+    from greenroom.transports.protocol._offer import Offer
     from greenroom.transports.protocol._sdk import SdkServer
     from greenroom.transports.protocol._tools import Tool
 
@@ -135,11 +136,11 @@ class McpServer:
 
     # -- what clients use ------------------------------------------------------------------------
 
-    def greeting(self, version: str, scopes: frozenset[str]) -> bytes:
-        """Return the JSON of what answers the ``initialize`` of a holder of ``scopes``."""
+    def greeting(self, version: str, scopes: frozenset[str], offer: Offer) -> bytes:
+        """Return the JSON of what answers the ``initialize`` of a holder of ``scopes`` with this offer."""
         profile = self.profile
         said = {"protocolVersion": version, "serverInfo": profile.implementation}
-        return encode(said | profile.told_to(scopes))
+        return encode(said | profile.told_to(scopes, offer.unlisted))
 
     def is_query(self, request: Any) -> bool:
         """Return whether a request is no message to one actor."""
