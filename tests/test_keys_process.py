@@ -20,6 +20,7 @@ from test_websocket_process import certificate, refused
 
 from greenroom.actors.keys._text import new_key
 from greenroom.transports import WebSocketRefusedError
+from greenroom.transports.protocol._tool_profiles import PROFILES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -143,6 +144,15 @@ def test_a_client_on_standard_input_may_come_by_a_key(tmp_path: Path) -> None:
     assert (again.process.wait(PATIENCE), "is revoked" in again.errors.read_text()) == (1, True)
     for stream in (again.input, again.output):
         stream.close()
+
+
+@pytest.mark.promise("mcp.profiles")
+def test_a_key_on_standard_input_goes_before_what_the_server_lists(tmp_path: Path) -> None:
+    made = create(tmp_path, "--tools", "memory-search")
+    with serving(tmp_path, "--tools", "services", GREENROOM_API_KEY=made["api_key"]) as client:
+        client.send("tools/list", {})
+        listed = [tool["name"] for tool in client.receive()["result"]["tools"]]
+        assert listed == list(PROFILES["memory-search"].tools or ())
 
 
 @pytest.mark.promise("keys.revocation")
