@@ -235,13 +235,13 @@ async def test_scopes_narrow_what_a_profile_lists(enter: Enter) -> None:
 
 
 async def test_only_what_everybody_gets_may_be_kept_for_everybody(enter: Enter) -> None:
-    async with enter() as at, premises(at) as here:
+    async with enter() as at, premises(at, tools=("core", "memory-search")) as here:
         public, private = (3_600_000, "public"), (0, "private")
         for path, kept in (
             ("/mcp", public),
-            ("/mcp?tools=core", public),
+            ("/mcp?tools=core,memory-search", public),
             ("/mcp?tools=all", private),
-            ("/mcp?tools=core,shared-context", private),
+            ("/mcp?tools=memory-search,core", private),  # as many tools
         ):
             result = await over_http(here, path)
             assert (result["ttlMs"], result["cacheScope"]) == kept
