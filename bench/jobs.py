@@ -83,7 +83,8 @@ class Messages:
 
     def count(self, client: Client) -> None:
         """Check that the session holds what was acknowledged, nothing else."""
-        found = client.call(ToolCall("get_session", {"session_id": self._session}))["message_count"]
+        read = client.call(ToolCall("get_session", {"session_id": self._session}))
+        found = read["statistics"]["message_count"]
         check(found == self._count, f"{self._count} messages were acknowledged, and there are {found}")
 
 

@@ -77,7 +77,7 @@ def _child(*arguments: object) -> bytes:
 def _served(data: Path, sessions: int, touches: int) -> tuple[tuple[Memory, Memory], float]:
     with serving(greenroom(data)) as client:
         assert client.pid is not None
-        client.call(ToolCall("get_session", {"session_id": session_of(0)}, {"message_count": 0}))
+        client.call(ToolCall("get_session", {"session_id": session_of(0)}, {"messages": []}))
         idle = memory_of(client.pid)
         openings = Contender(client.pid, [client], _Openings(sessions), verified)
         reached = cost(openings, Load(64, inf, touches))
