@@ -113,7 +113,8 @@ async def _written(agent: Agent, messages: int) -> str:
     """Start a session with so many messages; return its id."""
     random_words = random.Random(7)
     vocabulary = ["".join(random_words.choices("abcdefghijklmnopqrstuvwxyz", k=6)) for _ in range(5_000)]
-    session = (await agent.ask(StartSession(purpose="to be carried"))).session_id
+    session = (await agent.ask(StartSession(purpose="to be carried", new=True))).session_id
+    assert session is not None
 
     async def write(start: int) -> None:
         for _ in range(start, messages, WRITERS):

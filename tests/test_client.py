@@ -109,6 +109,9 @@ class Door:
         self.accepts = True
         self._accept: list[Callable[[], None]] = []
 
+    def close(self) -> None:
+        """Do nothing: nothing is held."""
+
     def subscriber(self, _window: float) -> Heard:
         self.heard.append(Heard())
         return self.heard[-1]

@@ -125,7 +125,7 @@ async def test_a_session_arrives_with_everything_that_the_exporter_sees(open_at:
         assert (await contents(arrived, session))[-2:] == ["a agent_only word", "and on we go"]
         listed = await arrived.ask(ListSessions())
         assert [(each.session_id, each.message_count) for each in listed.sessions] == [(session, 5)]
-        assert (await arrived.ask(StartSession(workspace_path=HOME))).offered[0].session_id == session
+        assert (await arrived.ask(StartSession(workspace_path=HOME))).session_id == session
 
 
 def json_raw(value: Any) -> Any:
@@ -498,7 +498,7 @@ async def test_processes_that_share_a_folder_share_its_passports(tmp_path: Path)
         await attached.client.initialize("cursor-vscode")
         await attached.client.call("start_session", workspace_path=HOME)
         started = await owner.client.call("start_session", workspace_path=HOME)
-        assert [offer["tool"] for offer in started["offered"]] == ["cursor"]
+        assert started["offered"] == []  # there is no work in it yet
         await attached.client.call("memory_search", query="seen from there")
         exported = await attached.client.call("export_session", one_time=True)
         restored = await owner.client.call("restore_session", passport=exported["claim"])

@@ -117,7 +117,7 @@ async def test_after_its_time_a_passport_is_refused_and_forgotten(
         await begun(claude, "hello")
         exported = await claude.ask(ExportSession(expires_in=3_600))
         text = await text_of(claude, exported)
-        handed = (await claude.ask(StartSession())).memory_passport
+        handed = (await claude.ask(StartSession(purpose="another"))).memory_passport
         in_time = RestoreSession(passport=text, idempotency_key="in time")
         first = await claude.ask(in_time)
         here.tick(3_601)

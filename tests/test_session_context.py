@@ -49,6 +49,7 @@ async def test_a_session_gathers_what_its_agent_searches_and_stores(tmp_path: Pa
         claude = agent(runtime, "claude-code")
         await claude.ask(MemorySearch(query="before the session"))
         started = await claude.ask(StartSession(workspace_path=HOME))
+        assert started.session_id is not None
         stored = await claude.ask(StoreMemory(content="LMDB it is", key="store"))
         await claude.ask(MemorySearch(query="which store"))
         await claude.ask(SearchContext(session_id=started.session_id, query="LMDB"))
@@ -243,6 +244,7 @@ async def test_a_repeated_start_gets_the_first_session(tmp_path: Path) -> None:
         again = await claude.ask(StartSession(workspace_path=HOME, idempotency_key="k"))
         assert again.session_id == first.session_id
         assert again.created_at == first.created_at
+        await claude.ask(RecordContext(searches=["an empty session is never the latest"]))
         for restore_from in ("latest", first.session_id):
             request = StartSession(
                 workspace_path=HOME, restore_from=restore_from, idempotency_key=restore_from
@@ -426,6 +428,7 @@ async def test_a_message_of_a_stranger_to_the_session_stays_out_of_the_context(t
     async with open_greenroom(tmp_path, embedder="none") as runtime:
         claude, other = agent(runtime, "claude-code"), agent(runtime, "other")
         started = await claude.ask(StartSession())
+        assert started.session_id is not None
         hidden = AddMessage(session_id=started.session_id, content="psst", visibility="private")
         await other.ask(hidden)
         assert (await claude.ask(GetSessionContext())).status == "created"

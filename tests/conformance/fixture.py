@@ -217,6 +217,9 @@ class Counter:
     def _called_off(self) -> None:
         self._held.called_off += 1
 
+    def close(self) -> None:
+        """Do nothing: nothing is held."""
+
     def subscriber(self, window: float) -> Silence:
         """Return what hears of resources."""
         assert window > 0

@@ -214,6 +214,9 @@ class Echo:
         trio.lowlevel.spawn_system_task(ask)
         return Posted(scope)
 
+    def close(self) -> None:
+        """Do nothing: nothing is held."""
+
     def subscriber(self, _window: float) -> Deaf:
         return Deaf()
 

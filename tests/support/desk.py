@@ -64,6 +64,9 @@ class Desk:
         self.agents.append(agent)
         return self
 
+    def close(self) -> None:
+        """Do nothing: nothing is held."""
+
     def subscriber(self, window: float) -> Notices:
         raise AssertionError(f"nobody subscribes here, for {window} s or at all")
 

@@ -68,6 +68,9 @@ class Holding:
     def must_ask(self, request: Any) -> bool:
         return self._agent.must_ask(request)
 
+    def close(self) -> None:
+        self._agent.close()
+
     def subscriber(self, window: float) -> Notices:
         return self._agent.subscriber(window)
 

@@ -54,10 +54,11 @@ def member(
 
 async def begun(agent: Agent, *messages: str, **arguments: Any) -> str:
     """Start a session with these messages; return its id."""
-    started = await agent.ask(StartSession(workspace_path=HOME, **arguments))
+    session_id = (await agent.ask(StartSession(workspace_path=HOME, new=True, **arguments))).session_id
+    assert session_id is not None
     for content in messages:
-        await agent.ask(AddMessage(session_id=started.session_id, content=content))
-    return started.session_id
+        await agent.ask(AddMessage(session_id=session_id, content=content))
+    return session_id
 
 
 async def text_of(agent: Agent, exported: SessionExported) -> str:

@@ -85,7 +85,6 @@ from greenroom.actors.requests._memory_replies import MemoryView as MemoryView
 from greenroom.actors.requests._memory_replies import SimilarMemory as SimilarMemory
 from greenroom.actors.requests._memory_replies import UsedMemory as UsedMemory
 from greenroom.actors.requests._memory_replies import VersionView as VersionView
-from greenroom.actors.requests._passports import Offer as Offer
 from greenroom.actors.requests._passports import SessionExported as SessionExported
 from greenroom.actors.requests._passports import SessionMigrated as SessionMigrated
 from greenroom.actors.requests._passports import SessionRestored as SessionRestored
@@ -129,10 +128,14 @@ from greenroom.actors.requests._travel import FileView as FileView
 from greenroom.actors.requests._travel import GetSessionContext as GetSessionContext
 from greenroom.actors.requests._travel import MemoryUse as MemoryUse
 from greenroom.actors.requests._travel import Migration as Migration
+from greenroom.actors.requests._travel import Offer as Offer
 from greenroom.actors.requests._travel import RecordContext as RecordContext
+from greenroom.actors.requests._travel import ReopenSession as ReopenSession
 from greenroom.actors.requests._travel import SearchView as SearchView
 from greenroom.actors.requests._travel import SessionContext as SessionContext
 from greenroom.actors.requests._travel import SessionEnded as SessionEnded
+from greenroom.actors.requests._travel import SessionReopened as SessionReopened
+from greenroom.actors.requests._travel import TakenUp as TakenUp
 from greenroom.actors.requests._travel import WorkflowState as WorkflowState
 from greenroom.actors.requests._travel import WorkflowView as WorkflowView
 from greenroom.actors.resources._listing import CompleteResource as CompleteResource

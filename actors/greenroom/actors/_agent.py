@@ -64,6 +64,7 @@ CANONICAL_BYTES = 16_384
 _TO_SESSION: dict[str, type[Message[Any]]] = {
     "create_session": sessions.CreateSession,
     "get_session": sessions.GetSession,
+    "reopen_session": travel.ReopenSession,
     "update_session": sessions.UpdateSession,
     "add_message": sessions.AddMessage,
     "get_messages": sessions.GetMessages,
@@ -236,6 +237,14 @@ class Agent:
     def scopes(self) -> frozenset[str]:
         """What the agent may do."""
         return self.principal.scopes
+
+    def close(self) -> None:
+        """Hold no session any more: the agent has left the one that it works in.
+
+        An agent that is not closed holds the one that it started until the runtime is closed, and no other
+        tool's start takes that up.
+        """
+        self._travels.close()
 
     def must_ask(self, request: object) -> bool:
         """Return whether a request cannot be posted, because something else is to be asked first."""

@@ -40,7 +40,7 @@ from greenroom.actors.recall._verify import AllNamespaces, VerifyMemories
 from greenroom.actors.resources._listing import CompleteResource, ListResources
 from greenroom.actors.search._text import use_languages
 from greenroom.actors.session import _moves as moves
-from greenroom.actors.session._travelling import TravellingSession
+from greenroom.actors.session._handing import HandedSession
 from greenroom.runtime import EncryptInfo, Index, RuntimeOptions, encrypt, open_shared_runtime
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ async def open_greenroom(
     choice = read_choice(embedder) if isinstance(embedder, str) else embedder
     check_choice(choice)
     use_languages(languages)
-    configured = type("SessionActor", (TravellingSession,), {"content_limit": content_limit})
+    configured = type("SessionActor", (HandedSession,), {"content_limit": content_limit})
     async with open_shared_runtime(
         path,
         principal_type=Principal,
@@ -206,7 +206,7 @@ def encrypt_greenroom(
     return encrypt(
         Path(path),
         encryption,
-        actors=[TravellingSession, *KINDS, *actors],
+        actors=[HandedSession, *KINDS, *actors],
         indexes=[*shared_indexes(AUDIT_DAYS), *indexes],
         options=options,
     )

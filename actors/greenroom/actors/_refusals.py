@@ -21,10 +21,26 @@ def session_not_found(session_id: str) -> Refusal:
 
 def session_closed(session_id: str, status: str) -> Refusal:
     """The session has ended and takes no more writes."""
+    remedy = (
+        "export_session and restore_session make a copy that does"
+        if status == "archived"
+        else "reopen_session opens it again"
+    )
     return Refusal(
         "SESSION_CLOSED",
-        f"the session {session_id!r} is {status} and takes no more writes; create a new session",
+        f"the session {session_id!r} is {status} and takes no more writes; {remedy}, or create a new session",
         session_id=session_id,
+        status=status,
+    )
+
+
+def not_terminated(session_id: str, status: str) -> Refusal:
+    """Only a session that was terminated is opened again."""
+    copied = "export_session and restore_session make a copy that goes on"
+    remedy = copied if status == "archived" else "it is open"
+    return invalid(
+        "session_id",
+        f"session_id: {session_id!r} is {status}, and only a terminated session is reopened; {remedy}",
         status=status,
     )
 

@@ -39,6 +39,7 @@ TOOLS: Final[Mapping[str, str]] = {
     "get_session": "sessions:read",
     "list_sessions": "sessions:read",
     "update_session": "sessions:write",
+    "reopen_session": "sessions:write",
     "add_message": "sessions:write",
     "get_messages": "sessions:read",
     "search_context": "sessions:read",

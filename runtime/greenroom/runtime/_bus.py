@@ -78,6 +78,11 @@ class Subscriber:
     def __contains__(self, topic: str) -> bool:
         return topic in self._topics
 
+    @property
+    def topics(self) -> list[str]:
+        """What it hears of."""
+        return list(self._topics)
+
     def add(self, topic: str, accepts: Accepts = lambda _: True) -> None:
         """Hear of changes of ``topic`` from now on; a second time replaces ``accepts``.
 
@@ -234,6 +239,10 @@ class Bus:
     def topics(self) -> list[str]:
         """The topics that somebody wants to hear of."""
         return list(self._topics)
+
+    def is_heard(self, topic: str) -> bool:
+        """Return whether somebody wants to hear of a topic, in this process or in an attached one."""
+        return topic in self._topics
 
     def join(self, topic: str, listener: Listener) -> None:
         """Let a listener hear of a topic."""

@@ -48,6 +48,7 @@ class Domain:
 
     Attributes:
         companion: What runs beside the actors, once it does.
+        is_heard: Says whether somebody wants to hear of a topic.
         glance: The view of the actors' records that the present pass of the dispatcher reads.
         prefixes: The bytes before each row, by index.
         veil: Hides names in the keys of an encrypted store.
@@ -81,6 +82,7 @@ class Domain:
         self.slice_over = slice_over
         self.last_number = 0
         self.companion: Any = None
+        self.is_heard: Callable[[str], bool] = lambda _: False
 
     def note(self, journal: str, value: Any) -> None:
         """Have a row of a journal follow soon, as `Context.note` does."""
@@ -374,6 +376,14 @@ class Context:
         """
         staged = self.effects or self._staged()
         staged.publications[topic, label] = None
+
+    def is_heard(self, topic: str) -> bool:
+        """Return whether a subscriber wants to hear of ``topic`` now, in whichever process on the folder.
+
+        It is as of this moment and of this process's knowledge: after a takeover an attached process is known
+        of once it has attached again.
+        """
+        return self._domain.is_heard(topic)
 
     def use_reserve(self, *, dispensable: bool = False) -> None:
         """Let this message's effects use the space kept back for deletes, expiry and audit.

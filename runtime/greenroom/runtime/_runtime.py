@@ -95,6 +95,7 @@ class Runtime(Doors):
         self._bus = self._kernel.bus = Bus(self._kernel.is_busy) if bus is None else bus
         if bus is not None:
             bus.is_busy = self._kernel.is_busy
+        self._domain.is_heard = self._bus.is_heard
         if posts is not None:
             posts.go_through(self._kernel)
             self._kernel.posts = posts

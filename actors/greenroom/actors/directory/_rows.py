@@ -19,6 +19,8 @@ import msgspec
 from greenroom.actors.requests import _types as types
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from greenroom.actors.session._records import Header
     from greenroom.runtime import Context
 
@@ -75,6 +77,14 @@ def move(context: "Context", audience: str, old: ActivityRow | None, new: Activi
             context.delete_row(INDEX, prefix + position(session_id, old.at))
         context.put_row(INDEX, prefix + position(session_id, new.at), None)
     context.put_row(INDEX, point_key(audience), new)
+
+
+def remove(context: "Context", activities: "Mapping[str, ActivityRow]") -> None:
+    """Stage that the session is in no listing any more."""
+    context.delete_row(INDEX, BASE)
+    for audience, activity in activities.items():
+        context.delete_row(INDEX, sort_prefix(audience) + position(context.address.key, activity.at))
+        context.delete_row(INDEX, point_key(audience))
 
 
 def names_in(key: bytes) -> tuple[tuple[int, int], ...]:

@@ -7,7 +7,9 @@ is told and not asked: it may be lost with the process, and costs no request any
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+import secrets
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cached_property
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, TypeVar
@@ -24,6 +26,7 @@ from greenroom.actors.recall._retrieve import RetrieveMemory
 from greenroom.actors.recall._search import MemorySearch
 from greenroom.actors.requests import _memories as memories
 from greenroom.actors.requests import _sessions as sessions
+from greenroom.actors.requests import _travel as travel
 from greenroom.actors.requests._memory_replies import MemorySaved
 from greenroom.actors.requests._travel import ContextRead, GetSessionContext, NoteContext, SessionContext
 from greenroom.runtime import Address, GreenroomError, Idempotency
@@ -31,7 +34,7 @@ from greenroom.runtime import Address, GreenroomError, Idempotency
 if TYPE_CHECKING:
     from greenroom.actors._principal import Principal
     from greenroom.actors.keys._quota import Quota
-    from greenroom.runtime import Doors, Message, Result
+    from greenroom.runtime import Doors, Message, Result, Subscriber
 
 R_co = TypeVar("R_co", covariant=True)
 
@@ -41,6 +44,7 @@ SESSIONS: Final = "sessions:read"
 MOST_CALLERS: Final = 10_000
 """Of those without a connection it is known which session they work in."""
 _DIGEST_BYTES: Final = 4
+_TOKEN_BYTES: Final = 8
 _MAX_SLUG: Final = 60
 _FOREIGN: Final = re.compile(r"[^A-Za-z0-9_.-]+")
 
@@ -109,6 +113,7 @@ class Travels:
     Attributes:
         session_id: The session that it works in; None until it starts or restores one.
         tool: The tool that it is.
+        token: Tells it from others that work in the same session.
         quota: What the client may have, where that is limited.
     """
 
@@ -130,6 +135,18 @@ class Travels:
         self._whereabouts = whereabouts
         self._caller = f"{self.scope} {self.tool} {principal.address}"
         self.session_id = None if whereabouts is None else whereabouts.find(self._caller)
+        self.token = (
+            secrets.token_hex(_TOKEN_BYTES)
+            if whereabouts is None
+            else blake2b(self._caller.encode(), digest_size=_TOKEN_BYTES).hexdigest()
+        )
+        self._held: Subscriber | None = None
+        self._is_closed = False
+
+    @property
+    def holder(self) -> travel.Holder:
+        """The client as one who works in a session."""
+        return travel.Holder(self.token, 0, self._whereabouts is None)
 
     @cached_property
     def signers(self) -> Signers:
@@ -137,10 +154,39 @@ class Travels:
         return Signers(self.doors.derive, self._options.trusted, self._options.shared)
 
     def work_in(self, session_id: str) -> None:
-        """Work in a session from now on."""
+        """Work in a session from now on, and hold it for as long as the client is there."""
         self.session_id = session_id
+        self._hold(session_id)
+        self.tell(Address("session", session_id), travel.HoldSession(holder=self.holder))
         if self._whereabouts is not None:
             self._whereabouts.note(self._caller, session_id)
+
+    @contextmanager
+    def holding(self, session_id: str) -> Iterator[None]:
+        """Hold a session, besides the one that the client works in, while it is asked for it."""
+        self._hold(session_id, self.session_id)
+        try:
+            yield
+        finally:
+            self._hold(self.session_id)
+
+    def close(self) -> None:
+        """Hold nothing any more: the client is gone."""
+        self._is_closed = True
+        if self._held is not None:
+            self._held.close()
+
+    def _hold(self, *session_ids: str | None) -> None:
+        """Hold these sessions and no other."""
+        if self._whereabouts is not None or self._is_closed:
+            return
+        if self._held is None:
+            self._held = self.doors.subscriber()
+        wanted = {self.holder.topic(each) for each in session_ids if each is not None}
+        for topic in wanted - set(self._held.topics):
+            self._held.add(topic)
+        for topic in set(self._held.topics) - wanted:
+            self._held.remove(topic)
 
     def named(self, session_id: str | None) -> str:
         """Return the session that is meant.

@@ -9,7 +9,6 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from greenroom.actors.requests import _travel as travel
-from greenroom.actors.requests import _types as types
 from greenroom.actors.requests._replies import Reply
 from greenroom.runtime import Address, Message
 
@@ -54,32 +53,27 @@ def passport_uri(passport_id: str) -> str:
 # -- tools -------------------------------------------------------------
 
 
-class Offer(msgspec.Struct, frozen=True, kw_only=True):
-    """A session of the same user and project that can be taken up with `RestoreSession`."""
-
-    session_id: str
-    purpose: str
-    status: types.SessionStatus
-    tool: str
-    last_used: datetime
-
-
 class SessionStarted(Reply, frozen=True, kw_only=True):
     """Answers `StartSession`.
 
     Attributes:
+        session_id: None where there are several to choose from, or somebody works in the one there is.
         memory_passport: A claim by which another tool takes this session up, at this server.
-        offered: Sessions of the same project that are open, last used first.
+        offered: Other sessions of the same user and project that are open, last used first.
         restored: Whether it is one that was there, or was in a passport.
+        taken_up: Where it comes from, if the start itself took it up.
+        notice: What was done and why, and how to go on, in words.
     """
 
-    session_id: str
+    session_id: str | None
     project_id: str | None
-    created_at: datetime
+    created_at: datetime | None
     tool: str
-    memory_passport: str
-    offered: list[Offer]
+    memory_passport: str | None
+    offered: list[travel.Offer]
     restored: bool
+    taken_up: travel.TakenUp | None
+    notice: str
     context: travel.BriefContext
     briefing: str
 

@@ -33,7 +33,7 @@ ContextSession = Annotated[
 Line = Annotated[str, Meta(min_length=1, max_length=500)]
 Paragraph = Annotated[str, Meta(min_length=1, max_length=2_000)]
 WorkStatus = Literal["active", "blocked", "done"]
-MigrationOutcome = Literal["started", "handed_over", "resumed", "exported", "restored"]
+MigrationOutcome = Literal["started", "handed_over", "resumed", "exported", "restored", "reopened"]
 
 
 class FileUse(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -165,6 +165,31 @@ BriefMigration = Annotated[Migration, Meta(extra_json_schema=types.BRIEF)]
 # -- messages to a session ---------------------------------------------
 
 
+class Offer(msgspec.Struct, frozen=True, kw_only=True):
+    """A session of the same user and project that can be taken up with `RestoreSession`.
+
+    Attributes:
+        tool: The one that it is in; who created it, where no tool started it.
+        held: Whether somebody else works in it now.
+        contents: What is in it, in words.
+    """
+
+    session_id: str
+    purpose: str
+    status: types.SessionStatus
+    tool: str
+    last_used: datetime
+    held: bool
+    contents: str
+
+
+class TakenUp(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a session comes from that was taken up."""
+
+    from_tool: str
+    last_used: datetime
+
+
 class ContextRecorded(Reply, frozen=True, kw_only=True):
     """Answers `RecordContext`: how much of each kind the caller's context has now."""
 
@@ -229,6 +254,29 @@ class SessionEnded(Reply, frozen=True, kw_only=True):
     decisions: int
 
 
+class SessionReopened(Reply, frozen=True, kw_only=True):
+    """Answers `ReopenSession`; ``ended_at`` is when it had ended."""
+
+    session_id: str
+    status: types.SessionStatus
+    reopened_at: datetime
+    ended_at: datetime
+
+
+class ReopenSession(Message[SessionReopened], frozen=True, kw_only=True):
+    """Open a session again that was terminated; what is in it is as it was, but for ``temp:`` state."""
+
+    session_id: Annotated[
+        str,
+        Meta(
+            pattern=r"^[A-Za-z0-9_.-]{1,128}(?!\n)$",
+            description="one that is terminated; an archived one stays so",
+            extra={"takes": "1 to 128 characters of A-Z, a-z, 0-9, _ . -"},
+        ),
+    ]
+    idempotency_key: types.IdempotencyKey | None = None
+
+
 class EndSession(Message[SessionEnded], frozen=True, kw_only=True):
     """Terminate a session; what is in it stays readable, and it can still be exported."""
 
@@ -240,23 +288,79 @@ class EndSession(Message[SessionEnded], frozen=True, kw_only=True):
 # -- internal ----------------------------------------------------------
 
 
-class Begun(msgspec.Struct, frozen=True, kw_only=True):
-    """Answers `BeginSession`."""
+class Holder(msgspec.Struct, frozen=True, array_like=True):
+    """A client that works in a session.
 
-    session_id: str
+    Attributes:
+        token: Tells it from others.
+        at: When it began to (microseconds since 1970).
+        is_connected: Whether it has a connection, which says how long it does.
+    """
+
+    token: str
+    at: int
+    is_connected: bool
+
+    def topic(self, session_id: str) -> str:
+        """Return what is subscribed to for as long as it works there."""
+        return f"held/{session_id}/{self.token}"
+
+
+class Started(msgspec.Struct, frozen=True, kw_only=True):
+    """Answers `StartHere`; without a ``session_id`` nothing was begun and nothing taken up.
+
+    Attributes:
+        at: When this was.
+        offered: What else there is to be taken up.
+        read: What is in the session, if it was taken up.
+        taken_up: Where it comes from, then.
+    """
+
+    session_id: str | None
     project_id: str | None
-    created_at: datetime
+    created_at: datetime | None
+    at: datetime | None = None
+    offered: list[Offer] = []
+    read: ContextRead | None = None
+    taken_up: TakenUp | None = None
 
 
-class BeginSession(Message[Begun], frozen=True, kw_only=True):
-    """Make a session that a tool works in."""
+class StartHere(Message[Started], frozen=True, kw_only=True):
+    """Begin a session here, take this one up, or only keep what was found for a repeat.
+
+    Attributes:
+        how: ``take_up`` leaves a session alone that somebody else holds or that has ended; ``resume`` one
+            that has ended.
+        purpose: None for one that nobody named.
+        holder: Who starts.
+        offered: What was found that can be taken up, this one included.
+    """
 
     deed: ClassVar[str] = "start_session"
 
-    purpose: types.Purpose
+    how: Literal["begin", "take_up", "resume", "list"]
     tool: str
-    project_id: str | None
-    workspace_path: str | None
+    holder: Holder
+    purpose: types.Purpose | None = None
+    project_id: str | None = None
+    workspace_path: str | None = None
+    offered: list[Offer] = msgspec.field(default_factory=list)
+
+
+class LookAtWork(Message[Offer | None], frozen=True, kw_only=True):
+    """Find out what the asker would find in a session; None for one that is closed or has no work in it."""
+
+    token: str
+
+
+class HoldSession(Message[None], frozen=True, kw_only=True):
+    """Word that a client works in a session from now on."""
+
+    holder: Holder
+
+
+class SweepSession(Message[None], frozen=True, kw_only=True):
+    """The session's word to itself: an hour ago it was begun without a name."""
 
 
 class NoteContext(Message[None], frozen=True, kw_only=True):

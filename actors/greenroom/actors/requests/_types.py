@@ -75,6 +75,9 @@ SessionStatus = Literal["created", "active", "paused", "terminated", "archived"]
 BRIEF = {"x-brief": True}
 """Marks what is listed without its insides: for people, who find them in the reference."""
 
+UNLISTED = {"x-unlisted": True}
+"""Marks a field of a request that is no parameter: what the caller's name for the tool means besides."""
+
 
 def no_fields() -> msgspec.Raw:
     """Return the empty JSON object, the default of every `JsonObject`."""

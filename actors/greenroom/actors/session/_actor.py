@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import msgspec
 
 from greenroom.actors import _audit, _policy, _refusals
+from greenroom.actors._namespaces import user_namespace
 from greenroom.actors._policy import PUBLIC
 from greenroom.actors._refusals import MAX_VALUE_BYTES
 from greenroom.actors._times import to_datetime
@@ -17,7 +18,7 @@ from greenroom.actors.requests import _replies as replies
 from greenroom.actors.requests import _sessions as requests
 from greenroom.actors.resources import _reading as resources
 from greenroom.actors.resources._uris import session_uri
-from greenroom.actors.session import _events, _fields, _ids, _log, _reads
+from greenroom.actors.session import _events, _fields, _ids, _log, _moves, _reads
 from greenroom.actors.session._finder import Finder
 from greenroom.actors.session._lifecycle import CLOSED, check_step
 from greenroom.actors.session._records import (
@@ -103,6 +104,9 @@ class SessionActor(Actor):
         yield from _fields.put(context, STATE, state)
         _audit.record(context, "create_session", session_id, project_id=request.project_id)
         self._change(context, header)
+        if header.user_id == principal.user:  # else it is somebody's who is not here to take it up
+            owner = user_namespace(principal)
+            _moves.list_for(context, owner, header.project_id, principal.agent_id)
         return replies.SessionCreated(
             session_id=session_id, created_at=to_datetime(now), created_by=principal.agent_id
         )

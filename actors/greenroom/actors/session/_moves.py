@@ -2,7 +2,7 @@
 
     w                       which tool works in it, and since when
     g time number           one step of its way
-    l tag                   when the user of this tag last took it up: its row in the index of work
+    l tag                   when the user of this tag made it or last took it up: its row in the index of work
 
 In the index of work, so that a user's sessions of a project are found, the last one taken up first:
 
@@ -38,6 +38,7 @@ class Work(msgspec.Struct, frozen=True, array_like=True):
         at: When it was started or restored here.
         messages: How many messages it had then.
         importing: The attempt at the import of its memories that was decided with it.
+        holders: Who began to work in it, oldest first; who of them still does is no record's affair.
     """
 
     tool: str
@@ -47,6 +48,7 @@ class Work(msgspec.Struct, frozen=True, array_like=True):
     attempt: str | None = None
     messages: int = 0
     importing: str | None = None
+    holders: list[travel.Holder] = []
 
 
 class StoredMove(msgspec.Struct, frozen=True, array_like=True):
@@ -63,7 +65,7 @@ class StoredMove(msgspec.Struct, frozen=True, array_like=True):
 
 
 class WorkRow(msgspec.Struct, frozen=True, array_like=True):
-    """What an offer shows of a session besides what the directory has."""
+    """In which tool, or by which agent, it was taken up, and when."""
 
     tool: str
     at: int
@@ -127,6 +129,18 @@ def unlist(context: Context, owner: str, project_id: str | None) -> None:
         context.delete(LISTED + _tag(owner))
 
 
+def unlist_all(context: Context, project_id: str | None) -> None:
+    """Stage that nobody is offered the session any more."""
+    for key, at in list(context.scan(int, prefix=LISTED)):
+        context.delete_row(INDEX, key[len(LISTED) :] + _tag(project_id or "") + _inverted(at))
+        context.delete(key)
+
+
+def listed_at(context: Context, owner: str) -> int:
+    """Return when a user last took the session up, in microseconds since 1970; 0 for never."""
+    return context.get(LISTED + _tag(owner), int) or 0
+
+
 def names_in(key: bytes) -> tuple[tuple[int, int], ...]:
     """Say where in a sort key of the index of work the tags are."""
     return ((0, 2 * _TAG_BYTES),) if key else ()
@@ -138,7 +152,11 @@ def prefix_of(owner: str, project_id: str | None) -> bytes:
 
 
 def _position(owner: str, project_id: str | None, at: int) -> bytes:
-    return prefix_of(owner, project_id) + (_INVERTED - at).to_bytes(8)
+    return prefix_of(owner, project_id) + _inverted(at)
+
+
+def _inverted(at: int) -> bytes:
+    return (_INVERTED - at).to_bytes(8)
 
 
 def _tag(name: str) -> bytes:

@@ -46,21 +46,6 @@ class TravellingSession(SessionActor):
 
     # -- working in it -----------------------------------------------------
 
-    @handles(travel.BeginSession)
-    def begin(self, request: travel.BeginSession, context: Context) -> Slices[travel.Begun]:
-        """Make the session."""
-        made = requests.CreateSession(
-            session_id=context.address.key, purpose=request.purpose, project_id=request.project_id
-        )
-        created = yield from _slices(self.create(made, context))
-        work = Work(request.tool, request.tool, request.workspace_path, context.now)
-        context.put(_moves.WORK, work)
-        self._log(context, "started", None, request.tool)
-        _moves.list_for(context, user_namespace(context.principal), request.project_id, request.tool)
-        return travel.Begun(
-            session_id=created.session_id, project_id=request.project_id, created_at=created.created_at
-        )
-
     @handles(travel.RecordContext)
     def record_context(self, request: travel.RecordContext, context: Context) -> travel.ContextRecorded:
         """Take down what the caller says of its work."""
@@ -123,7 +108,7 @@ class TravellingSession(SessionActor):
             by = context.principal.agent_id
             common.put_decision(context, _book.StoredDecision(request.summary, None, context.now, by))
         ending = requests.UpdateSession(session_id=context.address.key, status="terminated")
-        yield from _slices(self.update(ending, context))
+        yield from slices(self.update(ending, context))
         header = self._visible(context)
         _moves.unlist(context, user_namespace(context.principal), header.project_id)
         return travel.SessionEnded(
@@ -143,10 +128,7 @@ class TravellingSession(SessionActor):
         came_from = None if work is None else work.tool
         self._log(context, request.outcome, came_from, request.to_tool, request.note)
         if request.outcome == "resumed":
-            old = work or Work(request.to_tool, None, None, context.now)
-            context.put(_moves.WORK, msgspec.structs.replace(old, tool=request.to_tool))
-            owner = user_namespace(context.principal)
-            _moves.list_for(context, owner, header.project_id, request.to_tool)
+            self._put_work(context, header, request.to_tool)
         _audit.record(
             context, "migrate_session", context.address.key, outcome=request.outcome, tool=request.to_tool
         )
@@ -251,6 +233,15 @@ class TravellingSession(SessionActor):
 
     # -- parts -------------------------------------------------------------
 
+    def _put_work(
+        self, context: Context, header: Header, tool: str, holders: list[travel.Holder] | None = None
+    ) -> None:
+        """Stage that the caller has taken the session up in a tool."""
+        work = context.get(_moves.WORK, Work) or Work(tool, None, None, context.now)
+        holders = work.holders if holders is None else holders
+        context.put(_moves.WORK, msgspec.structs.replace(work, tool=tool, holders=holders))
+        _moves.list_for(context, user_namespace(context.principal), header.project_id, tool)
+
     def _restored(self, context: Context, header: Header, work: Work, tool: str) -> cargo.Restored:
         return cargo.Restored(
             read=self._context_read(context, header, tool),
@@ -317,7 +308,7 @@ class TravellingSession(SessionActor):
         )
 
 
-def _slices(handled: R | Slices[R]) -> Slices[R]:
+def slices(handled: R | Slices[R]) -> Slices[R]:
     """Return what a handler that is a generator returned, as one."""
     assert isinstance(handled, Generator), "both handlers are generators"
     return handled

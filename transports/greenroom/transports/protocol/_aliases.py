@@ -80,7 +80,7 @@ class Alias(msgspec.Struct, frozen=True, eq=False):
         """
         given = parse_request(self.request, arguments)
         if self.takes is None:
-            return given
+            return msgspec.structs.replace(given, **self.fixed) if self.fixed else given
         values = dict(self.fixed)
         for old, new in self.takes.items():
             value = getattr(given, old)
@@ -111,6 +111,8 @@ def _through(day: str) -> str:
 
 
 _FIVE = {"n_results": 5}
+_PROMISED = {"promises_id": True}
+"""What that system's clients read of an answer is a session's id."""
 
 ALIASES = (
     Alias(
@@ -165,8 +167,8 @@ ALIASES = (
     Alias("omn_memory_stats", "memory_stats"),
     Alias("omn_export_memories", "export_memories"),
     Alias("omn_import_memories", "import_memories"),
-    Alias("omn_create_session", "start_session"),
-    Alias("omn_start_session", "start_session"),
+    Alias("omn_create_session", "start_session", fixed=_PROMISED),
+    Alias("omn_start_session", "start_session", fixed=_PROMISED),
     Alias("omn_restore_session", "restore_session"),
     Alias("omn_get_session_context", "get_session_context"),
     Alias("omn_migrate_session", "migrate_session"),

@@ -516,6 +516,8 @@ class Client:
         self._over = True
         for call in list(self._calls.values()):
             self._cancel(call)
+        if self._door is not None:
+            self._door.close()
 
 
 def _come(_client: Client, call: Call) -> None:

@@ -73,6 +73,9 @@ class Door(Protocol):
     def subscriber(self, window: float) -> Notices:
         """Return what hears of resources, merging changes within so many seconds."""
 
+    def close(self) -> None:
+        """The client is gone; a second time does nothing."""
+
 
 def fit_agent_id(name: str | None) -> str:
     """Return a client's own name as an agent id: 1-100 characters of ``A-Za-z0-9_.-``."""

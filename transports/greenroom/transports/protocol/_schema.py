@@ -15,6 +15,7 @@ _REFERENCE = "#/$defs/"
 _NOISE = frozenset({"title", "examples"})
 _OUTPUT_NOISE = _NOISE | {"description", "default"}
 _BRIEF = "x-brief"
+_UNLISTED = "x-unlisted"
 # Within objects that are arguments: who breaks it is told, and few come near it.
 _FINE_PRINT = {"minLength", "maxLength", "maxItems", "pattern"}
 # In JSON schema's dialect `$` ends the text; in Python a newline may follow it. Few decoders know lookahead.
@@ -64,7 +65,11 @@ def _inlined(node: Any, definitions: dict[str, Any], noise: frozenset[str]) -> A
     slim: dict[str, Any] = {}
     for key, value in node.items():
         if key == "properties":
-            slim[key] = {name: _inlined(field, definitions, noise) for name, field in value.items()}
+            slim[key] = {
+                name: _inlined(field, definitions, noise)
+                for name, field in value.items()
+                if _UNLISTED not in field
+            }
         elif key == "pattern" and "description" in node and noise is _NOISE:
             continue  # in words it costs less, and what breaks it is told why
         elif key == "pattern":

@@ -135,8 +135,8 @@ _ALL = (
     Tool(
         name="create_session",
         title="Create session",
-        description="Open a shared session that other agents can join. Take this when new joint work begins; "
-        "use list_sessions first if it may already exist.",
+        description="Make a shared session that other agents can join, always a new one, with an id of your "
+        "choice if you like. To begin to work and go on where another tool ended: start_session.",
     ),
     Tool(
         name="get_session",
@@ -160,6 +160,11 @@ _ALL = (
         overwrites=True,
         repeatable=True,
         weight=4,
+    ),
+    Tool(
+        name="reopen_session",
+        title="Reopen session",
+        description="Open a session again that was terminated, so that work in it can go on.",
     ),
     Tool(
         name="add_message",
@@ -305,9 +310,9 @@ _ALL = (
     Tool(
         name="start_session",
         title="Start session",
-        description="Begin work in this tool, once, at the start: finds open sessions of the same project "
-        "(offered) or takes one up (restore_from). What you search and store from then on is kept as its "
-        "context.",
+        description="Begin work in this tool, once, at the start: takes up the one open session of the same "
+        "user and project that has work in it and that nobody works in, makes one where there is none, and "
+        "asks you to choose (offered) among several. What you search and store from then on is its context.",
         weight=1,
     ),
     Tool(

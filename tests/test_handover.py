@@ -1,0 +1,240 @@
+"""Where one tool ended, the next one begins: a start takes up the session that is clearly meant."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import trio
+from support.agents import json as raw
+
+from greenroom.actors import (
+    AddMessage,
+    Agent,
+    CreateSession,
+    DecisionMade,
+    EndSession,
+    GetSession,
+    GetSessionContext,
+    MigrateSession,
+    Principal,
+    RecordContext,
+    RestoreSession,
+    StartSession,
+    UpdateSession,
+    open_greenroom,
+)
+from greenroom.actors.passport._travels import Whereabouts
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from support.agents import Enter
+
+    from greenroom.actors import SessionStarted
+
+HOME = "/home/user/greenroom"
+pytestmark = pytest.mark.promise("passport.taken-up")
+
+
+def agent(runtime: Any, name: str, *, user: str | None = "user", **more: Any) -> Agent:
+    whereabouts = more.pop("whereabouts", None)
+    who = Principal(agent_id=name, user=user, **more)
+    return Agent(runtime, who, client=name, whereabouts=whereabouts)
+
+
+async def worked(runtime: Any, name: str = "claude-code", **arguments: Any) -> str:
+    """A tool starts a session, works in it and goes; return the session's id."""
+    tool = agent(runtime, name)
+    started = await tool.ask(StartSession(new=True, **arguments))
+    assert started.session_id is not None
+    await tool.ask(RecordContext(decisions=[DecisionMade(what=f"{name} did it")]))
+    tool.close()
+    return started.session_id
+
+
+async def test_a_start_takes_up_what_the_tool_before_it_left(tmp_path: Path) -> None:
+    async with open_greenroom(tmp_path, embedder="none") as runtime:
+        left = await worked(runtime, purpose="Ship release 2")
+        cursor = agent(runtime, "cursor")
+        began = await cursor.ask(StartSession())
+        assert (began.session_id, began.restored, began.offered) == (left, True, [])
+        assert [made.what for made in began.context.decisions] == ["claude-code did it"]
+        assert began.briefing.splitlines() == ["Session: Ship release 2", "Decided: claude-code did it"]
+        assert began.taken_up is not None
+        assert began.taken_up.from_tool == "claude-code"
+        assert "Took up 'Ship release 2' from claude-code, last used 2" in began.notice
+        read = await cursor.ask(GetSessionContext())
+        assert (read.session_id, read.tool, read.original_tool) == (left, "cursor", "claude-code")
+        assert [move.outcome for move in read.migrations] == ["started", "resumed"]
+        assert (await cursor.ask(StartSession())).session_id == left  # what it holds itself is no obstacle
+
+
+@pytest.mark.parametrize("kind", ["message", "state", "metadata", "search", "note", "handed over", "created"])
+async def test_whatever_work_is_in_a_session_makes_it_one_to_take_up(tmp_path: Path, kind: str) -> None:
+    async with open_greenroom(tmp_path, embedder="none") as runtime:
+        tool = agent(runtime, "claude-code")
+        if kind == "created":
+            session_id = (
+                await tool.ask(CreateSession(purpose="plan", initial_state=raw('{"a": 1}')))
+            ).session_id
+        else:
+            session_id = (await tool.ask(StartSession())).session_id
+        requests: dict[str, Any] = {
+            "message": AddMessage(session_id=session_id, content="hello"),
+            "state": UpdateSession(session_id=session_id, state=raw('{"step": 1}')),
+            "metadata": UpdateSession(session_id=session_id, metadata=raw('{"step": 1}')),
+            "search": RecordContext(searches=["x"]),
+            "note": RecordContext(decisions=[DecisionMade(what="x")]),
+            "handed over": MigrateSession(to_tool="cursor", note="tests are next"),
+            "created": GetSession(session_id=session_id),
+        }
+        await tool.ask(requests[kind])
+        tool.close()
+        began = await agent(runtime, "cursor").ask(StartSession())
+    assert (began.session_id, began.restored) == (session_id, True)
+
+
+async def test_an_empty_session_is_neither_offered_nor_the_latest(tmp_path: Path) -> None:
+    async with open_greenroom(tmp_path, embedder="none") as runtime:
+        left = await worked(runtime)
+        empty = agent(runtime, "zed")
+        await empty.ask(StartSession(new=True, purpose="later"))
+        latest = await agent(runtime, "cursor").ask(StartSession(restore_from="latest"))
+        assert (latest.session_id, latest.offered) == (left, [])
+        assert latest.restored
+
+
+async def test_what_a_reader_may_not_see_is_no_work_to_it(tmp_path: Path) -> None:
+    async with open_greenroom(tmp_path, embedder="none") as runtime:
+        tool = agent(runtime, "claude-code")
+        started = await tool.ask(StartSession())
+        assert started.session_id is not None
+        await tool.ask(AddMessage(session_id=started.session_id, content="mine", visibility="private"))
+        tool.close()
+        assert not (await agent(runtime, "cursor").ask(StartSession())).restored
+        assert (await agent(runtime, "claude-code").ask(StartSession())).session_id == started.session_id
+
+
+async def test_another_user_and_another_project_take_up_nothing(tmp_path: Path) -> None:
+    async with open_greenroom(tmp_path, embedder="none") as runtime:
+        await worked(runtime, workspace_path=HOME)
+        for began in (
+            await agent(runtime, "cursor").ask(StartSession(workspace_path="/elsewhere")),
+            await agent(runtime, "cursor").ask(StartSession()),
+            await agent(runtime, "cursor", user="mallory").ask(StartSession(workspace_path=HOME)),
+        ):
+            assert (began.restored, began.offered, began.notice) == (False, [], "Began a new session.")
+
+
+def offers(began: SessionStarted) -> list[tuple[str, str, str, bool, str]]:
+    return [(each.session_id, each.purpose, each.tool, each.held, each.contents) for each in began.offered]
+
+
+async def test_among_several_the_caller_chooses(tmp_path: Path) -> None:
+    async with open_greenroom(tmp_path, embedder="none") as runtime:
+        first = await worked(runtime, purpose="one")
+        second = await worked(runtime, "zed", purpose="two")
+        cursor = agent(runtime, "cursor")
+        began = await cursor.ask(StartSession())
+        assert (began.session_id, began.created_at, began.memory_passport) == (None, None, None)
+        assert not began.restored
+        assert offers(began) == [
+            (second, "two", "zed", False, "1 decision"),
+            (first, "one", "claude-code", False, "1 decision"),
+        ]
+        assert "restore_from" in began.notice
+        assert "new: true" in began.notice
+        chosen = await cursor.ask(StartSession(restore_from=first))
+        assert (chosen.session_id, chosen.restored) == (first, True)
+        assert [each.session_id for each in chosen.offered] == [second]
+        latest = await cursor.ask(StartSession(restore_from="latest"))
+        assert latest.session_id == first  # it was used last
+        own = await cursor.ask(StartSession(new=True))
+        assert own.session_id not in {first, second, None}
+        assert not own.restored
+
+
+async def test_what_somebody_holds_is_offered_and_left_alone(tmp_path: Path) -> None:
+    async with open_greenroom(tmp_path, embedder="none") as runtime:
+        claude = agent(runtime, "claude-code")
+        started = await claude.ask(StartSession(purpose="mine"))
+        await claude.ask(RecordContext(searches=["x"]))
+        cursor = agent(runtime, "cursor")
+        began = await cursor.ask(StartSession())
+        assert began.session_id is None
+        assert offers(began) == [(started.session_id, "mine", "claude-code", True, "1 search")]
+        assert "somebody works in it now" in began.notice
+        await claude.ask(StartSession(new=True))  # from now on it works elsewhere
+        assert (await cursor.ask(StartSession())).session_id == started.session_id
+        cursor.close()
+        assert (await claude.ask(StartSession())).session_id == started.session_id
+
+
+async def test_restoring_holds_a_session_as_starting_does(tmp_path: Path) -> None:
+    async with open_greenroom(tmp_path, embedder="none") as runtime:
+        left = await worked(runtime)
+        zed = agent(runtime, "zed")
+        await zed.ask(RestoreSession(session_id=left))
+        assert (await agent(runtime, "cursor").ask(StartSession())).session_id is None
+        zed.close()
+        assert (await agent(runtime, "cursor").ask(StartSession())).session_id == left
+
+
+async def test_of_two_that_start_at_once_one_takes_it_up(tmp_path: Path) -> None:
+    async with open_greenroom(tmp_path, embedder="none") as runtime:
+        left = await worked(runtime)
+        began: list[SessionStarted] = []
+
+        async def start(name: str) -> None:
+            began.append(await agent(runtime, name).ask(StartSession()))
+
+        async with trio.open_nursery() as nursery:
+            for number in range(5):
+                nursery.start_soon(start, f"tool-{number}")
+    assert sorted(each.session_id or "" for each in began) == ["", "", "", "", left]
+    assert [each.offered[0].held for each in began if each.session_id is None] == [True] * 4
+
+
+async def test_a_caller_without_a_connection_holds_for_a_minute(enter: Enter) -> None:
+    async with enter(embedder="none") as house:
+        runtime = house.runtime
+        left = await worked(runtime)
+        places = Whereabouts()
+        first, again, other = (agent(runtime, name, whereabouts=places) for name in ("one", "one", "two"))
+        assert (await first.ask(StartSession())).session_id == left
+        assert (await again.ask(StartSession())).session_id == left
+        assert (await other.ask(StartSession())).session_id is None
+        house.tick(61)
+        assert (await other.ask(StartSession())).session_id == left
+
+
+async def test_a_repeated_start_gets_the_first_answer_whatever_there_is_now(tmp_path: Path) -> None:
+    async with open_greenroom(tmp_path, embedder="none") as runtime:
+        cursor, asked = agent(runtime, "cursor"), StartSession(idempotency_key="k")
+        alone = await cursor.ask(asked)
+        first = await worked(runtime)
+        assert (await cursor.ask(asked)).session_id == alone.session_id
+        taking = StartSession(idempotency_key="t")
+        cursor.close()
+        taken = await agent(runtime, "cursor").ask(taking)
+        assert taken.session_id == first
+        second = await worked(runtime)
+        again = agent(runtime, "cursor")
+        assert await again.ask(taking) == taken
+        choosing = StartSession(idempotency_key="c")
+        choice = await again.ask(choosing)
+        assert {each.session_id for each in choice.offered} == {first, second}
+        await again.ask(EndSession(session_id=second))
+        assert await again.ask(choosing) == choice
+
+
+async def test_a_session_that_came_of_a_repeat_is_held_by_who_asked_again(tmp_path: Path) -> None:
+    async with open_greenroom(tmp_path, embedder="none") as runtime:
+        claude, asked = agent(runtime, "claude-code"), StartSession(idempotency_key="k")
+        await claude.ask(asked)
+        claude.close()  # as if it had crashed before the answer came
+        again = agent(runtime, "claude-code")
+        await again.ask(asked)
+        await again.ask(RecordContext(searches=["x"]))
+        assert (await agent(runtime, "cursor").ask(StartSession())).session_id is None
