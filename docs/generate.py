@@ -21,9 +21,10 @@ from python_names import prose, python_page
 
 from greenroom.actors import is_write
 from greenroom.actors.passport._cargo import Cargo
-from greenroom.actors.passport._format import Passport
+from greenroom.actors.passport._format import VERSION, Passport
 from greenroom.actors.requests._cargo import CargoMessage
 from greenroom.actors.requests._exchange import MemoryLine
+from greenroom.actors.requests._types import UNLISTED
 from greenroom.runtime import reply_type
 from greenroom.transports import _exits
 from greenroom.transports import _settings as settings
@@ -329,13 +330,18 @@ def passport_schema() -> str:
     for inside in (Cargo, CargoMessage, MemoryLine):
         _, more = msgspec.json.schema_components([inside], ref_template="#/$defs/{name}")
         parts |= more
+    parts["Passport"]["properties"]["greenroom_passport"] = {"const": VERSION}
+    context = parts["SessionContext"]["properties"]
+    parts["SessionContext"]["properties"] = {
+        name: member for name, member in context.items() if not UNLISTED.items() <= member.items()
+    }
     cargo = parts["Cargo"]["properties"]
     cargo["messages"]["items"] = {"$ref": "#/$defs/CargoMessage"}
     cargo["memories"]["items"] = {"$ref": "#/$defs/MemoryLine"}
     whole = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$id": "urn:greenroom:passport:1",
-        "title": "Greenroom passport, version 1",
+        "$id": f"urn:greenroom:passport:{VERSION}",
+        "title": f"Greenroom passport, version {VERSION}",
         "$comment": "Written by docs/generate.py; change the code, not this file.",
         **root,
         "$defs": dict(sorted(parts.items())),

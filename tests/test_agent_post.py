@@ -54,7 +54,7 @@ ARGUMENTS: dict[str, bytes] = {
     "list_memory_versions": b'{"key":"m"}',
     "memory_stats": b"{}",
     "forget_memory": b'{"key":"m"}',
-    "record_context": b'{"session_id":"s","searches":["hello"]}',
+    "record_context": b'{"session_id":"s","recent_searches":["hello"]}',
     "get_session_context": b'{"session_id":"s"}',
     "end_session": b'{"session_id":"t"}',
 }

@@ -157,7 +157,7 @@ DEEDS: dict[str, Deed] = {
     ),
     "search_by_timerange": Deed(lambda _: {**IN_S, **SINCE}, ("search_by_timerange",), "session_id", "found"),
     "record_context": Deed(
-        lambda _: {**IN_S, "searches": [CONTENT], "decisions": [{"what": CONTENT, "why": CONTENT}]},
+        lambda _: {**IN_S, "recent_searches": [CONTENT], "decisions": [{"what": CONTENT, "why": CONTENT}]},
         ("record_context",),
         "session_id",
         "searches",
@@ -370,7 +370,7 @@ DENIALS: dict[str, list[Denial]] = {
     "search_context": [Denial(lambda _: {**IN_S, **FIND})],
     "search_by_sender": [Denial(lambda _: {**IN_S, "sender": "alice"})],
     "search_by_timerange": [Denial(lambda _: {**IN_S, **SINCE})],
-    "record_context": [Denial(lambda _: {**IN_S, "searches": [CONTENT]})],
+    "record_context": [Denial(lambda _: {**IN_S, "recent_searches": [CONTENT]})],
     "get_session_context": [Denial(lambda _: IN_S)],
     "end_session": [Denial(lambda _: {**IN_S, "summary": CONTENT})],
     "set_memory": [Denial(lambda _: {**IN_S, "key": "k", "value": CONTENT}, action="see_session")],

@@ -84,7 +84,7 @@ async def test_whatever_work_is_in_a_session_makes_it_one_to_take_up(tmp_path: P
             "message": AddMessage(session_id=session_id, content="hello"),
             "state": UpdateSession(session_id=session_id, state=raw('{"step": 1}')),
             "metadata": UpdateSession(session_id=session_id, metadata=raw('{"step": 1}')),
-            "search": RecordContext(searches=["x"]),
+            "search": RecordContext(recent_searches=["x"]),
             "note": RecordContext(decisions=[DecisionMade(what="x")]),
             "handed over": MigrateSession(to_tool="cursor", note="tests are next"),
             "created": GetSession(session_id=session_id),
@@ -159,7 +159,7 @@ async def test_what_somebody_holds_is_offered_and_left_alone(tmp_path: Path) -> 
     async with open_greenroom(tmp_path, embedder="none") as runtime:
         claude = agent(runtime, "claude-code")
         started = await claude.ask(StartSession(purpose="mine"))
-        await claude.ask(RecordContext(searches=["x"]))
+        await claude.ask(RecordContext(recent_searches=["x"]))
         cursor = agent(runtime, "cursor")
         began = await cursor.ask(StartSession())
         assert began.session_id is None
@@ -236,5 +236,5 @@ async def test_a_session_that_came_of_a_repeat_is_held_by_who_asked_again(tmp_pa
         claude.close()  # as if it had crashed before the answer came
         again = agent(runtime, "claude-code")
         await again.ask(asked)
-        await again.ask(RecordContext(searches=["x"]))
+        await again.ask(RecordContext(recent_searches=["x"]))
         assert (await agent(runtime, "cursor").ask(StartSession())).session_id is None

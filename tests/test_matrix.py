@@ -82,7 +82,7 @@ ASKED = {
         '{"session_id":"SESSION","start_time":"2000-01-01T00:00:00Z","end_time":"2100-01-01T00:00:00Z"}',
         "MARK",
     ),
-    "record_context": Asked(SESSION, '{"session_id":"SESSION","searches":["x"]}'),
+    "record_context": Asked(SESSION, '{"session_id":"SESSION","recent_searches":["x"]}'),
     "get_session_context": Asked(SESSION, OF_SESSION, "WORD"),
     "end_session": Asked(SESSION, OF_SESSION),
     "start_session": Asked(SESSION, '{"restore_from":"SESSION"}', "WORD"),

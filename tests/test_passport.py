@@ -93,8 +93,8 @@ async def test_a_session_arrives_with_everything_that_the_exporter_sees(open_at:
         await claude.ask(changes)
         await claude.ask(
             RecordContext(
-                files=[FileUse(path="a.py", importance=0.75)],
-                searches=["needle"],
+                files_accessed=[FileUse(path="a.py", importance=0.75)],
+                recent_searches=["needle"],
                 decisions=[DecisionMade(what="ship", why="ready")],
             )
         )
@@ -256,7 +256,9 @@ async def test_an_encrypted_passport_tells_nothing_of_what_is_inside(
         session = await begun(
             claude, "the secret plan", purpose="a secret purpose", project_id="secret-project"
         )
-        await claude.ask(RecordContext(files=[FileUse(path="secret.py")], searches=["secret words"]))
+        await claude.ask(
+            RecordContext(files_accessed=[FileUse(path="secret.py")], recent_searches=["secret words"])
+        )
         exported = await claude.ask(ExportSession(passphrase=WORDS, to_tool="zed"))
         text = await text_of(claude, exported)
         assert "secret" not in text
@@ -267,7 +269,7 @@ async def test_an_encrypted_passport_tells_nothing_of_what_is_inside(
                 await cursor.ask(RestoreSession(passport=text, passphrase=words))
         restored = await cursor.ask(RestoreSession(passport=text, passphrase=WORDS))
         assert restored.project_id == "secret-project"
-        assert [file.path for file in restored.context.files] == ["secret.py"]
+        assert [file.path for file in restored.context.files_accessed] == ["secret.py"]
         assert await contents(cursor, session) == ["the secret plan"]
         with refused("VALIDATION_ERROR"):
             await claude.ask(ExportSession(passphrase="short"))  # noqa: S106
@@ -338,18 +340,38 @@ async def test_an_ended_session_goes_on_where_it_arrives_and_a_taken_id_becomes_
         (lambda cargo: cargo["session"].update(session_id="../../etc"), "its content is no session"),
         (lambda cargo: cargo["session"].update(state=3), "the state of the session is no object"),
         (lambda cargo: cargo["session"].update(metadata={"a": "x" * (1 << 20)}), "the limit is 1,048,576"),
-        (lambda cargo: cargo["context"].update(files=7), "its content is no session"),
-        (lambda cargo: cargo["context"].update(files=[USED] * 201), r"<= 200 - at `\$.context.files`"),
-        (lambda cargo: cargo["context"].update(files=[USED | {"path": "x" * 1_025}]), "context.files"),
-        (lambda cargo: cargo["context"].update(files=[USED | {"uses": -(10**6)}]), "context.files"),
+        (lambda cargo: cargo["context"].update(files_accessed=7), "its content is no session"),
         (
-            lambda cargo: cargo["context"].update(files=[USED | {"uses": 10**400}]),
+            lambda cargo: cargo["context"].update(files_accessed=[USED] * 201),
+            r"<= 200 - at `\$.context.files_accessed`",
+        ),
+        (
+            lambda cargo: cargo["context"].update(files_accessed=[USED | {"path": "x" * 1_025}]),
+            "context.files_accessed",
+        ),
+        (
+            lambda cargo: cargo["context"].update(files_accessed=[USED | {"uses": -(10**6)}]),
+            "context.files_accessed",
+        ),
+        (
+            lambda cargo: cargo["context"].update(files_accessed=[USED | {"uses": 10**400}]),
             "its content is no session",
         ),
-        (lambda cargo: cargo["context"].update(files=[USED | {"importance": 2}]), "context.files"),
-        (lambda cargo: cargo["context"].update(files=[USED | {"last_used": "2026-01-01T00:00:00"}]), "files"),
-        (lambda cargo: cargo["context"].update(searches=[SEARCHED] * 101), "context.searches"),
-        (lambda cargo: cargo["context"].update(searches=[SEARCHED | {"query": "x" * 501}]), "searches"),
+        (
+            lambda cargo: cargo["context"].update(files_accessed=[USED | {"importance": 2}]),
+            "context.files_accessed",
+        ),
+        (
+            lambda cargo: cargo["context"].update(
+                files_accessed=[USED | {"last_used": "2026-01-01T00:00:00"}]
+            ),
+            "files",
+        ),
+        (lambda cargo: cargo["context"].update(recent_searches=[SEARCHED] * 101), "context.recent_searches"),
+        (
+            lambda cargo: cargo["context"].update(recent_searches=[SEARCHED | {"query": "x" * 501}]),
+            "searches",
+        ),
         (lambda cargo: cargo["context"].update(decisions=[DECIDED] * 201), "context.decisions"),
         (lambda cargo: cargo["context"].update(decisions=[DECIDED | {"why": "x" * 2_001}]), "decisions"),
         (lambda cargo: cargo.update(migrations=cargo["migrations"][:1] * 201), "migrations"),
@@ -443,7 +465,9 @@ async def test_passports_are_what_their_schema_says(open_at: Opens, monkeypatch:
         for visibility in ("private", "agent_only"):
             await claude.ask(AddMessage(session_id=session, content="word", visibility=visibility))
         await claude.ask(StoreMemory(content="a memory", key="k"))
-        await claude.ask(RecordContext(files=[FileUse(path="a.py")], workflow=WorkflowState(task="t")))
+        await claude.ask(
+            RecordContext(files_accessed=[FileUse(path="a.py")], workflow_state=WorkflowState(task="t"))
+        )
         for options in ({}, {"include_memories": True, "qr": True}, {"passphrase": WORDS, "one_time": True}):
             exported = await claude.ask(ExportSession(**options))
             document = json.loads(await text_of(claude, exported))
@@ -464,7 +488,9 @@ async def test_travelling_leaves_records_and_no_contents(open_at: Opens) -> None
     async with open_at(queries=[AuditTrail]) as here:
         claude = member(here.runtime)
         session = await begun(claude, "planted content", purpose="planted purpose")
-        work = RecordContext(searches=["planted query"], decisions=[DecisionMade(what="planted decision")])
+        work = RecordContext(
+            recent_searches=["planted query"], decisions=[DecisionMade(what="planted decision")]
+        )
         await claude.ask(work)
         exported = await claude.ask(ExportSession(one_time=True))
         await claude.ask(MigrateSession(to_tool="zed", note="planted note"))
@@ -505,7 +531,7 @@ async def test_processes_that_share_a_folder_share_its_passports(tmp_path: Path)
         assert restored["success"], restored
         again = await attached.client.call("restore_session", passport=exported["claim"])
         assert again["code"] == "PASSPORT_REDEEMED"
-        searches = restored["context"]["searches"]
+        searches = restored["context"]["recent_searches"]
         assert [search["query"] for search in searches] == ["seen from there"]
 
 

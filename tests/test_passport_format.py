@@ -33,7 +33,7 @@ CONTENT = b'{"what": "travels"}'
 def body(content: bytes = CONTENT, passphrase: str | None = None, **changes: Any) -> dict[str, Any]:
     packed = msgspec.to_builtins(_packing.pack(content, PASSPORT_ID, passphrase))
     return {
-        "greenroom_passport": 1,
+        "greenroom_passport": 2,
         "passport_id": PASSPORT_ID,
         "session_id": "session_1",
         "exported_at": "2026-01-31T12:00:00Z",
@@ -44,7 +44,7 @@ def body(content: bytes = CONTENT, passphrase: str | None = None, **changes: Any
         "project_id": "atlas",
         "workspace_path": "/home/user/ätlas",
         "context": {
-            "files": [
+            "files_accessed": [
                 {
                     "path": "a.py",
                     "importance": 0.3,
@@ -53,10 +53,10 @@ def body(content: bytes = CONTENT, passphrase: str | None = None, **changes: Any
                     "note": None,
                 }
             ],
-            "searches": [],
+            "recent_searches": [],
             "memories": [],
             "decisions": [],
-            "workflow": None,
+            "workflow_state": None,
         },
         "metadata": {"purpose": 'to "quote"'},
         "content": packed,

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from support.agents import Enter
 
 UNSIGNED: dict[str, Any] = {
-    "greenroom_passport": 1,
+    "greenroom_passport": 2,
     "passport_id": "0" * 32,
     "session_id": "s",
     "exported_at": "2026-01-01T00:00:00Z",
@@ -70,11 +70,11 @@ async def test_a_short_text_that_is_no_passport_is_refused(enter: Enter, documen
 @pytest.mark.promise("passport.bombs")
 async def test_a_context_that_is_too_long_is_refused_by_its_name(enter: Enter) -> None:
     searched = {"query": "q", "tool": "t", "at": "2026-01-01T00:00:00Z"}
-    many: dict[str, Any] = {"context": {"searches": [searched] * 101}}
+    many: dict[str, Any] = {"context": {"recent_searches": [searched] * 101}}
     async with enter(embedder="none") as at:
         with refused("PASSPORT_INVALID", field="passport") as caught:
             await at.agent("a").ask(RestoreSession(passport=json.dumps(UNSIGNED | many)))
-        assert "<= 100 - at `$.context.searches`" in caught.value.sentence
+        assert "<= 100 - at `$.context.recent_searches`" in caught.value.sentence
 
 
 @pytest.mark.promise("passport.bombs")
@@ -89,7 +89,7 @@ async def test_a_context_that_is_too_long_is_refused_by_its_name(enter: Enter) -
             "field `0`",
         ),
         (json.dumps({**UNSIGNED, "metadata": [0] * 100_000}), "PASSPORT_TOO_LARGE", "16,384"),
-        (json.dumps({**UNSIGNED, "greenroom_passport": 2, "x": {}}), "PASSPORT_INVALID", "of the format 2"),
+        (json.dumps({**UNSIGNED, "greenroom_passport": 3, "x": {}}), "PASSPORT_INVALID", "of the format 3"),
         (json.dumps({**UNSIGNED, "greenroom_passport": [[1]]}), "PASSPORT_INVALID", "of the format [[1]]"),
         (json.dumps({**UNSIGNED, "greenroom_passport": True}), "PASSPORT_INVALID", "of the format true"),
         ('{"a":1}', "PASSPORT_INVALID", "no passport of Greenroom"),

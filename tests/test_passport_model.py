@@ -120,14 +120,14 @@ async def _there_and_back(folder: Path, actions: list[tuple[Any, ...]], exporter
                 case ("record", name, path, importance, why):
                     record = RecordContext(
                         session_id=session,
-                        files=[FileUse(path=path, importance=importance)],
-                        searches=[why],
+                        files_accessed=[FileUse(path=path, importance=importance)],
+                        recent_searches=[why],
                         decisions=[DecisionMade(what=path, why=why)],
                     )
                     await agents[name].ask(record)
                 case ("work", name, task):
                     await agents[name].ask(
-                        RecordContext(session_id=session, workflow=WorkflowState(task=task))
+                        RecordContext(session_id=session, workflow_state=WorkflowState(task=task))
                     )
                 case ("remember", name, text):
                     await agents[name].ask(StoreMemory(content=text, key=f"memory-{number}"))

@@ -226,7 +226,7 @@ def any_of(name: str) -> Any:
         "restore_session": b'{"session_id":"s"}',
         "migrate_session": b'{"session_id":"s","to_tool":"zed"}',
         "export_session": b'{"session_id":"s"}',
-        "record_context": b'{"session_id":"s","searches":["hello"]}',
+        "record_context": b'{"session_id":"s","recent_searches":["hello"]}',
         "get_audit_log": b"{}",
         "create_api_key": b'{"name":"n","scopes":["*"]}',
         "list_api_keys": b"{}",

@@ -55,7 +55,7 @@ async def test_a_session_gathers_what_its_agent_searches_and_stores(tmp_path: Pa
         await claude.ask(SearchContext(session_id=started.session_id, query="LMDB"))
         await claude.ask(MemorySearch(query="which store"))
         read = await claude.ask(GetSessionContext())
-    assert [search.query for search in read.context.searches] == ["which store", "LMDB"]
+    assert [search.query for search in read.context.recent_searches] == ["which store", "LMDB"]
     assert [memory.memory_id for memory in read.context.memories] == [stored.memory_id]
     assert read.session_id == started.session_id
     assert (read.tool, read.original_tool, read.workspace_path) == ("claude-code", "claude-code", HOME)
@@ -66,18 +66,22 @@ async def test_what_is_recorded_is_read_most_important_and_newest_first(tmp_path
     async with open_greenroom(tmp_path, embedder="none") as runtime:
         claude = agent(runtime, "claude-code")
         await claude.ask(StartSession(workspace_path=HOME))
-        await claude.ask(RecordContext(files=[FileUse(path="a.py"), FileUse(path="b.py", importance=0.9)]))
-        await claude.ask(RecordContext(files=[FileUse(path="a.py"), FileUse(path="c.py", note="new")]))
+        await claude.ask(
+            RecordContext(files_accessed=[FileUse(path="a.py"), FileUse(path="b.py", importance=0.9)])
+        )
+        await claude.ask(
+            RecordContext(files_accessed=[FileUse(path="a.py"), FileUse(path="c.py", note="new")])
+        )
         await claude.ask(RecordContext(decisions=[DecisionMade(what="first"), DecisionMade(what="second")]))
         work = WorkflowState(task="build it", step="tests", next=["docs"], blockers=["a key"])
-        recorded = await claude.ask(RecordContext(workflow=work))
+        recorded = await claude.ask(RecordContext(workflow_state=work))
         read = await claude.ask(GetSessionContext(tool_id="Visual Studio Code"))
-    assert (recorded.files, recorded.decisions) == (3, 2)
-    files = [(file.path, file.importance, file.uses) for file in read.context.files]
+    assert (recorded.files_accessed, recorded.decisions) == (3, 2)
+    files = [(file.path, file.importance, file.uses) for file in read.context.files_accessed]
     assert files == [("b.py", 0.9, 1), ("a.py", 0.51, 2), ("c.py", 0.3, 1)]
     assert [made.what for made in read.context.decisions] == ["second", "first"]
-    assert read.context.workflow is not None
-    assert read.context.workflow.step == "tests"
+    assert read.context.workflow_state is not None
+    assert read.context.workflow_state.step == "tests"
     assert read.briefing.splitlines() == [
         "Session: Work in Claude Code",
         "Task (active): build it, at: tests",
@@ -96,14 +100,18 @@ async def test_another_user_sees_the_decisions_and_not_what_was_searched(tmp_pat
         bob = agent(runtime, "cursor", user="bob")
         started = await alice.ask(StartSession())
         work = RecordContext(
-            files=[FileUse(path="secret.py")],
-            searches=["salaries"],
+            files_accessed=[FileUse(path="secret.py")],
+            recent_searches=["salaries"],
             decisions=[DecisionMade(what="we ship", why="it works")],
         )
         await alice.ask(work)
         await alice.ask(StoreMemory(content="alice's own"))
         read = await bob.ask(GetSessionContext(session_id=started.session_id))
-        assert (read.context.files, read.context.searches, read.context.memories) == ([], [], [])
+        assert (read.context.files_accessed, read.context.recent_searches, read.context.memories) == (
+            [],
+            [],
+            [],
+        )
         assert [(made.what, made.by) for made in read.context.decisions] == [("we ship", "claude-code")]
         assert "salaries" not in read.briefing
 
@@ -117,7 +125,7 @@ async def test_a_session_of_another_project_takes_and_tells_nothing(tmp_path: Pa
         assert started.project_id == "atlas"
         for asked in (
             GetSessionContext(session_id=started.session_id),
-            RecordContext(session_id=started.session_id, searches=["x"]),
+            RecordContext(session_id=started.session_id, recent_searches=["x"]),
             EndSession(session_id=started.session_id),
             RestoreSession(session_id=started.session_id),
             RestoreSession(passport=started.memory_passport),
@@ -138,7 +146,7 @@ async def test_the_next_tool_is_offered_the_session_and_takes_it_up(tmp_path: Pa
     async with open_greenroom(tmp_path, embedder="none") as runtime:
         claude, cursor = agent(runtime, "claude-code"), agent(runtime, "cursor-vscode")
         started = await claude.ask(StartSession(workspace_path=HOME, purpose="release"))
-        await claude.ask(RecordContext(files=[FileUse(path="a.py")]))
+        await claude.ask(RecordContext(files_accessed=[FileUse(path="a.py")]))
         elsewhere = await cursor.ask(StartSession(workspace_path="/home/user/other"))
         assert elsewhere.offered == []
         offered = await cursor.ask(StartSession(workspace_path=HOME + "/"))
@@ -150,7 +158,7 @@ async def test_the_next_tool_is_offered_the_session_and_takes_it_up(tmp_path: Pa
         await cursor.ask(EndSession())
         taken = await cursor.ask(StartSession(workspace_path=HOME, restore_from="latest"))
         assert (taken.session_id, taken.restored) == (started.session_id, True)
-        assert [file.path for file in taken.context.files] == ["a.py"]
+        assert [file.path for file in taken.context.files_accessed] == ["a.py"]
         assert taken.briefing.endswith("Files: @a.py")
         read = await cursor.ask(GetSessionContext())
         assert (read.tool, read.original_tool) == ("cursor", "claude-code")
@@ -194,9 +202,9 @@ async def test_an_ended_session_takes_nothing_more_and_is_not_offered(tmp_path: 
         assert (ended.session_id, ended.status, ended.decisions) == (started.session_id, "terminated", 1)
         await claude.ask(MemorySearch(query="afterwards"))
         read = await claude.ask(GetSessionContext())
-        assert read.context.searches == []
+        assert read.context.recent_searches == []
         with pytest.raises(Refusal) as refused:
-            await claude.ask(RecordContext(searches=["more"]))
+            await claude.ask(RecordContext(recent_searches=["more"]))
         assert refused.value.code == "SESSION_CLOSED"
         assert (await claude.ask(StartSession(workspace_path=HOME))).offered == []
 
@@ -218,17 +226,19 @@ async def test_a_context_is_bounded_and_survives_the_server(tmp_path: Path) -> N
     async with open_greenroom(tmp_path, embedder="none") as runtime:
         claude = agent(runtime, "claude-code")
         started = await claude.ask(StartSession(workspace_path=HOME))
-        await claude.ask(RecordContext(files=[FileUse(path="kept.py", importance=1.0)]))
+        await claude.ask(RecordContext(files_accessed=[FileUse(path="kept.py", importance=1.0)]))
         for batch in range(4):
             files = [FileUse(path=f"{batch}-{number}.py") for number in range(100)]
             searches = [f"query {batch} {number}" for number in range(100)]
             decisions = [DecisionMade(what=f"decision {batch} {number}") for number in range(100)]
-            await claude.ask(RecordContext(files=files, searches=searches, decisions=decisions))
+            await claude.ask(
+                RecordContext(files_accessed=files, recent_searches=searches, decisions=decisions)
+            )
         before = await claude.ask(GetSessionContext())
-    assert len(before.context.files) == travel.MOST_FILES
-    assert before.context.files[0].path == "kept.py"
-    assert len(before.context.searches) == travel.MOST_SEARCHES
-    assert before.context.searches[0].query == "query 3 99"
+    assert len(before.context.files_accessed) == travel.MOST_FILES
+    assert before.context.files_accessed[0].path == "kept.py"
+    assert len(before.context.recent_searches) == travel.MOST_SEARCHES
+    assert before.context.recent_searches[0].query == "query 3 99"
     assert len(before.context.decisions) == travel.MOST_DECISIONS
     async with open_greenroom(tmp_path, embedder="none") as runtime:
         after = await agent(runtime, "claude-code").ask(GetSessionContext(session_id=started.session_id))
@@ -244,7 +254,7 @@ async def test_a_repeated_start_gets_the_first_session(tmp_path: Path) -> None:
         again = await claude.ask(StartSession(workspace_path=HOME, idempotency_key="k"))
         assert again.session_id == first.session_id
         assert again.created_at == first.created_at
-        await claude.ask(RecordContext(searches=["an empty session is never the latest"]))
+        await claude.ask(RecordContext(recent_searches=["an empty session is never the latest"]))
         for restore_from in ("latest", first.session_id):
             request = StartSession(
                 workspace_path=HOME, restore_from=restore_from, idempotency_key=restore_from
@@ -308,11 +318,11 @@ async def test_a_session_goes_from_tool_to_tool_over_mcp(tmp_path: Path) -> None
         assert started["success"], started
         assert started["tool"] == "cursor"
         session = started["session_id"]
-        assert (await client.call("record_context", files=[{"path": "a.py"}]))["files"] == 1
+        assert (await client.call("record_context", files_accessed=[{"path": "a.py"}]))["files_accessed"] == 1
         await client.call("store_memory", content="something")
         await client.call("memory_search", query="anything")
         read = await client.call("get_session_context")
-        assert [each["query"] for each in read["context"]["searches"]] == ["anything"]
+        assert [each["query"] for each in read["context"]["recent_searches"]] == ["anything"]
         assert len(read["context"]["memories"]) == 1
         exported = await client.call("export_session", qr=True)
         assert exported["success"], exported
@@ -443,7 +453,7 @@ async def test_who_has_no_connection_works_in_the_session_that_was_taken_up(tmp_
         await alone(one, "store_memory", claude, content="a fact", key="fact")
         read = await alone(two, "get_session_context", claude)
         assert read["session_id"] == started["session_id"]
-        assert [search["query"] for search in read["context"]["searches"]] == ["seen from there"]
+        assert [search["query"] for search in read["context"]["recent_searches"]] == ["seen from there"]
         assert [memory["key"] for memory in read["context"]["memories"]] == ["fact"]
         for other in ({"greenroom_agent": "zed"}, {"greenroom_agent": "claude", "greenroom_project": "p"}):
             await alone(one, "memory_search", other, query="of another")
@@ -455,7 +465,7 @@ async def test_who_has_no_connection_works_in_the_session_that_was_taken_up(tmp_
         second = await alone(two, "start_session", claude, workspace_path="/home/user/other")
         assert (await alone(two, "get_session_context", claude))["session_id"] == second["session_id"]
         first = await alone(two, "get_session_context", claude, session_id=started["session_id"])
-        assert len(first["context"]["searches"]) == 1
+        assert len(first["context"]["recent_searches"]) == 1
 
 
 async def alone(guest: Guest, tool: str, who: dict[str, str], **arguments: Any) -> Any:

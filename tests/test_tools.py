@@ -232,7 +232,7 @@ async def call_memory_tools(call: Callable[..., Awaitable[dict[str, Any]]], meta
     await call("import_memories", source=line)
     await call("export_memories")
     started = await call("start_session", workspace_path="/home/user/harbour", purpose="survey")
-    await call("record_context", files=[{"path": "chart.py"}], workflow={"task": "survey"})
+    await call("record_context", files_accessed=[{"path": "chart.py"}], workflow_state={"task": "survey"})
     await call("get_session_context")
     handed = await call("migrate_session", to_tool="zed")
     await call("restore_session", passport=handed["claim"])

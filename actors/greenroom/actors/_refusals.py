@@ -45,6 +45,15 @@ def not_terminated(session_id: str, status: str) -> Refusal:
     )
 
 
+def nothing_recorded() -> Refusal:
+    """There is nothing to record."""
+    return invalid(
+        "files_accessed",
+        "files_accessed: there is nothing to record; give files_accessed, recent_searches, decisions or "
+        "workflow_state",
+    )
+
+
 def resource_not_found(uri: str) -> Refusal:
     """Unknown, forbidden and impossible URIs are refused with this same answer."""
     shown = uri[:200]

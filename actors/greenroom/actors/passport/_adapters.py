@@ -77,7 +77,7 @@ def briefing(context: travel.SessionContext, purpose: str, tool: str | None) -> 
     """Return a context in words: what an agent that takes the work up is to know first."""
     mention = adapter_of(tool).mention
     lines = [f"Session: {purpose}"]
-    work = context.workflow
+    work = context.workflow_state
     if work is not None:
         step = "" if work.step is None else f", at: {work.step}"
         lines.append(f"Task ({work.status}): {work.task}{step}")
@@ -85,11 +85,13 @@ def briefing(context: travel.SessionContext, purpose: str, tool: str | None) -> 
         lines += [f"Waits for: {each}" for each in work.blockers[:_SHOWN]]
     for made in context.decisions[:_SHOWN]:
         lines.append(f"Decided: {made.what}" + ("" if made.why is None else f" (because {made.why})"))
-    if context.files:
-        named = " ".join(mention.format(file.path) for file in context.files[:_SHOWN])
+    if context.files_accessed:
+        named = " ".join(mention.format(file.path) for file in context.files_accessed[:_SHOWN])
         lines.append(f"Files: {named}")
-    if context.searches:
-        lines.append("Searched for: " + "; ".join(search.query for search in context.searches[:_SHOWN]))
+    if context.recent_searches:
+        lines.append(
+            "Searched for: " + "; ".join(search.query for search in context.recent_searches[:_SHOWN])
+        )
     return "\n".join(lines)
 
 

@@ -150,7 +150,8 @@ def _notice(started: travel.Started) -> str:
         came = started.taken_up
         return (
             f"Took up {started.read.purpose!r} from {came.from_tool}, last used "
-            f"{came.last_used:%Y-%m-%d %H:%M} UTC. To begin something else, call start_session with new: true."
+            f"{came.last_used:%Y-%m-%d %H:%M} UTC. To begin something else, call start_session with new: "
+            "true."
         )
     if not count:
         return "Began a new session."
@@ -158,8 +159,8 @@ def _notice(started: travel.Started) -> str:
         return f"Began a new session, and {there} work in it: to go on with that instead, {choose}."
     held = ", and somebody works in it now" if count == 1 else ""
     return (
-        f"Nothing was begun: {there} work in it{held}. To go on with one, {choose}; to begin another, call it "
-        "with new: true."
+        f"Nothing was begun: {there} work in it{held}. To go on with one, {choose}; to begin another, "
+        "call it with new: true."
     )
 
 

@@ -1,8 +1,9 @@
 """The document that a passport is: its fields, its canonical form, and what is checked before it is trusted.
 
-Version 1. The *body* is every member but ``signature`` and ``qr``. It is signed in the canonical form of
-RFC 8785, so that it may be written with any blanks and in any order. Knows nothing of keys, compression
-and what is inside.
+Version 2. The *body* is every member but ``signature`` and ``qr``. It is signed in the canonical form of
+RFC 8785, so that it may be written with any blanks and in any order. Version 1, in which members of the
+context had other names (`SessionContext`), is read as well. Knows nothing of keys, compression and what is
+inside.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ from greenroom.actors.requests import _travel as travel
 from greenroom.actors.requests import _types as types
 from greenroom.runtime import Refusal
 
-VERSION: Final = 1
+VERSION: Final = 2
+READ: Final = (1, VERSION)
+"""The versions that are read."""
 MAX_DOCUMENT_BYTES: Final = 48 << 20
 """The most that a passport may take as JSON."""
 MAX_CONTENT_BYTES: Final = 32 << 20
@@ -31,6 +34,7 @@ MAX_METADATA_BYTES: Final = 16_384
 """The most that its metadata may take as JSON: they are read before anybody is known to have signed them."""
 NOT_SIGNED: Final = frozenset({"signature", "qr"})
 
+_READ_RAW: Final = frozenset(str(version).encode() for version in READ)
 _BLANKS: Final = 16
 """So many times as long may metadata be that are written with blanks between their parts."""
 _BASE64 = re.compile(r"[A-Za-z0-9+/=]*")
@@ -95,7 +99,7 @@ class Passport(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         qr: A PNG in base64 that carries this passport or a claim to it; outside of what is signed.
     """
 
-    greenroom_passport: Literal[1]
+    greenroom_passport: Literal[1, 2]
     passport_id: _HEX_ID
     session_id: types.SessionId
     exported_at: types.Instant
@@ -147,7 +151,7 @@ def read(document: bytes | str | dict[str, Any]) -> tuple[Passport, bytes]:
     """
     parsed = document if isinstance(document, dict) else _parsed(document)
     version = parsed.get("greenroom_passport")
-    if version != VERSION or isinstance(version, bool):
+    if version not in READ or isinstance(version, bool):
         raise _another_format(None if version is None else str(version))
     try:
         passport = msgspec.convert(parsed, Passport)
@@ -188,7 +192,7 @@ def _check_outline(raw: bytes) -> None:
     """Refuse what is no passport before Python objects are made of whatever is in it."""
     try:
         version = bytes(_read_version(raw).greenroom_passport)
-        if version != str(VERSION).encode():
+        if version not in _READ_RAW:
             raise _another_format(None if version == b"null" else version[:20].decode(errors="replace"))
         size = len(memoryview(_outline().decode(raw).metadata))
     except msgspec.ValidationError as error:
@@ -203,7 +207,7 @@ def _another_format(version: str | None) -> Refusal:
     return _refusals.invalid(
         "it is no passport of Greenroom"
         if version is None
-        else f"it is of the format {version[:20]}, and this server knows {VERSION}"
+        else f"it is of the format {version[:20]}, and this server knows {READ[0]} to {VERSION}"
     )
 
 

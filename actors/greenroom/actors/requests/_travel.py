@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Annotated, ClassVar, Literal
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 from greenroom.actors.requests import _memory_types as kinds
 from greenroom.actors.requests import _types as types
@@ -81,6 +81,23 @@ _Named = Annotated[str, Meta(max_length=1_024)]
 _Uses = Annotated[int, Meta(ge=0, le=1_000_000_000)]
 
 
+_Former = Annotated[int | UnsetType, Meta(extra_json_schema=types.UNLISTED)]
+_CALLED_BEFORE = {
+    "files": "files_accessed",
+    "searches": "recent_searches",
+    "workflow": "workflow_state",
+}
+
+
+def _call_anew(struct: msgspec.Struct) -> None:
+    """Move what came by the names of older programs, in passports and answers that are kept."""
+    for before, today in _CALLED_BEFORE.items():
+        value = getattr(struct, before, UNSET)
+        if value is not UNSET:
+            msgspec.structs.force_setattr(struct, today, value)
+            msgspec.structs.force_setattr(struct, before, UNSET)
+
+
 class FileView(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A file of a context, with how often it was used."""
 
@@ -129,19 +146,32 @@ class WorkflowView(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     by: _Short
 
 
+_FilesSeen = Annotated[list[FileView], Meta(max_length=MOST_FILES)]
+_SearchesSeen = Annotated[list[SearchView], Meta(max_length=MOST_SEARCHES)]
+
+
 class SessionContext(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What was worked with in a session: most important files first, newest of everything else first.
 
     Attributes:
-        files: Of the reader's user alone, as are ``searches`` and ``memories``.
-        decisions: Of everybody who may see the session, as is ``workflow``.
+        files_accessed: Of the reader's user alone, as are ``recent_searches`` and ``memories``.
+        decisions: Of everybody who may see the session, as is ``workflow_state``.
+        files: What older programs called ``files_accessed``; read and never written, as are ``searches`` and
+            ``workflow``.
     """
 
-    files: Annotated[list[FileView], Meta(max_length=MOST_FILES)] = []
-    searches: Annotated[list[SearchView], Meta(max_length=MOST_SEARCHES)] = []
+    files_accessed: _FilesSeen = []
+    recent_searches: _SearchesSeen = []
     memories: Annotated[list[MemoryUse], Meta(max_length=MOST_MEMORIES)] = []
     decisions: Annotated[list[DecisionView], Meta(max_length=MOST_DECISIONS)] = []
-    workflow: WorkflowView | None = None
+    workflow_state: WorkflowView | None = None
+    files: Annotated[_FilesSeen | UnsetType, Meta(extra_json_schema=types.UNLISTED)] = UNSET
+    searches: Annotated[_SearchesSeen | UnsetType, Meta(extra_json_schema=types.UNLISTED)] = UNSET
+    workflow: Annotated[WorkflowView | UnsetType | None, Meta(extra_json_schema=types.UNLISTED)] = UNSET
+
+    def __post_init__(self) -> None:
+        """Call by today's names what came by those of before."""
+        _call_anew(self)
 
 
 class Migration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -194,22 +224,26 @@ class ContextRecorded(Reply, frozen=True, kw_only=True):
     """Answers `RecordContext`: how much of each kind the caller's context has now."""
 
     session_id: str
-    files: int
-    searches: int
+    files_accessed: int = 0
+    recent_searches: int = 0
     decisions: int
     recorded_at: datetime
+    files: _Former = UNSET
+    searches: _Former = UNSET
+
+    def __post_init__(self) -> None:
+        """Call by today's names what an answer that was kept calls otherwise."""
+        _call_anew(self)
 
 
 class RecordContext(Message[ContextRecorded], frozen=True, kw_only=True):
     """Record what was worked with, what was decided, and where the work stands."""
 
     session_id: ContextSession | None = None
-    files: Annotated[list[FileUse], Meta(max_length=MOST_GIVEN)] = msgspec.field(default_factory=list)
-    searches: Annotated[list[Line], Meta(max_length=MOST_GIVEN)] = msgspec.field(default_factory=list)
-    decisions: Annotated[list[DecisionMade], Meta(max_length=MOST_GIVEN)] = msgspec.field(
-        default_factory=list
-    )
-    workflow: WorkflowState | None = None
+    files_accessed: Files = msgspec.field(default_factory=list)
+    recent_searches: Searches = msgspec.field(default_factory=list)
+    decisions: Decisions = msgspec.field(default_factory=list)
+    workflow_state: WorkflowState | None = None
     idempotency_key: types.IdempotencyKey | None = None
 
 
@@ -249,9 +283,15 @@ class SessionEnded(Reply, frozen=True, kw_only=True):
     session_id: str
     status: types.SessionStatus
     ended_at: datetime
-    files: int
-    searches: int
+    files_accessed: int = 0
+    recent_searches: int = 0
     decisions: int
+    files: _Former = UNSET
+    searches: _Former = UNSET
+
+    def __post_init__(self) -> None:
+        """Call by today's names what an answer that was kept calls otherwise."""
+        _call_anew(self)
 
 
 class SessionReopened(Reply, frozen=True, kw_only=True):

@@ -194,7 +194,7 @@ def view(own: Book, common: Book) -> travel.SessionContext:
     files = sorted(own.files.values(), key=_rank, reverse=True)
     workflow = common.workflow
     return travel.SessionContext(
-        files=[
+        files_accessed=[
             travel.FileView(
                 path=file.path,
                 importance=importance_of(file.given, file.uses),
@@ -204,7 +204,7 @@ def view(own: Book, common: Book) -> travel.SessionContext:
             )
             for file in files
         ],
-        searches=[
+        recent_searches=[
             travel.SearchView(query=search.query, tool=search.tool, at=to_datetime(search.at))
             for search in _newest(own.searches)
         ],
@@ -223,7 +223,7 @@ def view(own: Book, common: Book) -> travel.SessionContext:
             travel.DecisionView(what=made.what, why=made.why, at=to_datetime(made.at), by=made.by)
             for made in _newest(common.decisions)
         ],
-        workflow=None
+        workflow_state=None
         if workflow is None
         else travel.WorkflowView(
             task=workflow.task,

@@ -283,11 +283,11 @@ def list_activities(context: Context, header: Header, tallies: Tallies) -> dict[
 
 def put_context(own: Book, common: Book, came: travel.SessionContext, context: Context) -> None:
     """Stage a context that came; its files, searches and memories become the importer's."""
-    for file in came.files:
+    for file in came.files_accessed:
         given = None if file.importance == _book.importance_of(None, file.uses) else file.importance
         used = to_microseconds(file.last_used)
         own.put_file(context, _book.StoredFile(file.path, file.uses, used, given, file.note))
-    for search in reversed(came.searches):
+    for search in reversed(came.recent_searches):
         own.put_search(context, _book.StoredSearch(search.query, search.tool, to_microseconds(search.at)))
     for memory in came.memories:
         at = to_microseconds(memory.at)
@@ -296,7 +296,7 @@ def put_context(own: Book, common: Book, came: travel.SessionContext, context: C
     for made in reversed(came.decisions):
         at = to_microseconds(made.at)
         common.put_decision(context, _book.StoredDecision(made.what, made.why, at, made.by))
-    work = came.workflow
+    work = came.workflow_state
     if work is not None:
         at = to_microseconds(work.at)
         stored = _book.StoredWorkflow(

@@ -50,31 +50,34 @@ class TravellingSession(SessionActor):
     def record_context(self, request: travel.RecordContext, context: Context) -> travel.ContextRecorded:
         """Take down what the caller says of its work."""
         header = self._open(context)
+        said = (request.files_accessed, request.recent_searches, request.decisions, request.workflow_state)
+        if not any(said):
+            raise _refusals.nothing_recorded()
         own, common = self._own(context), self._common(context)
         principal: Principal = context.principal
-        for use in request.files:
+        for use in request.files_accessed:
             own.note_file(context, use)
-        for query in request.searches:
+        for query in request.recent_searches:
             own.note_search(context, query, "record_context")
         for made in request.decisions:
             decision = _book.StoredDecision(made.what, made.why, context.now, principal.agent_id)
             common.put_decision(context, decision)
-        if request.workflow is not None:
-            common.put_workflow(context, _workflow(request.workflow, context.now, principal.agent_id))
+        if request.workflow_state is not None:
+            common.put_workflow(context, _workflow(request.workflow_state, context.now, principal.agent_id))
         _audit.record(
             context,
             "record_context",
             context.address.key,
-            files=len(request.files),
-            searches=len(request.searches),
+            files=len(request.files_accessed),
+            searches=len(request.recent_searches),
             decisions=len(request.decisions),
         )
-        if request.decisions or request.workflow is not None:  # what others see, too
+        if request.decisions or request.workflow_state is not None:  # what others see, too
             self._change(context, msgspec.structs.replace(header, updated_at=self._later(header, context)))
         return travel.ContextRecorded(
             session_id=context.address.key,
-            files=len(own.files),
-            searches=len(own.searches),
+            files_accessed=len(own.files),
+            recent_searches=len(own.searches),
             decisions=len(common.decisions),
             recorded_at=to_datetime(context.now),
         )
@@ -115,8 +118,8 @@ class TravellingSession(SessionActor):
             session_id=context.address.key,
             status=header.status,
             ended_at=to_datetime(context.now),
-            files=len(own.files),
-            searches=len(own.searches),
+            files_accessed=len(own.files),
+            recent_searches=len(own.searches),
             decisions=len(common.decisions),
         )
 
