@@ -386,19 +386,19 @@ async def test_an_ended_session_goes_on_where_it_arrives_and_a_taken_id_becomes_
 async def test_a_trusted_server_cannot_bring_in_what_no_client_could(
     open_at: Opens, change: Callable[[Any], Any], reason: str
 ) -> None:
-    async with open_at() as here:
+    async with two(open_at) as (here, there, signer):
         claude = member(here.runtime)
-        session = await begun(claude, "one", "two")
+        await begun(claude, "one", "two")
         text = await text_of(claude, await claude.ask(ExportSession()))
         document = json.loads(text)
         mine = Signers(here.runtime.derive)
         cargo = json.loads(unpacked(document["content"]))
         change(cargo)
         content = packed(json.dumps(cargo).encode(), document["passport_id"])
+        arrived = member(there.runtime, trusted=(signer,))
         with pytest.raises(Refusal, match=reason):
-            await claude.ask(RestoreSession(passport=forged(text, mine, content=content)))
-        assert (await claude.ask(ListSessions())).count == 1
-        assert await contents(claude, session) == ["one", "two"]
+            await arrived.ask(RestoreSession(passport=forged(text, mine, content=content)))
+        assert (await arrived.ask(ListSessions())).count == 0
 
 
 def unpacked(content: dict[str, Any]) -> bytes:
@@ -494,6 +494,7 @@ async def test_travelling_leaves_records_and_no_contents(open_at: Opens) -> None
         await claude.ask(work)
         exported = await claude.ask(ExportSession(one_time=True))
         await claude.ask(MigrateSession(to_tool="zed", note="planted note"))
+        await claude.ask(EndSession())
         restored = await claude.ask(RestoreSession(passport=exported.claim))
         with refused("PASSPORT_REDEEMED"):
             await claude.ask(RestoreSession(passport=exported.claim))

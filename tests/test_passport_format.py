@@ -219,7 +219,7 @@ def test_a_document_that_is_too_deep_or_odd_is_refused() -> None:
         '{"greenroom_passport":1,"greenroom_passport":1}',
         json.dumps(good)[:-1] + ',"metadata":{}}',
         json.dumps(good | {"metadata": {"number": 10**40}}),
-        json.dumps(good | {"greenroom_passport": 2}),
+        json.dumps(good | {"greenroom_passport": 3}),
         json.dumps(good | {"greenroom_passport": True}),
         json.dumps(good | {"metadata": {"n": float("nan")}}),
         '{"greenroom_passport":1,"metadata":' + '{"a":' * 50_000 + "1" + "}" * 50_001,

@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
 import trio
 import trio.testing
-from support.agents import refused
-from support.clocks import DAY
+from support.agents import house, refused
+from support.clocks import DAY, SECOND
+from support.committers import CrashError, Saboteur
 from support.passports import begun, contents, forged, member, signer_of, text_of, two
 
 from greenroom.actors import (
+    AddMessage,
     Agent,
+    EndSession,
     ExportSession,
     ListSessions,
     RestoreSession,
     StartSession,
+    StoreMemory,
 )
 from greenroom.actors.passport._signing import Signers
 from greenroom.actors.resources._reading import ReadResource
-from greenroom.runtime import Refusal
+from greenroom.runtime import ActorFailedError, InlineCommitter, Refusal, StoreFailedError, restore
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from support.clocks import VirtualClock
     from support.passports import Opens
 
@@ -77,6 +84,7 @@ async def test_a_reusable_passport_makes_a_session_each_time(open_at: Opens) -> 
         claude = member(here.runtime)
         session = await begun(claude, "hello")
         exported = await claude.ask(ExportSession())
+        await claude.ask(EndSession())  # else it would be the session itself
         ids = {(await claude.ask(RestoreSession(passport=exported.claim))).session_id for _ in range(3)}
         assert len(ids | {session}) == 4
         for each in ids:
@@ -114,7 +122,7 @@ async def test_after_its_time_a_passport_is_refused_and_forgotten(
 ) -> None:
     async with open_at() as here:
         claude = member(here.runtime)
-        await begun(claude, "hello")
+        session = await begun(claude, "hello")
         exported = await claude.ask(ExportSession(expires_in=3_600))
         text = await text_of(claude, exported)
         handed = (await claude.ask(StartSession(purpose="another"))).memory_passport
@@ -126,7 +134,8 @@ async def test_after_its_time_a_passport_is_refused_and_forgotten(
                 with refused("PASSPORT_EXPIRED"):
                     await claude.ask(RestoreSession(passport=given, idempotency_key=key))
         assert await claude.ask(in_time) == first  # a repeat is no second redemption
-        assert (await claude.ask(ListSessions())).count == 3
+        assert first.session_id == session
+        assert (await claude.ask(ListSessions())).count == 2
         far_clock.jump(2 * DAY)
     async with open_at() as here:
         claude = member(here.runtime)
@@ -170,3 +179,112 @@ async def test_a_passport_for_somebody_is_for_nobody_else(open_at: Opens) -> Non
         odd = forged(text, Signers(here.runtime.derive), audience=["planet:mars"])
         with refused("PASSPORT_NOT_FOR_YOU"):
             await alice.ask(RestoreSession(passport=odd))
+
+
+@pytest.mark.promise("passport.itself")
+async def test_where_it_was_exported_a_passport_stands_for_the_session_itself(open_at: Opens) -> None:
+    async with open_at() as here:
+        claude, cursor = member(here.runtime), member(here.runtime, "cursor")
+        bob = member(here.runtime, "zed", user="bob", projects=frozenset({"boreas"}))
+        session = await begun(claude, "hello", project_id="atlas")
+        await claude.ask(StoreMemory(content="a memory", key="k"))
+        exported = await claude.ask(ExportSession(include_memories=True))
+        await claude.ask(AddMessage(session_id=session, content="after the export"))
+        for given in (exported.claim, await text_of(claude, exported)):
+            restored = await cursor.ask(RestoreSession(passport=given))
+            assert (restored.session_id, restored.messages, restored.memories) == (session, None, 1)
+            assert (restored.tool, restored.original_tool) == ("cursor", "claude-code")
+        await cursor.ask(AddMessage(session_id=session, content="and on"))
+        assert await contents(claude, session) == ["hello", "after the export", "and on"]
+        into = RestoreSession(passport=exported.claim, project_id="boreas")
+        copies = [await bob.ask(into), await cursor.ask(into)]  # he may not write it; it wants one elsewhere
+        await claude.ask(EndSession(session_id=session))
+        copies.append(await cursor.ask(RestoreSession(passport=exported.claim)))
+        for copy in copies:
+            assert copy.session_id != session
+            assert copy.original_session_id == session
+        assert await contents(cursor, copies[-1].session_id) == ["hello"]
+
+
+@pytest.mark.promise("passport.itself")
+async def test_a_store_that_was_put_back_gives_what_is_in_the_passport(
+    tmp_path: Path, far_clock: VirtualClock
+) -> None:
+    store, backup = tmp_path / "store", tmp_path / "backup.mdb"
+    secrets = tmp_path / "secrets"
+    async with house(store, far_clock, embedder="none", secrets=secrets) as here:
+        claude = member(here.runtime)
+        session = await begun(claude, "before")
+        await here.runtime.backup(backup)
+        far_clock.jump(SECOND)
+        await claude.ask(AddMessage(session_id=session, content="after"))
+        text = await text_of(claude, await claude.ask(ExportSession()))
+    restore(backup, store)
+    async with house(store, far_clock, embedder="none", secrets=secrets) as here:
+        claude = member(here.runtime)
+        restored = await claude.ask(RestoreSession(passport=text))
+        assert restored.session_id != session
+        assert await contents(claude, restored.session_id) == ["before", "after"]
+        assert await contents(claude, session) == ["before"]
+
+
+@pytest.mark.promise("passport.itself", "passport.one-time")
+@pytest.mark.parametrize("ending", ["crash before", "crash after"])
+async def test_the_taking_up_by_a_passport_may_be_cut_short_anywhere(
+    tmp_path: Path, far_clock: VirtualClock, ending: str
+) -> None:
+    for cut in range(1, 12):
+        store = tmp_path / f"{ending}-{cut}"
+        async with house(store, far_clock, embedder="none") as here:
+            claude = member(here.runtime)
+            session = await begun(claude, "hello")
+            exported = await claude.ask(ExportSession(one_time=True))
+            claim = exported.claim
+        saboteur = Saboteur(ending, cut)
+        with suppress(ActorFailedError):
+            try:
+                async with house(
+                    store, far_clock, embedder="none", committer=InlineCommitter(saboteur)
+                ) as here:
+                    await member(here.runtime, "cursor").ask(RestoreSession(passport=claim))
+            except* (CrashError, StoreFailedError):
+                pass
+        async with house(store, far_clock, embedder="none") as here:
+            cursor, zed = member(here.runtime, "cursor"), member(here.runtime, "zed")
+            restored: set[str] = set()
+            for agent in (cursor, zed, cursor):
+                with suppress(Refusal):
+                    restored.add((await agent.ask(RestoreSession(passport=claim))).session_id)
+            assert restored <= {session}
+            assert (await cursor.ask(ListSessions())).count == 1
+            with refused("PASSPORT_REDEEMED"):
+                await zed.ask(RestoreSession(passport=claim))
+        if not saboteur.struck:
+            break
+    else:
+        pytest.fail("it has more commits than were cut")
+
+
+@pytest.mark.promise("passport.one-time")
+async def test_of_several_agents_of_one_user_one_redeems_a_one_time_passport(open_at: Opens) -> None:
+    async with two(open_at) as (here, there, signer):
+        claude = member(here.runtime)
+        await begun(claude, *(f"message {number} {'x' * 9_000}" for number in range(40)))
+        text = await text_of(claude, await claude.ask(ExportSession(one_time=True)))
+        made: list[str] = []
+        refusals: list[tuple[str, str]] = []
+
+        async def race(number: int) -> None:
+            agent = member(there.runtime, f"tool-{number}", trusted=(signer,))
+            try:
+                made.append((await agent.ask(RestoreSession(passport=text))).session_id)
+            except Refusal as refusal:
+                refusals.append((refusal.code, refusal.sentence))
+
+        async with trio.open_nursery() as nursery:
+            for number in range(6):
+                nursery.start_soon(race, number)
+        assert len(made) == 1
+        assert [code for code, _ in refusals] == ["PASSPORT_REDEEMED"] * 5
+        assert any("another agent of the same user" in sentence for _, sentence in refusals)
+        assert (await member(there.runtime, trusted=(signer,)).ask(ListSessions())).count == 1

@@ -328,8 +328,8 @@ async def test_a_session_goes_from_tool_to_tool_over_mcp(tmp_path: Path) -> None
         assert exported["success"], exported
         restored = await client.call("restore_session", passport=exported["passport"])
         assert restored["success"], restored
-        assert restored["session_id"] != session
-        assert (await client.call("end_session"))["session_id"] == restored["session_id"]
+        assert restored["session_id"] == session
+        assert (await client.call("end_session"))["session_id"] == session
 
 
 async def shake_hands_with_roots(client: Client) -> None:

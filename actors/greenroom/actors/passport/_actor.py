@@ -14,7 +14,7 @@ import msgspec
 
 from greenroom.actors import _audit
 from greenroom.actors import _refusals as refusals
-from greenroom.actors._namespaces import user_namespace
+from greenroom.actors._namespaces import agent_namespace, user_namespace
 from greenroom.actors._times import DAY, HOUR, to_datetime, to_microseconds
 from greenroom.actors.passport import _refusals
 from greenroom.actors.requests import _passports as requests
@@ -42,12 +42,16 @@ class Head(msgspec.Struct, frozen=True, array_like=True):
 
 
 class StoredRedemption(msgspec.Struct, frozen=True, array_like=True):
-    """An attempt to redeem it: whose, for which session (empty: not known), and whether it is done."""
+    """An attempt to redeem it: whose, for which session (empty: not known), and whether it is done.
+
+    ``agent`` stands for which agent of the owner it is; older stores do not say.
+    """
 
     owner: str
     session_id: str
     at: int
     done: bool
+    agent: str = ""
 
 
 _redeemed = msgspec.json.Decoder(requests.Redeemed).decode
@@ -55,8 +59,16 @@ _redeemed = msgspec.json.Decoder(requests.Redeemed).decode
 
 def _owner(context: Context) -> str:
     """Return what stands for who asks: the list that outlasts a restored backup names nobody."""
-    name = user_namespace(context.principal).encode()
-    return hmac.digest(context.derive(_OWNERS), name, hashlib.sha256)[:_OWNER_BYTES].hex()
+    return _hidden(context, user_namespace(context.principal))
+
+
+def _agent(context: Context) -> str:
+    """Return what stands for the agent that asks, likewise."""
+    return _hidden(context, agent_namespace(context.principal))
+
+
+def _hidden(context: Context, name: str) -> str:
+    return hmac.digest(context.derive(_OWNERS), name.encode(), hashlib.sha256)[:_OWNER_BYTES].hex()
 
 
 def _names_in(key: bytes) -> tuple[tuple[int, int], ...]:
@@ -117,21 +129,25 @@ class PassportActor(Actor):
         expires = to_microseconds(request.expires_at)
         if expires <= context.now:
             raise _refusals.expired(to_datetime(expires).isoformat())
-        owner = _owner(context)
+        owner, agent = _owner(context), _agent(context)
         attempt = request.attempt
         stored = context.get(_REDEMPTION + attempt.encode(), StoredRedemption)
         if stored is None and request.one_time:
             for key, other in context.scan(StoredRedemption, prefix=_REDEMPTION):
                 if other.owner != owner or other.done:
                     raise _refusals.redeemed()
+                if other.agent not in {"", agent}:
+                    raise _refusals.being_redeemed()
                 attempt, stored = key.removeprefix(_REDEMPTION).decode(), other
         if stored is not None:
             return requests.Redemption(attempt=attempt, session_id=stored.session_id or request.session_id)
-        stored = StoredRedemption(owner, request.session_id, context.now, done=False)
+        stored = StoredRedemption(owner, request.session_id, context.now, done=False, agent=agent)
         context.put(_REDEMPTION + attempt.encode(), stored)
         self._forget_at(context, expires)
         if request.one_time:
-            redeemed = requests.Redeemed(attempt=attempt, owner=owner, done=False, expires=expires)
+            redeemed = requests.Redeemed(
+                attempt=attempt, owner=owner, done=False, expires=expires, agent=agent
+            )
             context.lasting(redeemed, until=expires)
         _audit.record(context, "redeem_passport", request.session_id, passport_id=context.address.key)
         return requests.Redemption(attempt=attempt, session_id=request.session_id)
@@ -147,7 +163,9 @@ class PassportActor(Actor):
             context.put(key, changed)
             if request.one_time:
                 expires = to_microseconds(request.expires_at)
-                redeemed = requests.Redeemed(attempt=request.attempt, owner=owner, done=True, expires=expires)
+                redeemed = requests.Redeemed(
+                    attempt=request.attempt, owner=owner, done=True, expires=expires, agent=stored.agent
+                )
                 context.lasting(redeemed, until=expires)
 
     @handles(Again)
@@ -159,7 +177,9 @@ class PassportActor(Actor):
             stored = context.get(key, StoredRedemption)
             if stored is None or redeemed.done > stored.done:
                 session_id = "" if stored is None else stored.session_id
-                again = StoredRedemption(redeemed.owner, session_id, context.now, redeemed.done)
+                again = StoredRedemption(
+                    redeemed.owner, session_id, context.now, redeemed.done, redeemed.agent
+                )
                 context.put(key, again)
                 self._forget_at(context, redeemed.expires)
                 _audit.record(context, "redeem_passport_again", None, passport_id=context.address.key)

@@ -70,6 +70,11 @@ def read(raw: bytes) -> Cargo:
     return cargo
 
 
+def id_of(line: msgspec.Raw) -> int:
+    """Return the id of a message."""
+    return _message(line).message_id
+
+
 def pieces(messages: Iterable[msgspec.Raw]) -> list[list[msgspec.Raw]]:
     """Return messages in pieces of about `PIECE_BYTES`."""
     found: list[list[msgspec.Raw]] = []

@@ -54,6 +54,16 @@ def redeemed() -> Refusal:
     )
 
 
+def being_redeemed() -> Refusal:
+    """It can be redeemed once, and another agent of the same user has begun to."""
+    return Refusal(
+        "PASSPORT_REDEEMED",
+        "passport: it can be redeemed once, and another agent of the same user has begun to; export the "
+        "session again",
+        field="passport",
+    )
+
+
 def not_for_you() -> Refusal:
     """It is for others."""
     return Refusal(

@@ -3,8 +3,11 @@
 The order is: signature, time, audience, then what is inside. Before the first write everything was read
 that could be refused: by this server, which takes the messages to itself, or by whoever reads them. Messages
 and memories are staged, where nobody sees them; the one commit that makes the session decides about the
-memories, too, which then follow whatever happens. Who is interrupted restores again: the same user goes on
+memories, too, which then follow whatever happens. Who is interrupted restores again: the same agent goes on
 with the same attempt until it is done.
+
+On the server that exported it, a passport stands for the session itself: who may write that gets it, unless
+it is older than what is in the passport.
 """
 
 from __future__ import annotations
@@ -130,7 +133,9 @@ class RestoreSession(TravelErrand[SessionRestored], frozen=True, kw_only=True):
         if idempotency is not None:
             whole = f"{idempotency.scope} {idempotency.key}"
             attempt = blake2b(whole.encode(), digest_size=16).hexdigest()
-        session_id, _ = await self._place(travels, checked.passport.session_id, attempt)
+        session_id, place = await self._place(travels, checked.passport.session_id, attempt)
+        if place != "made" and await self._is_here(travels, checked):
+            session_id, place = checked.passport.session_id, "here"
         redeem = requests.Redeem(
             attempt=attempt,
             session_id=session_id,
@@ -141,46 +146,81 @@ class RestoreSession(TravelErrand[SessionRestored], frozen=True, kw_only=True):
             checked.address, redeem, principal=travels.principal, idempotency=idempotency
         )
         attempt = redemption.attempt
+        if place == "here" and redemption.session_id == session_id:
+            restored = await self._taken_up(travels, checked, tool)
+            await self._settle(travels, checked, attempt, session_id)
+            return restored
         await travels.pay(checked.passport.content.size, attempt)
         making = checked.making(travels, attempt, tool, project_id)
         try:
-            restored = await self._made(travels, redemption.session_id, checked, making)
+            made = await self._made(travels, redemption.session_id, checked, making)
         except Refusal as refusal:
             if refusal.code != "KEY_EXISTS":
                 raise
             # Somebody else made a session of this id in the meantime.
-            restored = await self._made(travels, redemption.session_id, checked, making)
-        session_id = restored.read.session_id
-        if restored.importing is not None:
-            await checked.importer(travels).written(restored.importing)
-        done = requests.SettleRedemption(
-            attempt=attempt,
-            session_id=session_id,
-            one_time=redeem.one_time,
-            expires_at=redeem.expires_at,
-        )
-        await travels.doors.ask(checked.address, done, principal=travels.principal)
+            made = await self._made(travels, redemption.session_id, checked, making)
+        session_id = made.read.session_id
+        if made.importing is not None:
+            await checked.importer(travels).written(made.importing)
+        await self._settle(travels, checked, attempt, session_id)
         return SessionRestored(
             session_id=session_id,
             project_id=project_id,
-            context=travels.context_of(restored.read),
-            briefing=travels.briefing_of(restored.read),
-            created_at=restored.read.started_at,
-            restored_at=restored.restored_at,
+            context=travels.context_of(made.read),
+            briefing=travels.briefing_of(made.read),
+            created_at=made.read.started_at,
+            restored_at=made.restored_at,
             tool=tool,
-            original_tool=restored.original_tool,
+            original_tool=made.original_tool,
             original_session_id=checked.passport.session_id,
-            messages=restored.messages,
+            messages=made.messages,
             memories=len(checked.memories),
         )
+
+    async def _is_here(self, travels: Travels, checked: Checked) -> bool:
+        """Return whether the session itself is here, the caller's to write, and not an older one."""
+        elsewhere = self.project_id not in {None, checked.cargo.session.project_id}
+        if elsewhere or not travels.signers.is_own(checked.passport.signature):
+            return False
+        here: bool = await travels.doors.ask(
+            Address("session", checked.passport.session_id),
+            cargo.FindExported(
+                created_at=checked.cargo.session.created_at,
+                updated_at=checked.cargo.session.updated_at,
+                newest_id=checked.newest_id,
+            ),
+            principal=travels.principal,
+        )
+        return here
+
+    async def _taken_up(self, travels: Travels, checked: Checked, tool: str) -> SessionRestored:
+        """Return the session itself; the memories come in as they would with a copy."""
+        session_id = checked.passport.session_id
+        asked = (checked.passport.passport_id, self.tool_id, self.project_id)
+        once = travels.idempotency("restore_session here", self.idempotency_key, asked)
+        memories = await checked.stage_memories(travels, session_id)
+        restored = await resumed(travels, session_id, tool, once, memories)
+        if memories is not None:
+            await checked.importer(travels).written(memories.staging)
+        return msgspec.structs.replace(restored, memories=len(checked.memories))
+
+    async def _settle(self, travels: Travels, checked: Checked, attempt: str, session_id: str) -> None:
+        """Have it noted that the attempt is done."""
+        done = requests.SettleRedemption(
+            attempt=attempt,
+            session_id=session_id,
+            one_time=checked.passport.one_time,
+            expires_at=checked.passport.expires_at,
+        )
+        await travels.doors.ask(checked.address, done, principal=travels.principal)
 
     async def _made(
         self, travels: Travels, session_id: str, checked: Checked, making: cargo.MakeRestored
     ) -> cargo.Restored:
         """Return the session that was made of a passport; the same attempt again makes no other."""
-        session_id, is_made = await self._place(travels, session_id, making.attempt)
+        session_id, place = await self._place(travels, session_id, making.attempt)
         address = Address("session", session_id)
-        if not is_made:
+        if place != "made":
             for number, lines in enumerate(checked.pieces):
                 staged = cargo.StageMessages(attempt=making.attempt, number=number, lines=lines)
                 await travels.doors.ask(address, staged, principal=travels.principal)
@@ -188,8 +228,8 @@ class RestoreSession(TravelErrand[SessionRestored], frozen=True, kw_only=True):
             making = msgspec.structs.replace(making, memories=memories)
         return await travels.doors.ask(address, making, principal=travels.principal)
 
-    async def _place(self, travels: Travels, session_id: str, attempt: str) -> tuple[str, bool]:
-        """Return the id under which the attempt may make its session, and whether it has done so.
+    async def _place(self, travels: Travels, session_id: str, attempt: str) -> tuple[str, str]:
+        """Return the id under which the attempt may make its session, and whether it has ``made`` it.
 
         That is this id, or one of the attempt's own.
         """
@@ -200,19 +240,23 @@ class RestoreSession(TravelErrand[SessionRestored], frozen=True, kw_only=True):
                 continue
             found = await travels.doors.ask(Address("session", place), asked, principal=travels.principal)
             if found != "taken":
-                return place, found == "made"
-        return f"session_{digest}", False
+                return place, found
+        return f"session_{digest}", "free"
 
 
 async def resumed(
-    travels: Travels, session_id: str, tool: str, idempotency: Idempotency | None = None
+    travels: Travels,
+    session_id: str,
+    tool: str,
+    idempotency: Idempotency | None = None,
+    memories: ReleaseImport | None = None,
 ) -> SessionRestored:
     """Return a session that is here, taken up in a tool.
 
     Raises:
         Refusal: ``SESSION_NOT_FOUND`` or ``SESSION_CLOSED``.
     """
-    move = travel.Move(to_tool=tool, outcome="resumed")
+    move = travel.Move(to_tool=tool, outcome="resumed", memories=memories)
     read = await travels.doors.ask(
         Address("session", session_id), move, principal=travels.principal, idempotency=idempotency
     )
@@ -278,6 +322,11 @@ class Checked:
             travels.check_scope("a passport with memories", MEMORIES)
         memories = await aside(_own_memories, whole, passport, travels.principal)
         return cls(passport, whole, pieces, memories)
+
+    @property
+    def newest_id(self) -> int:
+        """Of its newest message; 0 for none."""
+        return cargos.id_of(self.cargo.messages[-1]) if self.cargo.messages else 0
 
     def making(self, travels: Travels, attempt: str, tool: str, project_id: str | None) -> cargo.MakeRestored:
         """Return the request that makes the session of what is staged."""

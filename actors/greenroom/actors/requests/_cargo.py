@@ -160,9 +160,19 @@ class MakeRestored(Message[Restored], frozen=True, kw_only=True):
 
     def question(self) -> tuple[Address, Message[exchange.ImportProgress | None]] | None:
         """Ask whether the memories are still there to be decided about."""
-        if self.memories is None:
-            return None
-        return exchange.import_address(self.memories.staging), exchange.ReadImport()
+        return None if self.memories is None else exchange.staged_question(self.memories)
+
+
+class FindExported(Message[bool], frozen=True, kw_only=True):
+    """Find out whether a session that was exported is there, the asker's to write, and no older than then.
+
+    Attributes:
+        newest_id: Of its newest message that was exported; 0 for none.
+    """
+
+    created_at: datetime
+    updated_at: datetime
+    newest_id: int
 
 
 Place = Literal["free", "made", "taken"]

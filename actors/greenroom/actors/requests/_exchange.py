@@ -179,6 +179,11 @@ class ReadImport(Message[ImportProgress | None], frozen=True, kw_only=True):
     """Find out where an import is; None: nobody began it, or it is long over."""
 
 
+def staged_question(release: ReleaseImport) -> tuple[Address, Message[ImportProgress | None]]:
+    """Return the question whether what is staged is still there to be decided about."""
+    return import_address(release.staging), ReadImport()
+
+
 class ImportApplied(Message[None], frozen=True, kw_only=True):
     """A namespace's word that it has applied its part."""
 

@@ -190,7 +190,7 @@ class Redemption(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Redeem(Message[Redemption], frozen=True, kw_only=True):
-    """Redeem a passport that was checked; an attempt of the same user that is not done is gone on with."""
+    """Redeem a passport that was checked; an attempt of the same agent that is not done is gone on with."""
 
     attempt: str
     session_id: str
@@ -211,13 +211,15 @@ class Redeemed(msgspec.Struct, frozen=True, kw_only=True):
     """That a one-time passport is somebody's to redeem, or ``done``: what no restored backup undoes.
 
     Attributes:
-        owner: Stands for whoever redeems it, and names nobody.
+        owner: Stands for the user who redeems it, and names nobody.
+        agent: Stands for that user's agent, likewise; older programs did not say.
     """
 
     attempt: str
     owner: str
     done: bool
     expires: int
+    agent: str = ""
 
 
 class NoteRefusal(Message[None], frozen=True, kw_only=True):

@@ -8,10 +8,11 @@ from typing import Annotated, ClassVar, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from greenroom.actors.requests import _exchange as exchange
 from greenroom.actors.requests import _memory_types as kinds
 from greenroom.actors.requests import _types as types
 from greenroom.actors.requests._replies import Reply
-from greenroom.runtime import Message
+from greenroom.runtime import Address, Message
 
 MOST_GIVEN = 100
 """How much of each kind one request may record."""
@@ -419,6 +420,7 @@ class Move(Message[ContextRead], frozen=True, kw_only=True):
     Attributes:
         to_tool: Where it goes.
         outcome: What is logged; ``resumed`` makes ``to_tool`` the session's tool.
+        memories: Decides the import of memories that came along and are staged.
     """
 
     deed: ClassVar[str] = "migrate_session"
@@ -426,3 +428,8 @@ class Move(Message[ContextRead], frozen=True, kw_only=True):
     to_tool: str
     outcome: MigrationOutcome
     note: str | None = None
+    memories: exchange.ReleaseImport | None = None
+
+    def question(self) -> tuple[Address, Message[exchange.ImportProgress | None]] | None:
+        """Ask whether the memories are still there to be decided about."""
+        return None if self.memories is None else exchange.staged_question(self.memories)

@@ -9,13 +9,13 @@ import msgspec
 
 from greenroom.actors import _audit, _policy, _refusals
 from greenroom.actors._namespaces import user_namespace
-from greenroom.actors._times import to_datetime
+from greenroom.actors._times import to_datetime, to_microseconds
 from greenroom.actors.passport._adapters import briefing
 from greenroom.actors.requests import _cargo as cargo
 from greenroom.actors.requests import _sessions as requests
 from greenroom.actors.requests import _travel as travel
 from greenroom.actors.requests._exchange import import_address
-from greenroom.actors.session import _book, _loading, _moves
+from greenroom.actors.session import _book, _loading, _log, _moves
 from greenroom.actors.session._actor import SessionActor
 from greenroom.actors.session._lifecycle import CLOSED, seen_status
 from greenroom.actors.session._moves import StoredMove, Work
@@ -127,6 +127,9 @@ class TravellingSession(SessionActor):
     def move(self, request: travel.Move, context: Context) -> travel.ContextRead:
         """Log a step of the session's way; who takes it up makes it its tool's."""
         header = self._open(context)
+        if request.memories is not None:
+            _loading.check_staged(request.memories, context.answer)
+            context.tell(import_address(request.memories.staging), request.memories)
         work = context.get(_moves.WORK, Work)
         came_from = None if work is None else work.tool
         self._log(context, request.outcome, came_from, request.to_tool, request.note)
@@ -171,6 +174,25 @@ class TravellingSession(SessionActor):
             return "free"
         work = context.get(_moves.WORK, Work)
         return "made" if work is not None and work.attempt == request.attempt else "taken"
+
+    @handles(cargo.FindExported)
+    def find_exported(self, request: cargo.FindExported, context: Context) -> bool:
+        """Answer whether this is the session that was exported, and the asker may go on in it.
+
+        A store that was put back may have it as it was before, and another one of the same id.
+        """
+        header = self._header
+        return (
+            header is not None
+            and header.status not in CLOSED
+            and _policy.may_see_session(context.principal, header.project_id)
+            and header.created_at == to_microseconds(request.created_at)
+            and header.updated_at >= to_microseconds(request.updated_at)
+            and (
+                request.newest_id == 0
+                or _log.find(context, self._tallies.all_shelves(), request.newest_id) is not None
+            )
+        )
 
     @handles(cargo.StageMessages)
     def stage(self, request: cargo.StageMessages, context: Context) -> None:
