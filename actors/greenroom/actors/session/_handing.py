@@ -111,7 +111,7 @@ class HandedSession(TravellingSession):
         ended_at = header.updated_at if header.terminated_at is None else header.terminated_at
         tool = self._tool(header, context)
         self._log(context, "reopened", tool, tool)
-        _moves.list_for(context, user_namespace(context.principal), header.project_id, tool)
+        self._put_work(context, header, tool, [])  # who worked in it has ended that
         _audit.record(context, "reopen_session", context.address.key)
         later = self._later(header, context)
         self._change(
