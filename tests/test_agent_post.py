@@ -57,6 +57,7 @@ ARGUMENTS: dict[str, bytes] = {
     "record_context": b'{"session_id":"s","recent_searches":["hello"]}',
     "get_session_context": b'{"session_id":"s"}',
     "end_session": b'{"session_id":"t"}',
+    "reopen_session": b'{"session_id":"t"}',
 }
 
 

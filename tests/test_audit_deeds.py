@@ -20,6 +20,7 @@ from greenroom.actors import (
     Agent,
     CreateApiKey,
     CreateSession,
+    EndSession,
     ExportMemories,
     ExportSession,
     Principal,
@@ -81,6 +82,8 @@ async def made(runtime: Doors) -> World:
     alice = Agent(runtime, ALICE)
     await alice.ask(CreateSession(purpose=CONTENT, session_id="s", project_id="p"))
     await alice.ask(CreateSession(purpose=CONTENT, session_id="open"))
+    await alice.ask(CreateSession(purpose=CONTENT, session_id="ended", project_id="p"))
+    await alice.ask(EndSession(session_id="ended"))
     said = await alice.ask(AddMessage(session_id="s", content=CONTENT))
     hidden = await alice.ask(AddMessage(session_id="open", content=CONTENT, visibility="private"))
     stored = await alice.ask(StoreMemory(content=CONTENT, key="hill", metadata=TAGGED))
@@ -145,6 +148,7 @@ DEEDS: dict[str, Deed] = {
     "update_session": Deed(
         lambda _: {**IN_S, "metadata": {"m": CONTENT}}, ("update_session",), "session_id", "metadata_keys"
     ),
+    "reopen_session": Deed(lambda _: {"session_id": "ended"}, ("reopen_session",), "session_id"),
     "add_message": Deed(
         lambda _: {**IN_S, "content": CONTENT, "metadata": {"m": CONTENT}},
         ("add_message",),
@@ -192,7 +196,12 @@ DEEDS: dict[str, Deed] = {
     ),
     "export_memories": Deed(lambda _: {}, ("export_memories",), "namespace", "bytes"),
     "start_session": Deed(
-        lambda _: {"project_id": "p", "workspace_path": f"/home/{CONTENT}", "purpose": CONTENT},
+        lambda _: {
+            "project_id": "p",
+            "workspace_path": f"/home/{CONTENT}",
+            "purpose": CONTENT,
+            "new": True,
+        },
         ("create_session",),
         "session_id",
     ),
@@ -287,9 +296,27 @@ async def test_a_passport_that_is_restored_leaves_a_record_of_each_actor_that_it
         restored = await called(runtime, ALICE, "restore_session", {"passport": world.claim})
         assert restored["success"], restored
         records = await since(runtime, before)
-        assert [each.action for each in records] == ["redeem_passport", "restore_session"]
-        assert {each.session_id for each in records} == {restored["session_id"]}
+        assert [each.action for each in records] == ["redeem_passport", "migrate_session"]
+        assert {each.session_id for each in records} == {"s"}
+        await called(runtime, ALICE, "end_session", IN_S)
+        before = await last_number(runtime)
+        restored = await called(runtime, ALICE, "restore_session", {"passport": world.claim})
+        records += await since(runtime, before)
+        assert [each.action for each in records[2:]] == ["redeem_passport", "restore_session"]
+        assert {each.session_id for each in records[2:]} == {restored["session_id"]}
         check_who(records, ALICE)
+
+
+async def test_a_start_that_takes_a_session_up_leaves_the_record_of_that(folder: Path) -> None:
+    async with open_greenroom(folder, **QUIET) as runtime:
+        await made(runtime)
+        before = await last_number(runtime)
+        began = await called(runtime, ALICE, "start_session", {"project_id": "p"})
+        assert began["session_id"] == "s"
+        (record,) = await since(runtime, before)
+        check_who([record], ALICE)
+        assert (record.action, record.session_id) == ("migrate_session", "s")
+        assert record.details == {"outcome": "resumed", "tool": "alice"}
 
 
 async def test_a_sender_is_named_who_is_there(folder: Path) -> None:
@@ -355,6 +382,7 @@ DENIALS: dict[str, list[Denial]] = {
     ],
     "get_session": [Denial(lambda _: IN_S)],
     "update_session": [Denial(lambda _: {**IN_S, "metadata": {"m": CONTENT}})],
+    "reopen_session": [Denial(lambda _: {"session_id": "ended"})],
     "add_message": [
         Denial(lambda _: {**IN_S, "content": CONTENT}),
         Denial(

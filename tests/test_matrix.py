@@ -21,6 +21,7 @@ from greenroom.actors import (
     Agent,
     CreateApiKey,
     CreateSession,
+    EndSession,
     ExportMemories,
     ExportSession,
     GetMessages,
@@ -73,6 +74,7 @@ ASKED = {
     "get_session": Asked(SESSION, OF_SESSION, "MARK"),
     "list_sessions": Asked(SESSION, "{}", "SESSION"),
     "update_session": Asked(SESSION, '{"session_id":"SESSION","status":"paused"}'),
+    "reopen_session": Asked(SESSION, '{"session_id":"ENDED"}'),
     "add_message": Asked(SESSION, '{"session_id":"SESSION","content":"hello"}'),
     "get_messages": Asked(SESSION, OF_SESSION, "MARK"),
     "search_context": Asked(SESSION, '{"session_id":"SESSION","query":"WORD"}', "MARK"),
@@ -137,9 +139,12 @@ async def arranged(at: House, scribe: Agent, number: int) -> dict[str, str]:
     """Let `scribe` make one thing of each kind; return what stands for what in `ASKED`."""
     word = f"zebra{number}stripes"
     names = {"WORD": word, "MARK": f"mark{number}", "SESSION": f"session-{number}"}
+    names["ENDED"] = f"ended-{number}"
     text = f"{word} {names['MARK']}"
     await scribe.ask(CreateSession(purpose=word, session_id=names["SESSION"], project_id="p"))
     await scribe.ask(AddMessage(session_id=names["SESSION"], content=text))
+    await scribe.ask(CreateSession(purpose="p", session_id=names["ENDED"], project_id="p"))
+    await scribe.ask(EndSession(session_id=names["ENDED"]))
     await scribe.ask(SetMemory(key=word, value=json(f'"{text}"')))
     names["MEMORY"] = (await scribe.ask(StoreMemory(key=word, content=text))).memory_id
     made = await at.agent("root").ask(CreateApiKey(name="n", scopes=["memory:read"]))

@@ -483,6 +483,35 @@ async def test_passports_are_what_their_schema_says(open_at: Opens, monkeypatch:
                     inside.validate(cargo)
 
 
+@pytest.mark.promise("passport.exported")
+async def test_a_passport_of_the_first_version_is_read(open_at: Opens) -> None:
+    """Version 1 called the members of a context otherwise, outside and inside."""
+    async with two(open_at) as (here, there, signer):
+        claude = member(here.runtime)
+        session = await begun(claude, "hello")
+        work = WorkflowState(task="t")
+        files = [FileUse(path="a.py")]
+        await claude.ask(RecordContext(files_accessed=files, recent_searches=["q"], workflow_state=work))
+        document = json.loads(await text_of(claude, await claude.ask(ExportSession())))
+        cargo = json.loads(unpacked(document["content"]))
+        for context in (document["context"], cargo["context"]):
+            for before, today in (
+                ("files", "files_accessed"),
+                ("searches", "recent_searches"),
+                ("workflow", "workflow_state"),
+            ):
+                context[before] = context.pop(today)
+        content = packed(json.dumps(cargo).encode(), document["passport_id"])
+        first = forged(
+            json.dumps(document), Signers(here.runtime.derive), greenroom_passport=1, content=content
+        )
+        restored = await member(there.runtime, trusted=(signer,)).ask(RestoreSession(passport=first))
+        assert restored.session_id == session
+        assert [file.path for file in restored.context.files_accessed] == ["a.py"]
+        assert [search.query for search in restored.context.recent_searches] == ["q"]
+        assert restored.context.workflow_state is not None
+
+
 @pytest.mark.promise("passport.audit")
 async def test_travelling_leaves_records_and_no_contents(open_at: Opens) -> None:
     async with open_at(queries=[AuditTrail]) as here:

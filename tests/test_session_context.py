@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from harness import Client, greenroom, server_process
 from support.https import Guest, told
@@ -14,6 +16,7 @@ from test_http_process import server as http_server
 from greenroom.actors import (
     AddMessage,
     Agent,
+    ContextRecorded,
     DecisionMade,
     EndSession,
     FileUse,
@@ -24,6 +27,7 @@ from greenroom.actors import (
     RecordContext,
     RestoreSession,
     SearchContext,
+    SessionContext,
     StartSession,
     StoreMemory,
     WorkflowState,
@@ -91,6 +95,33 @@ async def test_what_is_recorded_is_read_most_important_and_newest_first(tmp_path
         "Decided: first",
         "Files: #file:b.py #file:a.py #file:c.py",
     ]
+
+
+@pytest.mark.promise("passport.context")
+async def test_recording_nothing_is_refused(tmp_path: Path) -> None:
+    async with open_greenroom(tmp_path, embedder="none") as runtime:
+        claude = agent(runtime, "claude-code")
+        await claude.ask(StartSession())
+        for asked in (RecordContext(), RecordContext(files_accessed=[], idempotency_key="k")):
+            with pytest.raises(Refusal, match="there is nothing to record; give files_accessed") as refused:
+                await claude.ask(asked)
+            assert refused.value.code == "VALIDATION_ERROR"
+        assert (await claude.ask(GetSessionContext())).context == SessionContext()
+
+
+def test_answers_that_were_kept_under_the_names_of_before_are_read() -> None:
+    """What an idempotent request was answered is kept for a day, also by the program before this one."""
+    kept = (
+        '{"success":true,"session_id":"s","files":3,"searches":2,"decisions":1,'
+        '"recorded_at":"2026-01-01T00:00:00Z"}'
+    )
+    recorded = msgspec.json.decode(kept, type=ContextRecorded)
+    assert (recorded.files_accessed, recorded.recent_searches, recorded.decisions) == (3, 2, 1)
+    assert "files" not in msgspec.json.decode(msgspec.json.encode(recorded))
+    used = {"path": "a.py", "importance": 0.3, "uses": 1, "last_used": "2026-01-01T00:00:00Z"}
+    context = msgspec.json.decode(json.dumps({"files": [used], "workflow": None}), type=SessionContext)
+    assert [file.path for file in context.files_accessed] == ["a.py"]
+    assert set(msgspec.to_builtins(context)) == set(msgspec.to_builtins(SessionContext()))
 
 
 @pytest.mark.promise("passport.context-private")

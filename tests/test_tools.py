@@ -29,6 +29,7 @@ PAGE_A = {
     "list_sessions",
     "add_message",
     "update_session",
+    "reopen_session",
     "get_messages",
     "search_context",
     "search_by_sender",
@@ -240,6 +241,10 @@ async def call_memory_tools(call: Callable[..., Awaitable[dict[str, Any]]], meta
     exported = await call("export_session", include_memories=True)
     await call("restore_session", passport=exported["claim"])
     await call("end_session", summary="surveyed")
+    await call("reopen_session", session_id=started["session_id"])
+    await call("start_session", workspace_path="/home/user/harbour", new=True)
+    await call("record_context", decisions=[{"what": "two of them now"}])
+    await call("start_session", workspace_path="/home/user/harbour")
     await call("forget_memory", filters={"tags": ["sea"]})
     await call("forget_memory", filters={})
     await call("forget_memory", key="long", purge=True)

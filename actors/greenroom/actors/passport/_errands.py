@@ -187,7 +187,7 @@ def _new_id() -> str:
 class MigrateSession(TravelErrand[SessionMigrated], frozen=True, kw_only=True):
     """Hand a session over to another tool at this server."""
 
-    to_tool: travel.ToolId
+    to_tool: Annotated[travel.ToolName, Meta(description="the tool that is to go on, such as cursor or zed")]
     session_id: travel.ContextSession | None = None
     note: travel.Line | None = None
     idempotency_key: types.IdempotencyKey | None = None

@@ -49,8 +49,14 @@ class ExportSession(TravelErrand[SessionExported], frozen=True, kw_only=True):
     expires_in: requests.ValidFor = WEEK
     one_time: Annotated[bool, Meta(description="a server takes it once")] = False
     audience: requests.Audience = msgspec.field(default_factory=list)
-    to_tool: travel.ToolId | None = None
-    qr: Annotated[bool, Meta(description="also a QR code, as PNG")] = False
+    to_tool: (
+        Annotated[
+            travel.ToolName,
+            Meta(description="noted; any tool may redeem it"),
+        ]
+        | None
+    ) = None
+    qr: Annotated[bool, Meta(description="also a QR code, as an image and in qr_png")] = False
 
     async def carry_out(self, travels: Travels) -> SessionExported:
         """Collect, pack, sign and keep it.

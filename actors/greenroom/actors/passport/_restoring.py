@@ -56,7 +56,9 @@ _SESSION_DIGITS: Final = 8
 class RestoreSession(TravelErrand[SessionRestored], frozen=True, kw_only=True):
     """Take up a session: one that is here, or the one in a passport."""
 
-    session_id: travel.ContextSession | None = None
+    session_id: (
+        Annotated[travel.SessionHere, Meta(description="one that is here; or give a passport")] | None
+    ) = None
     passport: requests.PassportText | None = None
     tool_id: travel.ToolId | None = None
     passphrase: requests.GivenPassphrase | None = None

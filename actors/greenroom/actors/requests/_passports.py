@@ -70,9 +70,9 @@ class SessionStarted(Reply, frozen=True, kw_only=True):
     created_at: datetime | None
     tool: str
     memory_passport: str | None
-    offered: list[travel.Offer]
+    offered: list[travel.BriefOffer]
     restored: bool
-    taken_up: travel.TakenUp | None
+    taken_up: travel.BriefTakenUp | None
     notice: str
     context: travel.BriefContext
     briefing: str

@@ -17,20 +17,19 @@ from greenroom.runtime import Address, Message
 MOST_GIVEN = 100
 """How much of each kind one request may record."""
 
-ToolId = Annotated[
-    str, Meta(min_length=1, max_length=100, description="such as cursor or zed; default this client")
-]
+ToolName = Annotated[str, Meta(min_length=1, max_length=100)]
+ToolId = Annotated[ToolName, Meta(description="such as cursor or zed; default this client")]
 WorkspacePath = Annotated[
     str, Meta(min_length=1, max_length=4_096, description="folder of the project; tells the project")
 ]
-ContextSession = Annotated[
+SessionHere = Annotated[
     str,
     Meta(
         pattern=r"^[A-Za-z0-9_.-]{1,128}(?!\n)$",
-        description="default the one started here",
         extra={"takes": "1 to 128 characters of A-Z, a-z, 0-9, _ . -"},
     ),
 ]
+ContextSession = Annotated[SessionHere, Meta(description="default the one started here")]
 Line = Annotated[str, Meta(min_length=1, max_length=500)]
 Paragraph = Annotated[str, Meta(min_length=1, max_length=2_000)]
 WorkStatus = Literal["active", "blocked", "done"]
@@ -221,6 +220,10 @@ class TakenUp(msgspec.Struct, frozen=True, kw_only=True):
     last_used: datetime
 
 
+BriefOffer = Annotated[Offer, Meta(extra_json_schema=types.BRIEF)]
+BriefTakenUp = Annotated[TakenUp, Meta(extra_json_schema=types.BRIEF)]
+
+
 class ContextRecorded(Reply, frozen=True, kw_only=True):
     """Answers `RecordContext`: how much of each kind the caller's context has now."""
 
@@ -307,14 +310,7 @@ class SessionReopened(Reply, frozen=True, kw_only=True):
 class ReopenSession(Message[SessionReopened], frozen=True, kw_only=True):
     """Open a session again that was terminated; what is in it is as it was, but for ``temp:`` state."""
 
-    session_id: Annotated[
-        str,
-        Meta(
-            pattern=r"^[A-Za-z0-9_.-]{1,128}(?!\n)$",
-            description="one that is terminated; an archived one stays so",
-            extra={"takes": "1 to 128 characters of A-Z, a-z, 0-9, _ . -"},
-        ),
-    ]
+    session_id: Annotated[SessionHere, Meta(description="one that is terminated; an archived one stays so")]
     idempotency_key: types.IdempotencyKey | None = None
 
 

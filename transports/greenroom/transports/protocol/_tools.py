@@ -135,8 +135,8 @@ _ALL = (
     Tool(
         name="create_session",
         title="Create session",
-        description="Make a shared session that other agents can join, always a new one, with an id of your "
-        "choice if you like. To begin to work and go on where another tool ended: start_session.",
+        description="Make a new shared session that other agents can join, under an id of your choice. "
+        "To begin work where another tool ended: start_session.",
     ),
     Tool(
         name="get_session",
@@ -310,9 +310,9 @@ _ALL = (
     Tool(
         name="start_session",
         title="Start session",
-        description="Begin work in this tool, once, at the start: takes up the one open session of the same "
-        "user and project that has work in it and that nobody works in, makes one where there is none, and "
-        "asks you to choose (offered) among several. What you search and store from then on is its context.",
+        description="Begin work, once, at the start: goes on with the one open session of your project that "
+        "has work in it and that nobody is in; asks you to choose among several (offered), makes one where "
+        "there is none. What you search and store from then on is kept as its context.",
         weight=1,
     ),
     Tool(
