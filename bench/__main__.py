@@ -44,6 +44,7 @@ NAMES = (
     "admission",
     "audit",
     "passport",
+    "handover",
 )
 RESULTS = Path(__file__).parent / "results"
 

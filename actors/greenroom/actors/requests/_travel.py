@@ -310,7 +310,7 @@ class SessionReopened(Reply, frozen=True, kw_only=True):
 class ReopenSession(Message[SessionReopened], frozen=True, kw_only=True):
     """Open a session again that was terminated; what is in it is as it was, but for ``temp:`` state."""
 
-    session_id: Annotated[SessionHere, Meta(description="one that is terminated; an archived one stays so")]
+    session_id: Annotated[SessionHere, Meta(description="a terminated one")]
     idempotency_key: types.IdempotencyKey | None = None
 
 
