@@ -47,7 +47,7 @@ MEMORY_SEARCH = [
 UNIVERSAL_MEMORY = [
     "store_memory", "retrieve_memory", "update_memory", "forget_memory", "list_memories", "export_memories",
     "import_memories", "memory_stats", "start_session", "restore_session", "get_session_context",
-    "migrate_session", "export_session", "end_session",
+    "migrate_session", "export_session", "end_session", "reopen_session",
 ]  # fmt: skip
 OMN = [alias.name for alias in ALIASES if alias.name.startswith("omn_")]
 PATHS = {"ours": {}, "sdk": {"task": None}}

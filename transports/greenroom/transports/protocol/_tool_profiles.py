@@ -154,6 +154,7 @@ PROFILES: Final[Mapping[str, ToolProfile]] = {
         tools=(
             *_PAGED_MEMORIES,
             *_TRAVELLING,
+            "reopen_session",
             *(f"omn_{name}" for name in _PAGED_MEMORIES),
             "omn_create_session",
             *(f"omn_{name}" for name in _TRAVELLING),
