@@ -165,7 +165,6 @@ async def test_what_may_not_be_seen_answers_like_what_is_not_there(tmp_path: Pat
         ("memory_search", {"query": "x", "time_expr": "flurble"}, ("time_expr", "flurble", "yesterday")),
         ("memory_search", {"query": "x", "before": "soon"}, ("before", "soon", "2026-01-31")),
         ("memory_search", {"query": "x", "timezone": "Mars"}, ("timezone", "Mars", "Europe/Berlin")),
-        ("retrieve_memory", {}, ("query", "key")),
         ("retrieve_memory", {"query": "x", "filters": []}, ("filters", "[]")),
         ("retrieve_memory", {"query": "x", "filters": {"tag": "x"}}, ("filters", "tag")),
         (

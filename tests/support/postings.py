@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
+from greenroom.actors import AskOnError
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -40,9 +42,12 @@ class Posting:
         return bool(self._told)
 
     async def reply(self) -> Any:
-        """Wait for the reply, or raise what came instead."""
+        """Wait for the reply, or raise what came instead; ask on where one actor could not answer."""
         await self._over.wait()
-        return self._told[0].unwrap()
+        try:
+            return self._told[0].unwrap()
+        except AskOnError as further:
+            return await further.ask()
 
 
 def posting(post: Callable[..., Posted], *arguments: Any, **options: Any) -> Posting:

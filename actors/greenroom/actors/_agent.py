@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 import msgspec
 
-from greenroom.actors import _refusals, _scopes
+from greenroom.actors import _elsewhere, _refusals, _scopes
 from greenroom.actors._errand import Errand
+from greenroom.actors._lookup import KeyLookup
 from greenroom.actors._namespaces import (
     agent_namespace,
     memory_address,
@@ -167,6 +168,7 @@ def _routes() -> dict[type[Message[Any]], _Route]:
 
 
 _ROUTES = _routes()
+_NAMES = {message: route.tool for message, route in _ROUTES.items()}
 _BY_MEMORY_ID = frozenset(
     message for message in _TO_NAMESPACE.values() if "memory_id" in message.__struct_fields__
 )
@@ -229,6 +231,7 @@ class Agent:
         self._closed = _closed_to(principal.scopes)
         self._resources = _scopes.resources_of(principal.scopes)
         self._scope = _idempotency_scope(principal)
+        self._lookup = KeyLookup(runtime, principal, _NAMES)
         self._travels = Travels(runtime, principal, client, passports, self._scope, whereabouts)
         self._travels.quota = quota
 
@@ -279,19 +282,13 @@ class Agent:
             address, named, idempotency = self._addressed(request, route)
             if is_looked_up(request):
                 address = await self._address_of(named.memory_id)
-            answer: R = await self._runtime.ask(
-                address,
-                named,
-                principal=self.principal,
-                idempotency=idempotency,
-                on_accepted=on_accepted,
-            )
+            answer: R = await self._answered(address, named, request, idempotency, on_accepted)
         except Refusal as refusal:
             note_denial(self._runtime, self.principal, request, refusal)
             raise
         if self._travels.session_id is not None:
             self._travels.note(request)
-            self._travels.note_reply(answer)
+        self._note_reply(answer)
         return answer
 
     def post(
@@ -306,7 +303,8 @@ class Agent:
 
         Args:
             request: One of the types in `REQUESTS` or `ReadResource`, and a message, not a query.
-            done: Called once with what `ask` would end with, or never when the request is abandoned.
+            done: Called once with what `ask` would end with, or never when the request is abandoned. An
+                `AskOnError` has what is to be awaited for that.
             on_accepted: Called once the request has its place in the actor's order.
             deadline: On trio's clock; a request not begun by then is not begun.
 
@@ -328,6 +326,8 @@ class Agent:
         if self._travels.session_id is not None:
             self._travels.note(request)
             done = self._travels.noting(request, done)
+        if type(request) in _elsewhere.BY_KEY:
+            done = self._lookup.hearing(request, idempotency, done, self._note_reply)
         return self._runtime.post(
             address,
             named,
@@ -349,6 +349,33 @@ class Agent:
         """
         tally = None if self._quota is None else self._quota.subscriptions
         return ResourceSubscriber(self._runtime, self._runtime.subscriber(window), self.principal, tally)
+
+    def _note_reply(self, answer: object) -> None:
+        if self._travels.session_id is not None:
+            self._travels.note_reply(answer)
+
+    async def _answered(
+        self,
+        address: Address,
+        named: Message[R],
+        request: Message[R],
+        idempotency: Idempotency | None,
+        on_accepted: Callable[[], None] | None,
+    ) -> R:
+        """Return what an actor answers, or where that has no such key what another one answers."""
+        first: R | Refusal
+        try:
+            first = await self._runtime.ask(
+                address, named, principal=self.principal, idempotency=idempotency, on_accepted=on_accepted
+            )
+        except Refusal as refusal:
+            first = refusal
+        if type(request) in _elsewhere.BY_KEY and _elsewhere.is_missed(request, first):
+            found: R = await self._lookup.further(request, idempotency, first)
+            return found
+        if isinstance(first, Refusal):
+            raise first
+        return first
 
     async def _carried_out(self, request: Query[R] | Procedure[R] | Errand[R]) -> R:
         if isinstance(request, TravelErrand):
@@ -382,7 +409,8 @@ class Agent:
                 request = self._travels.completed(request)
             return Address("session", request.session_id), request, idempotency
         if route.kind == "agent":
-            return self._memory, request, idempotency
+            named = getattr(request, "namespace", None)
+            return self._memory if named is None else memory_address(named), request, idempotency
         if route.kind == "namespace":
             namespaced = self._namespaced(request)
             return memory_address(namespaced.namespace or self._namespace), namespaced, idempotency

@@ -11,7 +11,7 @@ from msgspec import UNSET
 from greenroom.actors import _audit, _budget
 from greenroom.actors._namespaces import memory_address
 from greenroom.actors.recall import _replies as replies
-from greenroom.actors.recall._roots import roots_below
+from greenroom.actors.recall._roots import Root, roots_below
 from greenroom.actors.recall._several import ask_each, merged, summed
 from greenroom.actors.requests._memories import FindMemories, NoteUses
 from greenroom.runtime import ActorSetAsideError, OverloadedError
@@ -39,6 +39,7 @@ class Asked(NamedTuple):
         limit: Most hits.
         debug: Whether the hits say why.
         uses: Whether each hit counts as used, whatever becomes of it.
+        roots: The owners to ask where it is known which they are.
     """
 
     below: str | None
@@ -49,6 +50,7 @@ class Asked(NamedTuple):
     limit: int
     debug: bool = False
     uses: bool = False
+    roots: list[Root] | None = None
 
 
 class Outcome(NamedTuple):
@@ -84,7 +86,7 @@ async def find(desk: Desk, search: Asked) -> Outcome:
         GreenroomError: of all owners, none answered; it is what the first of them ended with.
     """
     clock = _Clock()
-    roots = await roots_below(desk, search.below)
+    roots = await roots_below(desk, search.below) if search.roots is None else search.roots
     clock.lap("namespaces")
     vectors = absence = None
     if search.query is not None and search.mode != "exact" and desk.companion is not None and roots:

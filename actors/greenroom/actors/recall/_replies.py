@@ -9,7 +9,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from greenroom.actors.requests import _memory_types as kinds
-from greenroom.actors.requests._memory_replies import FoundMemory, MemoryView
+from greenroom.actors.requests._memory_replies import FoundMemory, KeyPlace, MemoryView
 from greenroom.actors.requests._replies import Reply
 from greenroom.actors.requests._types import BRIEF
 
@@ -151,6 +151,13 @@ class ContextRecalled(Reply, frozen=True, kw_only=True):
     max_tokens: int
     left_out: int
     failed: list[FailedNamespace] = msgspec.field(default_factory=list)
+
+
+class PlacesFound(Reply, frozen=True, kw_only=True):
+    """Answers `PlacesOfKey`; ``failed`` are namespaces that could not be asked."""
+
+    places: list[KeyPlace]
+    failed: list[FailedNamespace]
 
 
 def hit(found: FoundMemory, *, decompress: bool = True) -> MemoryHit:

@@ -152,6 +152,18 @@ class FindMemories(Message[replies.Found], frozen=True, kw_only=True):
     debug: bool = False
 
 
+class LocateKey(Message[replies.KeyLocated], frozen=True, kw_only=True):
+    """Say where below one root a key has memories. Not a tool: `PlacesOfKey` asks it of each.
+
+    Attributes:
+        key: The key itself.
+        forgotten: Also those that were forgotten, as far as there are others beside them or at the root.
+    """
+
+    key: types.MemoryKey
+    forgotten: bool = False
+
+
 class NoteUses(Message[None], frozen=True, kw_only=True):
     """Count these memories as used: a search over several owners has shown them. Not a tool."""
 

@@ -295,6 +295,20 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     is_minimum: bool = False
 
 
+class KeyPlace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Where a memory with a key lies; ``session_id`` is the one that page A's tools bound it to."""
+
+    namespace: str
+    memory_id: str
+    session_id: str | None = None
+
+
+class KeyLocated(Reply, frozen=True, kw_only=True):
+    """Answers `LocateKey`."""
+
+    places: list[KeyPlace]
+
+
 class UnembeddedText(msgspec.Struct, frozen=True, kw_only=True):
     """A memory's text for the embedder."""
 

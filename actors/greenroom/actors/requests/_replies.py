@@ -190,7 +190,12 @@ class MemoryStored(Reply, frozen=True, kw_only=True):
 
 
 class MemoryRead(Reply, frozen=True, kw_only=True):
-    """Answers `GetMemory`; for an older version ``updated_at`` is when that version was stored."""
+    """Answers `GetMemory`; for an older version ``updated_at`` is when that version was stored.
+
+    Attributes:
+        namespace: Where it lies, unless it is the agent's own. A content is a string as ``value`` then.
+        also_in: Other namespaces in which the key was found on the way.
+    """
 
     key: str
     value: msgspec.Raw
@@ -200,6 +205,8 @@ class MemoryRead(Reply, frozen=True, kw_only=True):
     expires_at: datetime | None
     scope: Scope
     version: int
+    namespace: str | UnsetType = UNSET
+    also_in: list[str] | UnsetType = UNSET
 
 
 class MemoryEntry(msgspec.Struct, frozen=True, kw_only=True):

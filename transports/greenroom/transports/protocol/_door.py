@@ -68,7 +68,10 @@ class Door(Protocol):
         on_accepted: Callable[[], None] | None = None,
         deadline: float = inf,
     ) -> Withdrawable:
-        """Ask a request that is checked; call `done` with the outcome, and `on_accepted` as `ask` does."""
+        """Ask a request that is checked; call `done` with the outcome, and `on_accepted` as `ask` does.
+
+        An `AskOnError` is no outcome yet: what its ``ask`` returns is to be awaited.
+        """
 
     def subscriber(self, window: float) -> Notices:
         """Return what hears of resources, merging changes within so many seconds."""
