@@ -53,7 +53,7 @@ from greenroom.actors import (
     UpdateMemory,
     is_write,
 )
-from greenroom.runtime import Procedure, Query
+from greenroom.runtime import Procedure, Query, Refusal
 from greenroom.transports.protocol._door import Notices, Withdrawable
 
 SDK_SERVER = reference_server(TOOLS_AND_HOLD)
@@ -75,6 +75,9 @@ class Holding:
 
     def must_ask(self, request: Any) -> bool:
         return self._agent.must_ask(request)
+
+    def further(self, request: Any, first: Refusal) -> Any:
+        return None if isinstance(request, tuple) else self._agent.further(request, first)
 
     def subscriber(self, window: float) -> Notices:
         return self._agent.subscriber(window)

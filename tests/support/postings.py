@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
-from greenroom.actors import AskOnError
-
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -42,12 +40,9 @@ class Posting:
         return bool(self._told)
 
     async def reply(self) -> Any:
-        """Wait for the reply, or raise what came instead; ask on where one actor could not answer."""
+        """Wait for the reply, or raise what came instead."""
         await self._over.wait()
-        try:
-            return self._told[0].unwrap()
-        except AskOnError as further:
-            return await further.ask()
+        return self._told[0].unwrap()
 
 
 def posting(post: Callable[..., Posted], *arguments: Any, **options: Any) -> Posting:

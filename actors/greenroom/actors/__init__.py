@@ -14,7 +14,6 @@ from greenroom.actors._audit import AuditRow as AuditRow
 from greenroom.actors._errand import REPORT as REPORT
 from greenroom.actors._errand import Errand as Errand
 from greenroom.actors._errand import Report as Report
-from greenroom.actors._lookup import AskOnError as AskOnError
 from greenroom.actors._open import encrypt_greenroom as encrypt_greenroom
 from greenroom.actors._open import open_greenroom as open_greenroom
 from greenroom.actors._parse import parse_request as parse_request

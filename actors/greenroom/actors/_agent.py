@@ -6,7 +6,7 @@ import json
 import math
 import secrets
 import string
-from functools import lru_cache
+from functools import lru_cache, partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
@@ -48,7 +48,7 @@ from greenroom.actors.resources._uris import parse_uri
 from greenroom.runtime import Address, Doors, Idempotency, Message, Procedure, Query, Refusal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from greenroom.actors._principal import Principal
     from greenroom.actors.keys._quota import Quota
@@ -241,9 +241,13 @@ class Agent:
         return self.principal.scopes
 
     def must_ask(self, request: object) -> bool:
-        """Return whether a request cannot be posted, because something else is to be asked first."""
-        return is_looked_up(request) or (
-            self._quota is not None and is_write(type(request)) and self._quota.counts(request)  # type: ignore[arg-type]
+        """Return whether a request cannot be posted, because one actor alone cannot answer it."""
+        return (
+            is_looked_up(request)
+            or _elsewhere.may_miss(request)
+            or (
+                self._quota is not None and is_write(type(request)) and self._quota.counts(request)  # type: ignore[arg-type]
+            )
         )
 
     async def ask(
@@ -288,7 +292,7 @@ class Agent:
             raise
         if self._travels.session_id is not None:
             self._travels.note(request)
-        self._note_reply(answer)
+            self._travels.note_reply(answer)
         return answer
 
     def post(
@@ -303,8 +307,8 @@ class Agent:
 
         Args:
             request: One of the types in `REQUESTS` or `ReadResource`, and a message, not a query.
-            done: Called once with what `ask` would end with, or never when the request is abandoned. An
-                `AskOnError` has what is to be awaited for that.
+            done: Called once with what the actor answers, or never when the request is abandoned. Of a
+                refusal `further` knows whether it is what `ask` would end with.
             on_accepted: Called once the request has its place in the actor's order.
             deadline: On trio's clock; a request not begun by then is not begun.
 
@@ -326,8 +330,6 @@ class Agent:
         if self._travels.session_id is not None:
             self._travels.note(request)
             done = self._travels.noting(request, done)
-        if type(request) in _elsewhere.BY_KEY:
-            done = self._lookup.hearing(request, idempotency, done, self._note_reply)
         return self._runtime.post(
             address,
             named,
@@ -337,6 +339,16 @@ class Agent:
             deadline=deadline,
             on_accepted=on_accepted,
         )
+
+    def further(self, request: Message[R], first: Refusal) -> Callable[[], Awaitable[R]] | None:
+        """Return what is to be awaited when a post was refused; None: the refusal is the answer.
+
+        A key that is not where its request looks first may lie elsewhere.
+        """
+        if type(request) not in _elsewhere.BY_KEY or not _elsewhere.is_missed(request, first):
+            return None
+        idempotency = self._addressed(request, _ROUTES[type(request)])[2]
+        return partial(self._further, request, idempotency, first)
 
     def subscriber(self, window: float = DEBOUNCE_SECONDS) -> ResourceSubscriber:
         """Return a subscriber to resources, a context manager; it hears of what this agent may see.
@@ -350,9 +362,11 @@ class Agent:
         tally = None if self._quota is None else self._quota.subscriptions
         return ResourceSubscriber(self._runtime, self._runtime.subscriber(window), self.principal, tally)
 
-    def _note_reply(self, answer: object) -> None:
+    async def _further(self, request: Message[R], idempotency: Idempotency | None, first: Refusal) -> R:
+        answer: R = await self._lookup.further(request, idempotency, first)
         if self._travels.session_id is not None:
             self._travels.note_reply(answer)
+        return answer
 
     async def _answered(
         self,

@@ -44,6 +44,11 @@ def is_missed(request: Any, first: object) -> bool:
     return isinstance(first, MemoryDeleted) and not first.existed and request.session_id is None
 
 
+def may_miss(request: object) -> bool:
+    """Return whether a reply that is no refusal may say that a key is not there."""
+    return isinstance(request, memory.DeleteMemory) and request.session_id is None
+
+
 def meant(request: Any, found: PlacesFound, principal: Principal) -> str | None:
     """Return the namespace in which a request is to be carried out instead; None: in no other."""
     kind = type(request)

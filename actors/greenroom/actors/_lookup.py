@@ -2,35 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-import outcome
 
 from greenroom.actors import _elsewhere
 from greenroom.actors._namespaces import memory_address, user_namespace
 from greenroom.actors.recall._places import PlacesOfKey
 from greenroom.actors.requests import _memories as memories
 from greenroom.actors.requests import _memory as memory
-from greenroom.runtime import GreenroomError, Idempotency, Refusal
+from greenroom.runtime import Refusal
 
 if TYPE_CHECKING:
     from greenroom.actors._principal import Principal
-    from greenroom.runtime import Doors, Result
-
-
-class AskOnError(GreenroomError):
-    """A post ends with this when one actor alone cannot answer it.
-
-    Attributes:
-        ask: To be awaited for the answer.
-    """
-
-    def __init__(self, ask: Callable[[], Awaitable[Any]]) -> None:
-        super().__init__("one actor alone cannot answer this; await what ask() returns")
-        self.ask = ask
+    from greenroom.runtime import Doors, Idempotency
 
 
 class KeyLookup:
@@ -46,35 +31,6 @@ class KeyLookup:
         self._doors = doors
         self._principal = principal
         self._tools = tools
-
-    def hearing(
-        self,
-        request: Any,
-        idempotency: Idempotency | None,
-        done: Callable[[Result], None],
-        note: Callable[[Any], None],
-    ) -> Callable[[Result], None]:
-        """Return what hears the first answer to a post, and tells ``done`` or has it look further.
-
-        Args:
-            request: As it came.
-            idempotency: What marks a repeat of it.
-            done: Who posted it.
-            note: Called with the answer that was found further on.
-        """
-
-        async def further(first: object) -> Any:
-            answer = await self.further(request, idempotency, first)
-            note(answer)
-            return answer
-
-        def hear(result: Result) -> None:
-            first = result.error if isinstance(result, outcome.Error) else result.value
-            if _elsewhere.is_missed(request, first):
-                result = outcome.Error(AskOnError(partial(further, first)))
-            done(result)
-
-        return hear
 
     async def further(self, request: Any, idempotency: Idempotency | None, first: object) -> Any:
         """Return the answer to a request that named a key which is not where it looked first.

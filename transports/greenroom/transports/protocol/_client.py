@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import trio
 
-from greenroom.actors import REPORT, AskOnError
-from greenroom.runtime import StoreFailedError
+from greenroom.actors import REPORT
+from greenroom.runtime import Refusal, StoreFailedError
 from greenroom.transports.protocol._calls import Call
 from greenroom.transports.protocol._door import fit_agent_id
 from greenroom.transports.protocol._eras import (
@@ -350,7 +350,7 @@ class Client:
             done: Called with the reply or the error that it was answered with.
         """
         self.count_large(call)
-        settled = partial(self._replied, call, done)
+        settled = partial(self._replied, call, request, done)
         try:
             if self.server.is_query(request):
                 self.turns.leave(call)
@@ -370,14 +370,18 @@ class Client:
         else:
             call.withdraw = posted.abandon
 
-    def _replied(self, call: Call, done: Done, result: Any) -> None:
+    def _replied(self, call: Call, request: Any, done: Done, result: Any) -> None:
         call.withdraw = None
         try:
             reply = result.unwrap()
         except StoreFailedError as error:
             self.store_failed(error)
-        except AskOnError as further:
-            self._await(call, further.ask, done)
+        except Refusal as first:
+            further = self.door.further(request, first)
+            if further is None:
+                self._tell(call, done, first)
+            else:
+                self._await(call, further, done)
         except Exception as error:  # noqa: BLE001  (as in `ask`)
             self._tell(call, done, error)
         else:

@@ -203,8 +203,8 @@ _ALL = (
     Tool(
         name="get_memory",
         title="Get memory",
-        description="Recall one memory by its key, whichever tool stored it: your own first, then your user's, "
-        "then a project's. What set_memory kept for a session needs its session_id.",
+        description="Recall one memory by its key, whichever tool stored it: your own first, then your "
+        "user's, then a project's. What set_memory kept for a session needs its session_id.",
         weight=1,
     ),
     Tool(
