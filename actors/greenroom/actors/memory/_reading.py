@@ -91,13 +91,16 @@ def versions(
             break
     if not found:
         raise keeper.not_found(context, request.memory_id, request.key, request.namespace)
-    kept = _budget.page(found, request.max_tokens)
+    kept = _budget.cut(
+        found, request.max_tokens, lambda each: {"memory_id": each.memory_id, "version": each.version}
+    )
     has_more = has_more or kept.passed < len(found)
     return replies.MemoryVersions(
-        versions=found[: kept.count],
-        count=kept.count,
+        versions=kept.kept,
+        count=len(kept.kept),
         next_cursor=_cursor.encode(positions[kept.passed - 1], binding) if has_more else None,
         left_out=kept.left_out,
+        over_budget=kept.over_budget,
     )
 
 

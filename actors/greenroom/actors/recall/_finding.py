@@ -169,16 +169,17 @@ def reply(
         debug: How it came about, if that was asked for.
     """
     memories = [replies.hit(each, decompress=decompress) for each in outcome.hits]
-    kept, size = _budget.best(memories, max_tokens)
+    cut = _budget.cut(memories, max_tokens, lambda each: {"memory_id": each.memory_id, "key": each.key})
     return replies.MemoriesFound(
-        memories=kept,
+        memories=cut.kept,
         total=outcome.total,
         total_is_minimum=True if any(each.is_minimum for each in outcome.found) else UNSET,
         query=search.query,
         mode=mode or search.mode,
         query_time_ms=round((trio.current_time() - began) * MILLISECONDS, 3),
-        tokens=size.tokens,
-        left_out=size.left_out,
+        tokens=cut.tokens,
+        left_out=cut.left_out,
+        over_budget=cut.over_budget,
         failed=outcome.failed,
         debug=UNSET if debug is None else debug,
     )

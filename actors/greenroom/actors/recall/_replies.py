@@ -10,7 +10,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from greenroom.actors.requests import _memory_types as kinds
 from greenroom.actors.requests._memory_replies import FoundMemory, KeyPlace, MemoryView
-from greenroom.actors.requests._replies import Reply
+from greenroom.actors.requests._replies import Reply, TooLarge
 from greenroom.actors.requests._types import BRIEF
 
 T = TypeVar("T")
@@ -107,6 +107,7 @@ class MemoriesFound(Reply, frozen=True, kw_only=True):
         total_is_minimum: There may be more: an exact search ends when it has its hits and has read 10,000.
         tokens: An estimate of what ``memories`` cost, where ``max_tokens`` was given: bytes of UTF-8 by 4.
         left_out: How many of the best ``limit`` did not fit into ``max_tokens``.
+        over_budget: Those of them that alone are larger.
         failed: Namespaces that could not be asked; their memories are missing here.
     """
 
@@ -118,6 +119,7 @@ class MemoriesFound(Reply, frozen=True, kw_only=True):
     query_time_ms: float
     tokens: int | UnsetType = UNSET
     left_out: int | UnsetType = UNSET
+    over_budget: list[TooLarge] | UnsetType = UNSET
     failed: list[FailedNamespace] = msgspec.field(default_factory=list)
     debug: Annotated[SearchDebug, Meta(extra_json_schema=BRIEF)] | UnsetType = UNSET
 
