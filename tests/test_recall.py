@@ -284,6 +284,7 @@ async def test_retrieving_is_of_ones_user_by_words_or_by_key(enter: Enter) -> No
     async with house(enter) as at:
         alice, nobody = agent(at), agent(at, "nameless", None)
         await keep(alice, "harbour one", key="one", metadata={"tags": ["a"], "importance": 0.9})
+        at.tick()
         await keep(alice, "harbour two", key="two", metadata={"tags": ["b"], "importance": 0.1})
         await keep(alice, "harbour elsewhere", key="one", namespace="project:atlas")
         await keep(nobody, "harbour of an agent")

@@ -119,7 +119,7 @@ class MemoriesFound(Reply, frozen=True, kw_only=True):
     query_time_ms: float
     tokens: int | UnsetType = UNSET
     left_out: int | UnsetType = UNSET
-    over_budget: list[TooLarge] | UnsetType = UNSET
+    over_budget: TooLarge | UnsetType = UNSET
     failed: list[FailedNamespace] = msgspec.field(default_factory=list)
     debug: Annotated[SearchDebug, Meta(extra_json_schema=BRIEF)] | UnsetType = UNSET
 

@@ -180,7 +180,7 @@ class MemoryPage(Reply, frozen=True, kw_only=True):
     next_cursor: str | None
     tokens: int | UnsetType = UNSET
     left_out: int | UnsetType = UNSET
-    over_budget: list[TooLarge] | UnsetType = UNSET
+    over_budget: TooLarge | UnsetType = UNSET
 
 
 class MemoryShown(Reply, frozen=True, kw_only=True):
@@ -210,7 +210,7 @@ class MemoryVersions(Reply, frozen=True, kw_only=True):
     count: int
     next_cursor: str | None
     left_out: int | UnsetType = UNSET
-    over_budget: list[TooLarge] | UnsetType = UNSET
+    over_budget: TooLarge | UnsetType = UNSET
 
 
 class MemoryRated(Reply, frozen=True, kw_only=True):

@@ -34,7 +34,7 @@ class OverBudget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     version: int | None = None
 
 
-TooLarge = Annotated[OverBudget, Meta(extra_json_schema=BRIEF)]
+TooLarge = Annotated[list[OverBudget], Meta(extra_json_schema=BRIEF)]
 
 
 class MessageView(msgspec.Struct, frozen=True, kw_only=True):
@@ -118,7 +118,7 @@ class SessionList(Reply, frozen=True, kw_only=True):
     count: int
     next_cursor: str | None
     left_out: int | UnsetType = UNSET
-    over_budget: list[TooLarge] | UnsetType = UNSET
+    over_budget: TooLarge | UnsetType = UNSET
 
 
 class SessionUpdated(Reply, frozen=True, kw_only=True):
@@ -142,7 +142,7 @@ class MessagePage(Reply, frozen=True, kw_only=True):
     total: int
     next_cursor: str | None
     left_out: int | UnsetType = UNSET
-    over_budget: list[TooLarge] | UnsetType = UNSET
+    over_budget: TooLarge | UnsetType = UNSET
 
 
 class SearchHit(msgspec.Struct, frozen=True, kw_only=True):
@@ -167,7 +167,7 @@ class SearchResults(Reply, frozen=True, kw_only=True):
     scanned: int
     truncated: bool
     left_out: int | UnsetType = UNSET
-    over_budget: list[TooLarge] | UnsetType = UNSET
+    over_budget: TooLarge | UnsetType = UNSET
 
 
 class SenderMessages(Reply, frozen=True, kw_only=True):
@@ -178,7 +178,7 @@ class SenderMessages(Reply, frozen=True, kw_only=True):
     count: int
     truncated: bool
     left_out: int | UnsetType = UNSET
-    over_budget: list[TooLarge] | UnsetType = UNSET
+    over_budget: TooLarge | UnsetType = UNSET
 
 
 class TimeRange(msgspec.Struct, frozen=True, kw_only=True):
@@ -196,7 +196,7 @@ class TimeRangeMessages(Reply, frozen=True, kw_only=True):
     count: int
     truncated: bool
     left_out: int | UnsetType = UNSET
-    over_budget: list[TooLarge] | UnsetType = UNSET
+    over_budget: TooLarge | UnsetType = UNSET
 
 
 class MemoryStored(Reply, frozen=True, kw_only=True):
@@ -250,7 +250,7 @@ class MemoryList(Reply, frozen=True, kw_only=True):
     scope_filter: str
     next_cursor: str | None
     left_out: int | UnsetType = UNSET
-    over_budget: list[TooLarge] | UnsetType = UNSET
+    over_budget: TooLarge | UnsetType = UNSET
 
 
 class MemoryDeleted(Reply, frozen=True, kw_only=True):

@@ -203,8 +203,8 @@ _ALL = (
     Tool(
         name="get_memory",
         title="Get memory",
-        description="Recall one memory by its key, whichever tool stored it: your own first, then your "
-        "user's, then a project's. What set_memory kept for a session needs its session_id.",
+        description="Recall a memory by key, whichever tool stored it: your own, else your user's "
+        "or a project's.",
         weight=1,
     ),
     Tool(
@@ -216,7 +216,7 @@ _ALL = (
     Tool(
         name="delete_memory",
         title="Delete memory",
-        description="Forget a key of set_memory for good; answers whether it existed.",
+        description="Forget a key for good; answers whether it existed.",
         overwrites=True,
         repeatable=True,
     ),
@@ -230,8 +230,8 @@ _ALL = (
     Tool(
         name="retrieve_memory",
         title="Retrieve memory",
-        description="Recall from your user's memory by words, or by key from everywhere; without either, "
-        "the newest. To search projects and your own keys, too, or by time: memory_search.",
+        description="Recall from your user's memory by words, or by key from everywhere. "
+        "To search projects and your own keys, too, or by time: memory_search.",
         weight=4,
     ),
     Tool(
