@@ -103,6 +103,9 @@ class Door:
     def must_ask(self, request: Any) -> bool:  # noqa: ARG002  (nothing is)
         return False
 
+    def further(self, request: Any, first: Exception) -> None:  # noqa: ARG002  (nothing is)
+        return None
+
     def __init__(self) -> None:
         self.posted: list[Posted] = []
         self.heard: list[Heard] = []

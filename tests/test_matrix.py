@@ -92,9 +92,9 @@ ASKED = {
     "migrate_session": Asked(SESSION, '{"session_id":"SESSION","to_tool":"zed"}'),
     "export_session": Asked(SESSION, OF_SESSION),
     "set_memory": Asked(SESSION, '{"session_id":"SESSION","key":"k","value":1}'),
-    "get_memory": Asked(KEPT, '{"key":"WORD"}', "MARK"),
+    "get_memory": Asked(KEPT, '{"key":"kept-WORD"}', "MARK"),
     "list_memory": Asked(KEPT, "{}", "WORD"),
-    "delete_memory": Asked(KEPT, '{"key":"WORD"}', '"existed":true'),
+    "delete_memory": Asked(KEPT, '{"key":"kept-WORD"}', '"existed":true'),
     "store_memory": Asked(INTO_USER, '{"namespace":"user:ann","content":"x"}'),
     "retrieve_memory": Asked(MEMORY, '{"query":"WORD"}', "MARK"),
     "memory_search": Asked(MEMORY, '{"query":"WORD"}', "MARK"),
@@ -145,7 +145,7 @@ async def arranged(at: House, scribe: Agent, number: int) -> dict[str, str]:
     await scribe.ask(AddMessage(session_id=names["SESSION"], content=text))
     await scribe.ask(CreateSession(purpose="p", session_id=names["ENDED"], project_id="p"))
     await scribe.ask(EndSession(session_id=names["ENDED"]))
-    await scribe.ask(SetMemory(key=word, value=json(f'"{text}"')))
+    await scribe.ask(SetMemory(key=f"kept-{word}", value=json(f'"{text}"')))
     names["MEMORY"] = (await scribe.ask(StoreMemory(key=word, content=text))).memory_id
     made = await at.agent("root").ask(CreateApiKey(name="n", scopes=["memory:read"]))
     return names | {"KEY": made.key.key_id}

@@ -165,7 +165,6 @@ async def test_what_may_not_be_seen_answers_like_what_is_not_there(tmp_path: Pat
         ("memory_search", {"query": "x", "time_expr": "flurble"}, ("time_expr", "flurble", "yesterday")),
         ("memory_search", {"query": "x", "before": "soon"}, ("before", "soon", "2026-01-31")),
         ("memory_search", {"query": "x", "timezone": "Mars"}, ("timezone", "Mars", "Europe/Berlin")),
-        ("retrieve_memory", {}, ("query", "key")),
         ("retrieve_memory", {"query": "x", "filters": []}, ("filters", "[]")),
         ("retrieve_memory", {"query": "x", "filters": {"tag": "x"}}, ("filters", "tag")),
         (
@@ -214,17 +213,20 @@ async def test_lists_go_on_where_a_budget_ended(tmp_path: Path) -> None:
         for n in range(9):
             await alice.call("store_memory", key=f"k{n}", content=f"{n} " + "x" * (4_000 if n == 4 else 200))
         seen: list[str] = []
+        named: list[str] = []
         cursor, pages = None, 0
         while True:
             page = await alice.call("list_memories", cursor=cursor, max_tokens=400)
             assert page["tokens"] <= 400
             assert page["left_out"] >= 0
             seen += [memory["key"] for memory in page["memories"]]
+            named += [each["key"] for each in page.get("over_budget", ())]
             pages += 1
             if (cursor := page["next_cursor"]) is None:
                 break
-        assert seen == [f"k{n}" for n in (8, 7, 6, 5, 3, 2, 1, 0)]  # one is larger than the whole budget
-        assert pages > 3
+        assert seen == [f"k{n}" for n in (8, 7, 6, 5, 3, 2, 1, 0)]
+        assert named == ["k4"]  # it is larger than the whole budget
+        assert pages == 3
         failed(await alice.call("list_memories", cursor=page["next_cursor"] or "AAAA"), "VALIDATION_ERROR")
         first = await alice.call("list_memories", limit=2)
         other = {"cursor": first["next_cursor"], "filters": {"tags": ["a"]}}
@@ -295,6 +297,12 @@ async def test_what_is_read_of_a_session_fits_into_a_budget(tmp_path: Path) -> N
         assert seen == [str(n) for n in range(12)]
         nothing = await alice.call("get_messages", session_id=session, max_tokens=1, limit=1)
         assert (nothing["messages"], nothing["left_out"]) == ([], 1)
+        (named,) = nothing["over_budget"]
+        assert named["tokens"] > 1
+        alone = await alice.call(
+            "get_messages", session_id=session, since_id=named["message_id"] - 1, limit=1
+        )
+        assert alone["messages"][0]["message_id"] == named["message_id"]
         assert nothing["next_cursor"] is not None
 
 

@@ -284,6 +284,7 @@ async def test_retrieving_is_of_ones_user_by_words_or_by_key(enter: Enter) -> No
     async with house(enter) as at:
         alice, nobody = agent(at), agent(at, "nameless", None)
         await keep(alice, "harbour one", key="one", metadata={"tags": ["a"], "importance": 0.9})
+        at.tick()
         await keep(alice, "harbour two", key="two", metadata={"tags": ["b"], "importance": 0.1})
         await keep(alice, "harbour elsewhere", key="one", namespace="project:atlas")
         await keep(nobody, "harbour of an agent")
@@ -292,7 +293,8 @@ async def test_retrieving_is_of_ones_user_by_words_or_by_key(enter: Enter) -> No
             return [hit.key for hit in (await who.ask(RetrieveMemory(**words))).memories]
 
         assert sorted(await keys(query="harbour")) == ["one", "two"]
-        assert await keys(key="one") == ["one"]
+        assert await keys(key="one") == ["one", "one"]
+        assert await keys(key="one", namespace="user:alice") == ["one"]
         assert await keys(key="none") == []
         assert await keys(query="harbour", key="two") == ["two"]
         assert await keys(query="harbour", filters=RetrieveFilters(tags=["a"])) == ["one"]
@@ -304,8 +306,11 @@ async def test_retrieving_is_of_ones_user_by_words_or_by_key(enter: Enter) -> No
         at.tick(3 * DAY)
         assert await keys(query="harbour", filters=RetrieveFilters(max_age_days=2)) == []
         assert len(await keys(query="harbour", filters=RetrieveFilters(max_age_days=4))) == 2
-        with refused("VALIDATION_ERROR", field="query"):
-            await alice.ask(RetrieveMemory())
+        at.tick()
+        await keep(alice, "the newest", key="three", metadata={"tags": ["b"]})
+        assert await keys() == ["three", "two", "one"]
+        assert await keys(limit=2) == ["three", "two"]
+        assert await keys(filters=RetrieveFilters(tags=["b"])) == ["three", "two"]
 
 
 @pytest.mark.promise("recall.tools")

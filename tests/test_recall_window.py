@@ -6,6 +6,7 @@ import datetime as dt
 import zoneinfo
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -105,27 +106,29 @@ things = st.lists(st.text(max_size=60) | st.dictionaries(st.text(max_size=5), st
 budgets = st.integers(1, 60)
 
 
-@pytest.mark.promise("recall.budget")
-@given(things, budgets)
-def test_a_page_is_cut_where_the_budget_ends_and_goes_on_behind_it(some: list[Any], budget: int) -> None:
-    page = _budget.page(some, budget)
-    costs = [_budget.tokens_of(thing) for thing in some]
-    assert page.tokens == sum(costs[: page.count]) <= budget
-    assert page.left_out == len(some) - page.count
-    if page.count < len(some):
-        assert page.tokens + costs[page.count] > budget
-        assert page.passed == max(1, page.count)  # a reader who goes on always gets further
+def numbered(thing: tuple[int, Any]) -> dict[str, int]:
+    return {"version": thing[0]}
 
 
 @pytest.mark.promise("recall.budget")
 @given(things, budgets)
-def test_the_best_that_fit_are_those_that_come_first(some: list[Any], budget: int) -> None:
-    kept, page = _budget.best(some, budget)
-    fitting = [thing for thing in some if _budget.tokens_of(thing) <= budget]
-    assert kept == fitting[: len(kept)]
-    assert page.left_out == len(some) - len(kept)
-    assert page.tokens == sum(map(_budget.tokens_of, kept)) <= budget
-    assert kept == fitting or page.tokens + _budget.tokens_of(fitting[len(kept)]) > budget
+def test_from_page_to_page_everything_is_reached_or_named_once(some: list[Any], budget: int) -> None:
+    left = list(enumerate(some))
+    kept: list[tuple[int, Any]] = []
+    large: list[int | None] = []
+    while left:
+        cut = _budget.cut(left, budget, numbered)
+        assert cut.passed, "a reader who goes on always gets further"
+        assert cut.tokens == sum(map(_budget.tokens_of, cut.kept)) <= budget
+        assert cut.left_out == len(left) - len(cut.kept)
+        if cut.passed < len(left):  # as much as fits is given
+            assert cut.tokens + _budget.tokens_of(left[cut.passed]) > budget
+        kept += cut.kept
+        large += [] if cut.over_budget is msgspec.UNSET else [each.version for each in cut.over_budget]
+        left = left[cut.passed :]
+    wanted = list(enumerate(some))
+    assert kept == [each for each in wanted if _budget.tokens_of(each) <= budget]
+    assert large == [number for number, thing in wanted if _budget.tokens_of((number, thing)) > budget]
 
 
 @pytest.mark.promise("recall.budget")
@@ -140,5 +143,6 @@ def test_a_budget_is_filled_as_far_as_it_goes(some: list[Any], budget: int) -> N
 
 
 def test_without_a_budget_nothing_is_cut_and_nothing_said() -> None:
-    assert _budget.page(["x" * 1_000], None).count == 1
-    assert _budget.best(["x" * 1_000], None)[0] == ["x" * 1_000]
+    cut = _budget.cut([(1, "x" * 1_000)], None, numbered)
+    assert cut == _budget.Cut([(1, "x" * 1_000)], 1)
+    assert (cut.tokens, cut.left_out, cut.over_budget) == (msgspec.UNSET,) * 3

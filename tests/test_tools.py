@@ -181,7 +181,8 @@ async def test_every_answer_is_what_its_schema_says(tmp_path: Path, era: str, pr
         await call("list_memory", session_id="all", prefix="k", limit=1)
         await call("list_memory")
         await call("delete_memory", key="k")
-        await call("delete_memory", key="k")
+        await call("delete_memory", key="k", session_id=plan)
+        assert not (await call("delete_memory", key="k"))["existed"]
         await call("update_session", session_id=plan, status="paused", metadata={"b": 2}, state={"c": 3})
         await call("update_session", session_id=plan, status="terminated")
         await call("get_session", session_id=plan)

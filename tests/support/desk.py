@@ -52,6 +52,9 @@ class Desk:
     def must_ask(self, request: Any) -> bool:  # noqa: ARG002  (nothing is)
         return False
 
+    def further(self, request: Any, first: Exception) -> None:  # noqa: ARG002  (nothing is)
+        return None
+
     def __init__(self) -> None:
         self.agents: list[str] = []
         self.accepted: list[str] = []

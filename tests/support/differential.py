@@ -42,15 +42,23 @@ from greenroom.actors import (
     AddMessage,
     Agent,
     CreateSession,
+    DeleteMemory,
     Errand,
+    ForgetMemory,
+    GetMemory,
+    ListVersions,
+    RateMemory,
     SetMemory,
     StoreMemory,
+    UpdateMemory,
     is_write,
 )
-from greenroom.runtime import Procedure, Query
+from greenroom.runtime import Procedure, Query, Refusal
 from greenroom.transports.protocol._door import Notices, Withdrawable
 
 SDK_SERVER = reference_server(TOOLS_AND_HOLD)
+BY_KEY = {DeleteMemory, ForgetMemory, GetMemory, ListVersions, RateMemory, UpdateMemory}
+"""They ask several owners where the first one has no such key."""
 PACE = 0.01  # seconds between steps
 SETTLED = 1.0  # seconds until what is merged with earlier changes has been told
 
@@ -67,6 +75,9 @@ class Holding:
 
     def must_ask(self, request: Any) -> bool:
         return self._agent.must_ask(request)
+
+    def further(self, request: Any, first: Refusal) -> Any:
+        return None if isinstance(request, tuple) else self._agent.further(request, first)
 
     def close(self) -> None:
         self._agent.close()
@@ -306,7 +317,9 @@ class Sides:
 def _race(first: Line, second: Line) -> bool:
     """Whether ``first`` asks several owners, and what it is told may hang on ``second`` right behind it."""
     one, other = _called(first), _called(second)
-    if one is None or other is None or not issubclass(one, Query | Procedure | Errand):
+    if one is None or other is None:
+        return False
+    if one not in BY_KEY and not issubclass(one, Query | Procedure | Errand):
         return False
     return is_write(one) or is_write(other)
 

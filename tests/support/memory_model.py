@@ -176,7 +176,11 @@ class Memories:
         held = self.find(now, "alice", "agent:a", key)
         if held is not None:
             self._end(held, purge=True)
-        return "missing" if held is None else "existed"
+            return "existed"
+        elsewhere = any(
+            memory.key == key and memory.there(now) and memory.seen_by("alice") for memory in self.memories
+        )
+        return "MEMORY_NOT_FOUND" if elsewhere else "missing"
 
     def history(self, now: int, who: str, namespace: str, key: str) -> list[Memory]:
         """Return what there is or was under a key, oldest first."""

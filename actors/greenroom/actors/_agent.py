@@ -6,14 +6,15 @@ import json
 import math
 import secrets
 import string
-from functools import lru_cache
+from functools import lru_cache, partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 import msgspec
 
-from greenroom.actors import _refusals, _scopes
+from greenroom.actors import _elsewhere, _refusals, _scopes
 from greenroom.actors._errand import Errand
+from greenroom.actors._lookup import KeyLookup
 from greenroom.actors._namespaces import (
     agent_namespace,
     memory_address,
@@ -47,7 +48,7 @@ from greenroom.actors.resources._uris import parse_uri
 from greenroom.runtime import Address, Doors, Idempotency, Message, Procedure, Query, Refusal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from greenroom.actors._principal import Principal
     from greenroom.actors.keys._quota import Quota
@@ -168,6 +169,7 @@ def _routes() -> dict[type[Message[Any]], _Route]:
 
 
 _ROUTES = _routes()
+_NAMES = {message: route.tool for message, route in _ROUTES.items()}
 _BY_MEMORY_ID = frozenset(
     message for message in _TO_NAMESPACE.values() if "memory_id" in message.__struct_fields__
 )
@@ -230,6 +232,7 @@ class Agent:
         self._closed = _closed_to(principal.scopes)
         self._resources = _scopes.resources_of(principal.scopes)
         self._scope = _idempotency_scope(principal)
+        self._lookup = KeyLookup(runtime, principal, _NAMES)
         self._travels = Travels(runtime, principal, client, passports, self._scope, whereabouts)
         self._travels.quota = quota
 
@@ -247,9 +250,13 @@ class Agent:
         self._travels.close()
 
     def must_ask(self, request: object) -> bool:
-        """Return whether a request cannot be posted, because something else is to be asked first."""
-        return is_looked_up(request) or (
-            self._quota is not None and is_write(type(request)) and self._quota.counts(request)  # type: ignore[arg-type]
+        """Return whether a request cannot be posted, because one actor alone cannot answer it."""
+        return (
+            is_looked_up(request)
+            or _elsewhere.may_miss(request)
+            or (
+                self._quota is not None and is_write(type(request)) and self._quota.counts(request)  # type: ignore[arg-type]
+            )
         )
 
     async def ask(
@@ -288,13 +295,7 @@ class Agent:
             address, named, idempotency = self._addressed(request, route)
             if is_looked_up(request):
                 address = await self._address_of(named.memory_id)
-            answer: R = await self._runtime.ask(
-                address,
-                named,
-                principal=self.principal,
-                idempotency=idempotency,
-                on_accepted=on_accepted,
-            )
+            answer: R = await self._answered(address, named, request, idempotency, on_accepted)
         except Refusal as refusal:
             note_denial(self._runtime, self.principal, request, refusal)
             raise
@@ -315,7 +316,8 @@ class Agent:
 
         Args:
             request: One of the types in `REQUESTS` or `ReadResource`, and a message, not a query.
-            done: Called once with what `ask` would end with, or never when the request is abandoned.
+            done: Called once with what the actor answers, or never when the request is abandoned. Of a
+                refusal `further` knows whether it is what `ask` would end with.
             on_accepted: Called once the request has its place in the actor's order.
             deadline: On trio's clock; a request not begun by then is not begun.
 
@@ -347,6 +349,16 @@ class Agent:
             on_accepted=on_accepted,
         )
 
+    def further(self, request: Message[R], first: Refusal) -> Callable[[], Awaitable[R]] | None:
+        """Return what is to be awaited when a post was refused; None: the refusal is the answer.
+
+        A key that is not where its request looks first may lie elsewhere.
+        """
+        if type(request) not in _elsewhere.BY_KEY or not _elsewhere.is_missed(request, first):
+            return None
+        idempotency = self._addressed(request, _ROUTES[type(request)])[2]
+        return partial(self._further, request, idempotency, first)
+
     def subscriber(self, window: float = DEBOUNCE_SECONDS) -> ResourceSubscriber:
         """Return a subscriber to resources, a context manager; it hears of what this agent may see.
 
@@ -358,6 +370,35 @@ class Agent:
         """
         tally = None if self._quota is None else self._quota.subscriptions
         return ResourceSubscriber(self._runtime, self._runtime.subscriber(window), self.principal, tally)
+
+    async def _further(self, request: Message[R], idempotency: Idempotency | None, first: Refusal) -> R:
+        answer: R = await self._lookup.further(request, idempotency, first)
+        if self._travels.session_id is not None:
+            self._travels.note_reply(answer)
+        return answer
+
+    async def _answered(
+        self,
+        address: Address,
+        named: Message[R],
+        request: Message[R],
+        idempotency: Idempotency | None,
+        on_accepted: Callable[[], None] | None,
+    ) -> R:
+        """Return what an actor answers, or where that has no such key what another one answers."""
+        first: R | Refusal
+        try:
+            first = await self._runtime.ask(
+                address, named, principal=self.principal, idempotency=idempotency, on_accepted=on_accepted
+            )
+        except Refusal as refusal:
+            first = refusal
+        if type(request) in _elsewhere.BY_KEY and _elsewhere.is_missed(request, first):
+            found: R = await self._lookup.further(request, idempotency, first)
+            return found
+        if isinstance(first, Refusal):
+            raise first
+        return first
 
     async def _carried_out(self, request: Query[R] | Procedure[R] | Errand[R]) -> R:
         if isinstance(request, TravelErrand):
@@ -391,7 +432,8 @@ class Agent:
                 request = self._travels.completed(request)
             return Address("session", request.session_id), request, idempotency
         if route.kind == "agent":
-            return self._memory, request, idempotency
+            named = getattr(request, "namespace", None)
+            return self._memory if named is None else memory_address(named), request, idempotency
         if route.kind == "namespace":
             namespaced = self._namespaced(request)
             return memory_address(namespaced.namespace or self._namespace), namespaced, idempotency

@@ -1,35 +1,37 @@
-"""A budget of tokens for what a model reads: whole things only, and a count of what was left out."""
+"""A budget of tokens for what a model reads: whole things only, and what is left out is counted or named."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
 from greenroom.actors._tokens import estimate_tokens
+from greenroom.actors.requests._replies import OverBudget
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 T = TypeVar("T")
 
 
-class Page(msgspec.Struct, frozen=True):
-    """What of a page fits into a budget.
+class Cut(msgspec.Struct, Generic[T], frozen=True):
+    """What of a list is given where there is a budget.
 
     Attributes:
-        count: How many things fit, from the first on.
-        passed: After how many the next page begins: one that is larger than the budget alone is
-            passed over, so that a reader who goes on gets to what is behind it.
-        tokens: What they cost; not told where there is no budget.
-        left_out: How many of the page did not fit; not told where there is no budget.
+        kept: What fits, in the order of the list.
+        passed: Behind how many of the list the next page begins: each of these is kept or named.
+        tokens: What the kept ones cost; not told where there is no budget.
+        left_out: How many of the list are not kept; not told where there is no budget.
+        over_budget: The names of those that alone are larger than the budget; not told where there are none.
     """
 
-    count: int
+    kept: list[T]
     passed: int
-    tokens: int | UnsetType
-    left_out: int | UnsetType
+    tokens: int | UnsetType = UNSET
+    left_out: int | UnsetType = UNSET
+    over_budget: list[OverBudget] | UnsetType = UNSET
 
 
 def tokens_of(thing: Any) -> int:
@@ -37,36 +39,32 @@ def tokens_of(thing: Any) -> int:
     return estimate_tokens(msgspec.json.encode(thing))
 
 
-def page(things: Sequence[Any], max_tokens: int | None) -> Page:
-    """Return how many things fit into a budget one after the other; None: all of them."""
-    if max_tokens is None:
-        return Page(len(things), len(things), UNSET, UNSET)
-    spent = count = 0
-    for thing in things:
-        cost = tokens_of(thing)
-        if spent + cost > max_tokens:
-            break
-        spent += cost
-        count += 1
-    return Page(count, max(count, min(1, len(things))), spent, len(things) - count)
+def cut(things: Sequence[T], max_tokens: int | None, name: Callable[[T], dict[str, Any]]) -> Cut[T]:
+    """Return what fits into a budget one after the other; None: everything.
 
+    One that alone is larger than the budget is named and passed over: it must not hide the others.
 
-def best(things: Sequence[T], max_tokens: int | None) -> tuple[list[T], Page]:
-    """Return of things in the order of their worth those that come first and fit into a budget.
-
-    One that is larger than the budget alone is passed over: it must not hide the others.
+    Args:
+        things: What there is, best or first first.
+        max_tokens: The budget.
+        name: Returns by which member and value of `OverBudget` a thing is known.
     """
     if max_tokens is None:
-        return list(things), page(things, None)
-    costs = [tokens_of(thing) for thing in things]
-    kept, spent = [], 0
-    for thing, cost in zip(things, costs, strict=True):
-        if spent + cost <= max_tokens:
+        return Cut(list(things), len(things))
+    kept: list[T] = []
+    large: list[OverBudget] = []
+    spent = passed = 0
+    for thing in things:
+        cost = tokens_of(thing)
+        if cost > max_tokens:
+            large.append(OverBudget(tokens=cost, **name(thing)))
+        elif spent + cost > max_tokens:
+            break
+        else:
             kept.append(thing)
             spent += cost
-        elif cost <= max_tokens:
-            break
-    return kept, Page(len(kept), len(kept), spent, len(things) - len(kept))
+        passed += 1
+    return Cut(kept, passed, spent, len(things) - len(kept), large or UNSET)
 
 
 def fill(things: Sequence[T], max_tokens: int) -> tuple[list[T], int]:

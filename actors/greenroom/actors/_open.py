@@ -34,6 +34,7 @@ from greenroom.actors.memory._actor import MemoryActor
 from greenroom.actors.passport._actor import PassportActor
 from greenroom.actors.passport._offers import FindOffers
 from greenroom.actors.recall._context import RecallContext
+from greenroom.actors.recall._places import PlacesOfKey
 from greenroom.actors.recall._retrieve import RetrieveMemory
 from greenroom.actors.recall._search import MemorySearch
 from greenroom.actors.recall._verify import AllNamespaces, VerifyMemories
@@ -157,6 +158,7 @@ async def open_greenroom(
             MemorySearch,
             RetrieveMemory,
             RecallContext,
+            PlacesOfKey,
             GetEmbedding,
             TrySearch,
             FindOffers,

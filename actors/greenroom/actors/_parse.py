@@ -6,21 +6,25 @@ applied and a violation is worded with the field, the limit and the value's size
 
 from __future__ import annotations
 
+import difflib
 import functools
 import re
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
 import msgspec
 
 from greenroom.actors._json import check_json
 from greenroom.actors._refusals import MAX_VALUE_BYTES, invalid, not_serializable, too_large
-from greenroom.actors._wording import part_of, shown, violation
+from greenroom.actors._wording import part_of, parts, shown, violation
 from greenroom.actors.keys._text import without_keys
 
 if TYPE_CHECKING:
     from greenroom.runtime import Refusal
 
 Q = TypeVar("Q", bound=msgspec.Struct)
+
+_LONGEST_NAME = 100
+_NEAR = 0.75
 
 _split = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _PATH = re.compile(r" - at `\$\.([^`]*)`$")
@@ -109,11 +113,11 @@ def _checked_value(request: Q, name: str, *, is_object: bool) -> Q:
 def _plan(request_type: type[Any]) -> tuple[msgspec.json.Decoder[Any], tuple[tuple[str, bool], ...]]:
     """Return the type's decoder and its fields of kept JSON, each with whether it must be an object."""
     hints = get_type_hints(request_type, include_extras=True)
-    raw_fields = [
-        (field.name, get_origin(hints[field.name]) is Annotated)
-        for field in msgspec.structs.fields(request_type)
-        if (get_args(hints[field.name]) or (hints[field.name],))[0] is msgspec.Raw
-    ]
+    raw_fields = []
+    for field in msgspec.structs.fields(request_type):
+        base, meta = parts(hints[field.name])
+        if base is msgspec.Raw:
+            raw_fields.append((field.name, (meta.extra_json_schema or {}).get("type") == "object"))
     return msgspec.json.Decoder(request_type), tuple(raw_fields)
 
 
@@ -128,7 +132,7 @@ def _worded(problem: str, request_type: type[Any], arguments: Any, raw: bytes) -
         hint, value = part_of(hint, step), value[int(step[1:-1])] if step[0] == "[" else value[step]
         field += step if step[0] == "[" or not field else f".{step}"
     if named := _NAMED.match(problem):
-        return _misnamed(named[1], f"{field}.{named[2]}" if field else named[2], hint)
+        return _misnamed(named[1], f"{field}.{named[2]}" if field else named[2], hint, request_type)
     if not steps:
         return invalid("arguments", f"the arguments: {problem}")
     kept = msgspec.json.encode(value)
@@ -138,9 +142,24 @@ def _worded(problem: str, request_type: type[Any], arguments: Any, raw: bytes) -
     return invalid(field, sentence, **details)
 
 
-def _misnamed(problem: str, field: str, struct: Any) -> Refusal:
+def _misnamed(problem: str, field: str, struct: Any, request_type: type[Any]) -> Refusal:
     if problem.startswith("missing"):
         return invalid(field, f"{field}: it is required")
     known = [known.name for known in msgspec.structs.fields(part_of(struct))]
+    hint = _meant(field, known, request_type)
     field = without_keys(field)[:100]
-    return invalid(field, f"{field}: unknown; the arguments are {', '.join(known)}", known=known)
+    return invalid(field, f"{field}: unknown{hint}; the arguments are {', '.join(known)}", known=known)
+
+
+def _meant(field: str, known: list[str], request_type: type[Any]) -> str:
+    """Return where an unknown name belongs, or which one is nearly the same; or nothing."""
+    outer, _, name = field.rpartition(".")
+    arguments = [each.name for each in msgspec.structs.fields(request_type)]
+    if outer and name in arguments:
+        return f" here; it belongs beside {outer.partition('.')[0]}, as {name}"
+    for argument in arguments:
+        base = part_of(part_of(request_type, argument))
+        if isinstance(base, type) and issubclass(base, msgspec.Struct) and name in base.__struct_fields__:
+            return f" here; it belongs into {argument}.{name}"
+    near = difflib.get_close_matches(name[:_LONGEST_NAME], known, n=1, cutoff=_NEAR)
+    return f"; did you mean {near[0]}?" if near else ""

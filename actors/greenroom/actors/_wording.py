@@ -6,6 +6,7 @@ from datetime import datetime
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
+import msgspec
 from msgspec import Meta, Struct, UnsetType
 
 from greenroom.actors.keys._text import without_keys
@@ -21,6 +22,9 @@ _NAMES: dict[Any, str] = {
 }
 
 
+_UNQUOTED: dict[Any, str] = {int: "a number", float: "a number", bool: "true or false"}
+
+
 def shown(value: bytes) -> str:
     """Return the beginning of a JSON value, for a sentence; of an API key in it the id alone."""
     beginning = without_keys(value[:_LOOKED_AT].decode(errors="ignore")).encode()
@@ -29,7 +33,7 @@ def shown(value: bytes) -> str:
 
 def part_of(hint: Any, step: str = "") -> Any:
     """Return the type of a field (``name``) or of an element (``[0]``) of a type, or the bare type itself."""
-    base, _ = _parts(hint)
+    base, _ = parts(hint)
     if step.startswith("["):
         elements = get_args(base)
         return elements[int(step[1:-1])] if get_origin(base) is tuple and ... not in elements else elements[0]
@@ -45,7 +49,7 @@ def violation(field: str, hint: Any, value: Any, kept: bytes) -> tuple[str, dict
         value: What was given, parsed.
         kept: The same as JSON.
     """
-    base, meta = _parts(hint)
+    base, meta = parts(hint)
     takes = _takes(base, meta)
     if base is str and isinstance(value, str) and _breaks_length(meta, len(value)):
         limit = (
@@ -57,6 +61,8 @@ def violation(field: str, hint: Any, value: Any, kept: bytes) -> tuple[str, dict
         sentence = f"{field}: it takes {takes} and the given one has {len(value):,}"
         return sentence, {"limit": meta.max_length, "size": len(value), "unit": "elements"}
     sentence = f"{field}: it takes {takes} and got {shown(kept)}"
+    if isinstance(value, str) and base in _UNQUOTED:
+        return f"{sentence}, a string; {_unquoted(base, value)}", {"limit": takes, "value": shown(kept)}
     if isinstance(value, str):
         return f"{sentence} ({len(value):,} characters)", {
             "limit": takes,
@@ -66,7 +72,16 @@ def violation(field: str, hint: Any, value: Any, kept: bytes) -> tuple[str, dict
     return sentence, {"limit": takes, "value": shown(kept)}
 
 
-def _parts(hint: Any) -> tuple[Any, Meta]:
+def _unquoted(base: Any, text: str) -> str:
+    """Return what to send in place of a string."""
+    try:
+        meant = msgspec.json.decode(text, type=base)
+    except (msgspec.DecodeError, UnicodeEncodeError):
+        return f"send {_UNQUOTED[base]} without quotes"
+    return f"send {msgspec.json.encode(meant).decode()} without quotes"
+
+
+def parts(hint: Any) -> tuple[Any, Meta]:
     """Return the type without None, and its limits."""
     if get_origin(hint) in {Union, UnionType}:
         hint = next(choice for choice in get_args(hint) if choice not in {NoneType, UnsetType})

@@ -49,12 +49,16 @@ class ListSessions(Query[replies.SessionList], frozen=True, kw_only=True):
                 positions.append(place.position)
             if reader.slice_over():
                 yield
-        kept = _budget.page(page, self.max_tokens)
+        kept = _budget.cut(page, self.max_tokens, lambda each: {"session_id": each.session_id})
         next_cursor = None
         if has_more or kept.passed < len(page):
             next_cursor = _cursor.encode(positions[kept.passed - 1], binding)
         return replies.SessionList(
-            sessions=page[: kept.count], count=kept.count, next_cursor=next_cursor, left_out=kept.left_out
+            sessions=kept.kept,
+            count=len(kept.kept),
+            next_cursor=next_cursor,
+            left_out=kept.left_out,
+            over_budget=kept.over_budget,
         )
 
     def _summary(

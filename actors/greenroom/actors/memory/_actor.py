@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from greenroom.actors import _policy, _refusals
 from greenroom.actors.index import TidyIndex
+from greenroom.actors.memory import _by_key as by_key
 from greenroom.actors.memory import _embedding as embedding
 from greenroom.actors.memory import _finding as finding
 from greenroom.actors.memory import _forgetting as forgetting
@@ -56,7 +57,9 @@ class MemoryActor(MemoryExchange):
     def get_value(
         self, request: requests.GetMemory, context: Context
     ) -> replies.MemoryRead | Slices[replies.MemoryRead]:
-        """Answer a value."""
+        """Answer a value: the agent's own, or the one in a namespace that is named."""
+        if request.namespace is not None:
+            return reading.value(self._keeper, request, context)
         return keyvalue.read(self._keeper, request, context)
 
     @handles(requests.ListMemory)
@@ -124,6 +127,11 @@ class MemoryActor(MemoryExchange):
     def find(self, request: memories.FindMemories, context: Context) -> Slices[answers.Found]:
         """Search."""
         return finding.find(self._keeper, request, context)
+
+    @handles(memories.LocateKey)
+    def locate(self, request: memories.LocateKey, context: Context) -> Slices[answers.KeyLocated]:
+        """Answer where a key lies."""
+        return by_key.locate(self._keeper, request, context)
 
     @handles(memories.NoteUses)
     def note_uses(self, request: memories.NoteUses, context: Context) -> None:

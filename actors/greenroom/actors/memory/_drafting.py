@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -16,6 +16,8 @@ from greenroom.actors.requests import _memory_types as kinds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from greenroom.actors.requests._memories import StoreMemory, UpdateMemory
 
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _DATE_CHARS = len("2026-01-31")
@@ -30,29 +32,45 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
     scope: kinds.Scope | UnsetType | None = UNSET
 
 
-_KNOWN = frozenset(Known.__struct_fields__)
-
-
 class Metadata(NamedTuple):
     """What was given as metadata.
 
     Attributes:
         known: The fields that mean something.
         others: The rest, each as the bytes received.
+        beside: Those of the known fields that were given beside the metadata.
     """
 
     known: Known
     others: Mapping[str, msgspec.Raw]
+    beside: frozenset[str] = frozenset()
 
 
-def read_metadata(raw: msgspec.Raw) -> Metadata:
-    """Return what a JSON object given as ``metadata`` holds.
+def read_metadata(request: StoreMemory | UpdateMemory) -> Metadata:
+    """Return what was given as ``metadata``, with the known fields that were given beside it.
 
     Raises:
-        Refusal: ``VALIDATION_ERROR``: a known field is not what it must be.
+        Refusal: ``VALIDATION_ERROR``: a known field is not what it must be, or is given twice and differs.
     """
+    raw = request.metadata
     known = parse_part(Known, bytes(raw), "metadata")
-    return Metadata(known, {name: value for name, value in _members(raw).items() if name not in _KNOWN})
+    others = {name: value for name, value in _members(raw).items() if name not in kinds.KNOWN}
+    beside: dict[str, Any] = {}
+    for name in kinds.KNOWN:
+        value, inner = getattr(request, name), getattr(known, name)
+        if value is UNSET or value is None:
+            continue
+        if inner is not UNSET and inner != value:
+            raise _refusals.invalid(
+                name, f"{name}: it is given here and as metadata.{name}, and they differ; give one of them"
+            )
+        beside[name] = value
+    return Metadata(msgspec.structs.replace(known, **beside), others, frozenset(beside))
+
+
+def changes_nothing(metadata: Metadata) -> bool:
+    """Return whether nothing was given as metadata or beside it."""
+    return not metadata.others and all(getattr(metadata.known, name) is UNSET for name in kinds.KNOWN)
 
 
 def joined(members: Mapping[str, msgspec.Raw]) -> bytes:
@@ -85,26 +103,28 @@ def content_of(content: str | None, value: msgspec.Raw | UnsetType) -> tuple[byt
     return None if isinstance(value, UnsetType) else (bytes(value), records.JSON)
 
 
-def expiry_time(given: str | UnsetType | None, now: int) -> int | None:
+def expiry_time(metadata: Metadata, now: int) -> int | None:
     """Return when something given an expiry ends, in microseconds since 1970; a day lasts until its end, UTC.
 
     Raises:
         Refusal: ``VALIDATION_ERROR``: it is no time, or it is past.
     """
+    given = metadata.known.expiry
     if not isinstance(given, str):
         return None
+    field = "expiry" if "expiry" in metadata.beside else "metadata.expiry"
     try:
         time = dt.datetime.fromisoformat(given)
         aware = time if time.tzinfo is not None else time.replace(tzinfo=dt.UTC)
         ends = to_microseconds(aware.astimezone(dt.UTC)) + (DAY if len(given) == _DATE_CHARS else 0)
     except (ValueError, OverflowError):
         raise _refusals.invalid(
-            "metadata.expiry",
-            "metadata.expiry: it takes a date such as 2026-01-31 or a time such as 2026-01-31T12:00:00Z "
+            field,
+            f"{field}: it takes a date such as 2026-01-31 or a time such as 2026-01-31T12:00:00Z "
             f"and got {given[:60]!r}",
         ) from None
     if ends <= now:
-        raise _refusals.invalid("metadata.expiry", f"metadata.expiry: {given!r} is past")
+        raise _refusals.invalid(field, f"{field}: {given!r} is past")
     return ends
 
 

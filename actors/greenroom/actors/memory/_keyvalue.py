@@ -134,14 +134,17 @@ def entries(request: requests.ListMemory, context: Context) -> Slices[replies.Me
         if context.slice_over():
             yield
     views = [records.view(entry) for entry in found]
-    page = _budget.page(views, request.max_tokens)
+    page = _budget.cut(
+        views, request.max_tokens, lambda each: {"key": each.key, "session_id": each.session_id}
+    )
     has_more = has_more or page.passed < len(found)
     return replies.MemoryList(
-        entries=views[: page.count],
-        count=page.count,
+        entries=page.kept,
+        count=len(page.kept),
         scope_filter="global" if request.session_id is None else request.session_id,
         next_cursor=_cursor.encode(found[page.passed - 1].update.to_bytes(8), binding) if has_more else None,
         left_out=page.left_out,
+        over_budget=page.over_budget,
     )
 
 

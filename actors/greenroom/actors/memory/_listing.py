@@ -47,12 +47,13 @@ def page(keeper: Keeper, request: requests.ListMemories, context: Context) -> Sl
             updates.append(held.entry.update)
         if context.slice_over():
             yield
-    cut = _budget.page(views, request.max_tokens)
+    cut = _budget.cut(views, request.max_tokens, lambda each: {"memory_id": each.memory_id, "key": each.key})
     has_more = has_more or cut.passed < len(views)
     return replies.MemoryPage(
-        memories=views[: cut.count],
-        count=cut.count,
+        memories=cut.kept,
+        count=len(cut.kept),
         next_cursor=_cursor.encode(updates[cut.passed - 1].to_bytes(8), binding) if has_more else None,
         tokens=cut.tokens,
         left_out=cut.left_out,
+        over_budget=cut.over_budget,
     )

@@ -15,17 +15,34 @@ from greenroom.actors.requests import _memories as requests
 from greenroom.actors.requests import _memory_replies as replies
 
 if TYPE_CHECKING:
+    from greenroom.actors._principal import Principal
     from greenroom.actors.memory._keeper import Keeper
     from greenroom.runtime import Context, Slices
 
 
+def _rater(principal: Principal) -> str:
+    """Return who rates: an agent, and of a user's agents each by itself."""
+    return principal.agent_id if principal.user is None else f":{principal.user}\0{principal.agent_id}"
+
+
+def _of_the_user(context: Context, number: int) -> Rating | None:
+    """Return, and stage to end, what an older program kept of a user, whichever of its agents had rated."""
+    if context.principal.user is None:
+        return None
+    where = records.rating_key(number, f":{context.principal.user}")
+    before = context.get(where, Rating)
+    if before is not None:
+        context.delete(where)
+    return before
+
+
 def rate(keeper: Keeper, request: requests.RateMemory, context: Context) -> Slices[replies.MemoryRated]:
-    """Take the rating of whoever may see the memory; a rater has one opinion, the last."""
+    """Take the rating of whoever may see the memory; an agent has one opinion, the last."""
     yield from upgrading.finish(keeper, context)
     entry = named(keeper, context, request.memory_id, request.key, request.namespace).entry
-    rater = context.principal.agent_id if context.principal.user is None else f":{context.principal.user}"
+    rater = _rater(context.principal)
     where = records.rating_key(entry.number, rater)
-    before = context.get(where, Rating)
+    before = context.get(where, Rating) or _of_the_user(context, entry.number)
     quality = keeper.uses.settle(context, entry)
     quality = msgspec.structs.replace(
         quality,

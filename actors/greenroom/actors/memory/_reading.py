@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+import msgspec
+from msgspec import UNSET
+
 from greenroom.actors import _budget, _cursor, _refusals
 from greenroom.actors._times import optional_datetime, to_datetime
 from greenroom.actors.memory import _records as records
@@ -15,8 +18,11 @@ from greenroom.actors.memory._storing import named
 from greenroom.actors.memory._views import shown_version, version_id
 from greenroom.actors.requests import _memories as requests
 from greenroom.actors.requests import _memory_replies as replies
+from greenroom.actors.requests._replies import MemoryRead
+from greenroom.actors.requests._types import no_fields
 
 if TYPE_CHECKING:
+    from greenroom.actors.requests._memory import GetMemory
     from greenroom.runtime import Context, Slices
 
 
@@ -36,6 +42,26 @@ def read(keeper: Keeper, request: requests.ReadMemory, context: Context) -> Slic
     keeper.uses.write_soon(context)
     return replies.MemoryShown(
         memory=(yield from shown_version(keeper, context, entry, number, version, most=None))
+    )
+
+
+def value(keeper: Keeper, request: GetMemory, context: Context) -> Slices[MemoryRead]:
+    """Answer a memory of a namespace in the form of an agent's key-value memory."""
+    if request.session_id is not None:
+        raise _refusals.invalid("namespace", "namespace: give either namespace or session_id, not both")
+    named_so = requests.ReadMemory(key=request.key, namespace=request.namespace, version=request.version)
+    memory = (yield from read(keeper, named_so, context)).memory
+    content = memory.value
+    return MemoryRead(
+        key=memory.key,
+        value=msgspec.Raw(msgspec.json.encode(memory.content)) if content is UNSET else content,
+        metadata=no_fields() if memory.metadata is UNSET else memory.metadata,
+        created_at=memory.created_at,
+        updated_at=memory.updated_at,
+        expires_at=memory.expires_at,
+        scope=records.scope_name(None),
+        version=memory.version,
+        namespace=memory.namespace,
     )
 
 
@@ -65,13 +91,16 @@ def versions(
             break
     if not found:
         raise keeper.not_found(context, request.memory_id, request.key, request.namespace)
-    kept = _budget.page(found, request.max_tokens)
+    kept = _budget.cut(
+        found, request.max_tokens, lambda each: {"memory_id": each.memory_id, "version": each.version}
+    )
     has_more = has_more or kept.passed < len(found)
     return replies.MemoryVersions(
-        versions=found[: kept.count],
-        count=kept.count,
+        versions=kept.kept,
+        count=len(kept.kept),
         next_cursor=_cursor.encode(positions[kept.passed - 1], binding) if has_more else None,
         left_out=kept.left_out,
+        over_budget=kept.over_budget,
     )
 
 

@@ -36,6 +36,7 @@ from greenroom.actors.requests._memory_types import DEFAULT_IMPORTANCE, MemoryKi
 
 COMMON = b"k"
 ENTRIES = b"e"
+ORDER = b"o"
 UPDATES = b"a"
 EXPIRIES = b"x"
 DELETED = b"d"
@@ -53,6 +54,7 @@ _HASH_BYTES = 32
 _SUB_BYTES = 16
 _DIGEST_BYTES = 16
 _SHELF_BYTES = 4
+_UPDATE_BYTES = 8
 _FORGOTTEN = b"~"
 
 
@@ -224,7 +226,12 @@ def scope_name(session_id: str | None) -> replies.Scope:
 @functools.lru_cache(maxsize=1_024)
 def entry_key(session_id: str | None, key: str, sub: str = "") -> bytes:
     """Return where an entry lies, or what the places of several begin with."""
-    return ENTRIES + scope_bytes(session_id, sub) + blake2b(key.encode(), digest_size=_HASH_BYTES).digest()
+    return key_in_scope(scope_bytes(session_id, sub), key)
+
+
+def key_in_scope(scope: bytes, key: str) -> bytes:
+    """Return where an entry of a scope lies, as `entry_key` does."""
+    return ENTRIES + scope + blake2b(key.encode(), digest_size=_HASH_BYTES).digest()
 
 
 def shelf_place(shelf: int) -> bytes:
@@ -249,7 +256,12 @@ def version_key(number: int, version: int) -> bytes:
 
 def updates_prefix(session_id: str | None, sub: str = "") -> bytes:
     """Return the bytes before the updates of one scope."""
-    return b"o" + scope_bytes(session_id, sub)
+    return ORDER + scope_bytes(session_id, sub)
+
+
+def scope_of_update(key: bytes) -> bytes:
+    """Return what tells the scope apart in the key of an update in its scope's order."""
+    return key[len(ORDER) : -_UPDATE_BYTES]
 
 
 def update_key(update: int) -> bytes:

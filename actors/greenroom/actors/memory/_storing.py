@@ -20,6 +20,7 @@ from greenroom.actors.memory._records import PLAIN
 from greenroom.actors.memory._writing import Draft, Written, write
 from greenroom.actors.requests import _memories as requests
 from greenroom.actors.requests import _memory_replies as replies
+from greenroom.actors.requests import _memory_types as kinds
 from greenroom.actors.requests._memory_types import DEFAULT_IMPORTANCE
 
 if TYPE_CHECKING:
@@ -34,8 +35,9 @@ def store(keeper: Keeper, request: requests.StoreMemory, context: Context) -> Sl
     given = drafting.content_of(request.content, request.value)
     if given is None:
         raise _refusals.invalid("content", "content: it is required, or a value in its place")
-    known, others = drafting.read_metadata(request.metadata)
-    expires_at = drafting.expiry_time(known.expiry, context.now)
+    metadata = drafting.read_metadata(request)
+    known, others = metadata.known, metadata.others
+    expires_at = drafting.expiry_time(metadata, context.now)
     yield from upgrading.finish(keeper, context)
     key = request.key or drafting.made_up_key(context.random.randbytes(8))
     held = keeper.find(context, keeper.sub(namespace), None, key)
@@ -69,8 +71,15 @@ def store(keeper: Keeper, request: requests.StoreMemory, context: Context) -> Sl
 def update(keeper: Keeper, request: requests.UpdateMemory, context: Context) -> Slices[replies.MemorySaved]:
     """Store a new version: what is not given stays as it is; members of the metadata replace its own."""
     given = drafting.content_of(request.content, request.value)
-    known, others = drafting.read_metadata(request.metadata)
-    expires_at = drafting.expiry_time(known.expiry, context.now)
+    metadata = drafting.read_metadata(request)
+    known, others = metadata.known, metadata.others
+    if given is None and request.kind is request.supersedes is None and drafting.changes_nothing(metadata):
+        raise _refusals.invalid(
+            "content",
+            "content: nothing to change is given; give content, value, metadata, "
+            f"{', '.join(kinds.KNOWN)}, kind or supersedes",
+        )
+    expires_at = drafting.expiry_time(metadata, context.now)
     yield from upgrading.finish(keeper, context)
     held = named(keeper, context, request.memory_id, request.key, request.namespace)
     entry = held.entry

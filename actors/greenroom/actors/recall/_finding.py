@@ -11,7 +11,7 @@ from msgspec import UNSET
 from greenroom.actors import _audit, _budget
 from greenroom.actors._namespaces import memory_address
 from greenroom.actors.recall import _replies as replies
-from greenroom.actors.recall._roots import roots_below
+from greenroom.actors.recall._roots import Root, roots_below
 from greenroom.actors.recall._several import ask_each, merged, summed
 from greenroom.actors.requests._memories import FindMemories, NoteUses
 from greenroom.runtime import ActorSetAsideError, OverloadedError
@@ -39,6 +39,7 @@ class Asked(NamedTuple):
         limit: Most hits.
         debug: Whether the hits say why.
         uses: Whether each hit counts as used, whatever becomes of it.
+        roots: The owners to ask where it is known which they are.
     """
 
     below: str | None
@@ -49,6 +50,7 @@ class Asked(NamedTuple):
     limit: int
     debug: bool = False
     uses: bool = False
+    roots: list[Root] | None = None
 
 
 class Outcome(NamedTuple):
@@ -84,7 +86,7 @@ async def find(desk: Desk, search: Asked) -> Outcome:
         GreenroomError: of all owners, none answered; it is what the first of them ended with.
     """
     clock = _Clock()
-    roots = await roots_below(desk, search.below)
+    roots = await roots_below(desk, search.below) if search.roots is None else search.roots
     clock.lap("namespaces")
     vectors = absence = None
     if search.query is not None and search.mode != "exact" and desk.companion is not None and roots:
@@ -167,16 +169,17 @@ def reply(
         debug: How it came about, if that was asked for.
     """
     memories = [replies.hit(each, decompress=decompress) for each in outcome.hits]
-    kept, size = _budget.best(memories, max_tokens)
+    cut = _budget.cut(memories, max_tokens, lambda each: {"memory_id": each.memory_id, "key": each.key})
     return replies.MemoriesFound(
-        memories=kept,
+        memories=cut.kept,
         total=outcome.total,
         total_is_minimum=True if any(each.is_minimum for each in outcome.found) else UNSET,
         query=search.query,
         mode=mode or search.mode,
         query_time_ms=round((trio.current_time() - began) * MILLISECONDS, 3),
-        tokens=size.tokens,
-        left_out=size.left_out,
+        tokens=cut.tokens,
+        left_out=cut.left_out,
+        over_budget=cut.over_budget,
         failed=outcome.failed,
         debug=UNSET if debug is None else debug,
     )

@@ -9,8 +9,8 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from greenroom.actors.requests import _memory_types as kinds
-from greenroom.actors.requests._memory_replies import FoundMemory, MemoryView
-from greenroom.actors.requests._replies import Reply
+from greenroom.actors.requests._memory_replies import FoundMemory, KeyPlace, MemoryView
+from greenroom.actors.requests._replies import Reply, TooLarge
 from greenroom.actors.requests._types import BRIEF
 
 T = TypeVar("T")
@@ -107,6 +107,7 @@ class MemoriesFound(Reply, frozen=True, kw_only=True):
         total_is_minimum: There may be more: an exact search ends when it has its hits and has read 10,000.
         tokens: An estimate of what ``memories`` cost, where ``max_tokens`` was given: bytes of UTF-8 by 4.
         left_out: How many of the best ``limit`` did not fit into ``max_tokens``.
+        over_budget: Those of them that alone are larger.
         failed: Namespaces that could not be asked; their memories are missing here.
     """
 
@@ -118,6 +119,7 @@ class MemoriesFound(Reply, frozen=True, kw_only=True):
     query_time_ms: float
     tokens: int | UnsetType = UNSET
     left_out: int | UnsetType = UNSET
+    over_budget: TooLarge | UnsetType = UNSET
     failed: list[FailedNamespace] = msgspec.field(default_factory=list)
     debug: Annotated[SearchDebug, Meta(extra_json_schema=BRIEF)] | UnsetType = UNSET
 
@@ -151,6 +153,13 @@ class ContextRecalled(Reply, frozen=True, kw_only=True):
     max_tokens: int
     left_out: int
     failed: list[FailedNamespace] = msgspec.field(default_factory=list)
+
+
+class PlacesFound(Reply, frozen=True, kw_only=True):
+    """Answers `PlacesOfKey`; ``failed`` are namespaces that could not be asked."""
+
+    places: list[KeyPlace]
+    failed: list[FailedNamespace]
 
 
 def hit(found: FoundMemory, *, decompress: bool = True) -> MemoryHit:

@@ -5,16 +5,20 @@ from __future__ import annotations
 import msgspec
 import trio
 
-from greenroom.actors import _refusals
 from greenroom.actors._namespaces import below_root, memory_address, root_of, user_namespace
 from greenroom.actors.recall import _replies as replies
 from greenroom.actors.recall import _types
 from greenroom.actors.recall._finding import Asked, Outcome, find, note_uses, reply
+from greenroom.actors.recall._places import PlacesOfKey
+from greenroom.actors.recall._roots import Root
 from greenroom.actors.requests import _memory_types as kinds
 from greenroom.actors.requests import _types as types
 from greenroom.actors.requests._memories import ReadMemory
 from greenroom.actors.requests._memory_replies import FoundMemory, MemoryFilters
 from greenroom.runtime import Desk, Procedure, Refusal
+
+MOST = 100
+"""Memories with one key among which those of the caller are looked for."""
 
 
 class RetrieveFilters(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -28,7 +32,7 @@ class RetrieveFilters(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
 
 class RetrieveMemory(Procedure[replies.MemoriesFound], frozen=True, kw_only=True):
-    """Find memories of the caller's user by words, or read one by its key."""
+    """Find memories of the caller's user by words, those of any namespace by key, or list the newest."""
 
     query: kinds.SearchWords | None = None
     key: types.MemoryKey | None = None
@@ -39,21 +43,33 @@ class RetrieveMemory(Procedure[replies.MemoriesFound], frozen=True, kw_only=True
     decompress: bool = True
 
     async def run(self, desk: Desk) -> replies.MemoriesFound:
-        """Search by relevance alone; a key is matched whole.
-
-        Raises:
-            Refusal: neither a query nor a key is given.
-        """
+        """Search by relevance alone, list the newest first without words; a key is matched whole."""
         began = trio.current_time()
-        if self.query is None and self.key is None:
-            raise _refusals.invalid("query", "query: either query or key is required")
         search = self._asked(self.namespace or user_namespace(desk.principal))
-        outcome = await find(desk, search)
         if self.key is not None:
-            outcome = await _with_contents(desk, outcome)
+            outcome = await self._by_key(desk, search)
+        else:
+            outcome = await find(desk, search)
         answer = reply(outcome, search, began, max_tokens=self.max_tokens, decompress=self.decompress)
         note_uses(desk, outcome, ((each.namespace, each.memory_id) for each in answer.memories))
         return answer
+
+    async def _by_key(self, desk: Desk, search: Asked) -> Outcome:
+        """Return what has the key, with whole contents; of all namespaces one's own come first."""
+        assert self.key is not None, "this is asked by key"
+        if self.namespace is not None:
+            return await _with_contents(desk, await find(desk, search))
+        located = await desk.query(PlacesOfKey(key=self.key))
+        order = list(dict.fromkeys(root_of(place.namespace) for place in located.places))
+        filters = msgspec.structs.replace(search.filters, namespace=None)
+        roots = [Root(name, memory_address(name)) for name in order]
+        wide = search._replace(below=None, filters=filters, limit=MOST, roots=roots)
+        outcome = await find(desk, wide)
+        hits = outcome.hits
+        if self.query is None:
+            hits = sorted(hits, key=lambda hit: order.index(root_of(hit.memory.namespace)))
+        outcome = outcome._replace(hits=hits[: self.limit], failed=[*located.failed, *outcome.failed])
+        return await _with_contents(desk, outcome)
 
     def _asked(self, below: str) -> Asked:
         wanted = self.filters or RetrieveFilters()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 import trio
 
@@ -21,9 +21,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from greenroom.actors.recall._roots import Root
-    from greenroom.actors.requests._memories import FindMemories
     from greenroom.actors.requests._memory_replies import Found, FoundMemory
-    from greenroom.runtime import Desk
+    from greenroom.runtime import Desk, Message
+
+R = TypeVar("R")
 
 AT_ONCE = 64
 """How many owners are asked at a time: each may have to read its index first."""
@@ -42,7 +43,7 @@ _WHY: tuple[tuple[type[GreenroomError], str], ...] = (
 _CONTAINED: tuple[type[GreenroomError], ...] = (Refusal, *(kind for kind, _ in _WHY))
 
 
-class Answers(NamedTuple):
+class Answers(NamedTuple, Generic[R]):
     """What came back.
 
     Attributes:
@@ -51,12 +52,12 @@ class Answers(NamedTuple):
         error: What the first of those ended with.
     """
 
-    found: list[Found]
+    found: list[R]
     failed: list[FailedNamespace]
     error: GreenroomError | None
 
 
-async def ask_each(desk: Desk, roots: Sequence[Root], message: FindMemories) -> Answers:
+async def ask_each(desk: Desk, roots: Sequence[Root], message: Message[R]) -> Answers[R]:
     """Ask the owners of all roots; what one of them fails at is told, and costs the others nothing.
 
     Raises:
@@ -64,7 +65,7 @@ async def ask_each(desk: Desk, roots: Sequence[Root], message: FindMemories) -> 
     """
     began = trio.current_time()
     end = began + SHARE * (trio.current_effective_deadline() - began)
-    answers: dict[int, Found | GreenroomError] = {}
+    answers: dict[int, R | GreenroomError] = {}
     of_all: GreenroomError | None = None
     waiting = iter(enumerate(roots))
 
@@ -83,7 +84,7 @@ async def ask_each(desk: Desk, roots: Sequence[Root], message: FindMemories) -> 
             nursery.start_soon(work)
     if of_all is not None:
         raise of_all
-    found: list[Found] = []
+    found: list[R] = []
     failed: list[FailedNamespace] = []
     first: GreenroomError | None = None
     for number, root in enumerate(roots):
@@ -96,7 +97,7 @@ async def ask_each(desk: Desk, roots: Sequence[Root], message: FindMemories) -> 
     return Answers(found, failed, first)
 
 
-async def _ask(desk: Desk, root: Root, message: FindMemories, end: float) -> Found | GreenroomError:
+async def _ask(desk: Desk, root: Root, message: Message[R], end: float) -> R | GreenroomError:
     began = trio.current_time()
     with trio.move_on_at(min(began + PATIENCE, end)):
         try:

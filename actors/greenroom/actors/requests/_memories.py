@@ -20,7 +20,8 @@ from greenroom.runtime import Message
 class StoreMemory(Message[replies.MemorySaved], frozen=True, kw_only=True):
     """Store a memory, or a new version of the one that has the key: either ``content`` or ``value``.
 
-    ``metadata`` knows ``tags``, ``importance``, ``expiry`` and ``scope``; what else it holds is kept.
+    ``tags``, ``importance``, ``expiry`` and ``scope`` may be members of ``metadata``, too; what else that
+    holds is kept. As arguments, null means not given.
 
     Attributes:
         author: Who writes this version; the agent unless given. The first version's is the memory's.
@@ -32,6 +33,10 @@ class StoreMemory(Message[replies.MemorySaved], frozen=True, kw_only=True):
     key: types.MemoryKey | None = None
     namespace: kinds.Namespace | None = None
     metadata: kinds.StoreMetadata = msgspec.field(default_factory=types.no_fields)
+    tags: kinds.Tags | UnsetType | None = UNSET
+    importance: kinds.Fraction | UnsetType | None = UNSET
+    expiry: kinds.Expiry | UnsetType | None = UNSET
+    scope: kinds.Scope | UnsetType | None = UNSET
     kind: kinds.MemoryKind | None = None
     author: kinds.Author | None = None
     conversation_id: kinds.ConversationId | None = None
@@ -43,7 +48,11 @@ class StoreMemory(Message[replies.MemorySaved], frozen=True, kw_only=True):
 
 
 class UpdateMemory(Message[replies.MemorySaved], frozen=True, kw_only=True):
-    """Store a new version of a memory: new content, new metadata (merged by field), or both."""
+    """Store a new version of a memory: new content, new metadata (merged by field), or both.
+
+    ``tags``, ``importance``, ``expiry`` and ``scope`` may be members of ``metadata``, too, and are taken
+    away there by null; as arguments, null means not given.
+    """
 
     memory_id: kinds.MemoryId | None = None
     key: types.MemoryKey | None = None
@@ -51,6 +60,10 @@ class UpdateMemory(Message[replies.MemorySaved], frozen=True, kw_only=True):
     content: kinds.MemoryContent | None = None
     value: types.Json | UnsetType = UNSET
     metadata: kinds.StoreMetadata = msgspec.field(default_factory=types.no_fields)
+    tags: kinds.Tags | UnsetType | None = UNSET
+    importance: kinds.Fraction | UnsetType | None = UNSET
+    expiry: kinds.Expiry | UnsetType | None = UNSET
+    scope: kinds.Scope | UnsetType | None = UNSET
     kind: kinds.MemoryKind | None = None
     supersedes: kinds.MemoryId | None = None
     compress: bool = True
@@ -70,8 +83,8 @@ class ForgetMemory(Message[replies.MemoryForgotten], frozen=True, kw_only=True):
     key: types.MemoryKey | None = None
     namespace: kinds.Namespace | None = None
     filters: MemoryFilters | None = None
-    confirm: bool = False
-    purge: bool = False
+    confirm: kinds.Confirm = False
+    purge: kinds.Purge = False
     expected_version: kinds.ExpectedVersion | None = None
     idempotency_key: types.IdempotencyKey | None = None
 
@@ -150,6 +163,18 @@ class FindMemories(Message[replies.Found], frozen=True, kw_only=True):
     limit: types.Limit1000 = 10
     use: bool = True
     debug: bool = False
+
+
+class LocateKey(Message[replies.KeyLocated], frozen=True, kw_only=True):
+    """Say where below one root a key has memories. Not a tool: `PlacesOfKey` asks it of each.
+
+    Attributes:
+        key: The key itself.
+        forgotten: Also those that were forgotten, as far as there are others beside them or at the root.
+    """
+
+    key: types.MemoryKey
+    forgotten: bool = False
 
 
 class NoteUses(Message[None], frozen=True, kw_only=True):

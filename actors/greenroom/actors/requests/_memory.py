@@ -4,6 +4,7 @@ from typing import Any
 
 import msgspec
 
+from greenroom.actors.requests import _memory_types as kinds
 from greenroom.actors.requests import _replies as replies
 from greenroom.actors.requests import _types as types
 from greenroom.actors.requests._sessions import MaySeeSession
@@ -27,10 +28,11 @@ class SetMemory(Message[replies.MemoryStored], frozen=True, kw_only=True):
 
 
 class GetMemory(Message[replies.MemoryRead], frozen=True, kw_only=True):
-    """Read a value, or an older version of it."""
+    """Read a value, or an older version of it: the agent's own, else the user's, else the one there is."""
 
     key: types.MemoryKey
     session_id: types.SessionId | None = None
+    namespace: kinds.Namespace | None = None
     version: types.OldVersion | None = None
 
 

@@ -9,7 +9,7 @@ from msgspec import UNSET, UnsetType
 
 from greenroom.actors.requests import _memory_types as kinds
 from greenroom.actors.requests import _types as types
-from greenroom.actors.requests._replies import Reply
+from greenroom.actors.requests._replies import Reply, TooLarge
 
 
 class MemoryFilters(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -171,7 +171,8 @@ class MemoryPage(Reply, frozen=True, kw_only=True):
 
     Attributes:
         tokens: An estimate of what ``memories`` cost, where ``max_tokens`` was given: bytes of UTF-8 by 4.
-        left_out: How many of this page did not fit into ``max_tokens``; ``next_cursor`` leads to them.
+        left_out: How many of this page did not fit into ``max_tokens``; ``next_cursor`` leads to them, but
+            for those that alone are larger, which ``over_budget`` names.
     """
 
     memories: list[MemoryView]
@@ -179,6 +180,7 @@ class MemoryPage(Reply, frozen=True, kw_only=True):
     next_cursor: str | None
     tokens: int | UnsetType = UNSET
     left_out: int | UnsetType = UNSET
+    over_budget: TooLarge | UnsetType = UNSET
 
 
 class MemoryShown(Reply, frozen=True, kw_only=True):
@@ -208,6 +210,7 @@ class MemoryVersions(Reply, frozen=True, kw_only=True):
     count: int
     next_cursor: str | None
     left_out: int | UnsetType = UNSET
+    over_budget: TooLarge | UnsetType = UNSET
 
 
 class MemoryRated(Reply, frozen=True, kw_only=True):
@@ -293,6 +296,20 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     counts: dict[str, int]
     model: str
     is_minimum: bool = False
+
+
+class KeyPlace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Where a memory with a key lies; ``session_id`` is the one that page A's tools bound it to."""
+
+    namespace: str
+    memory_id: str
+    session_id: str | None = None
+
+
+class KeyLocated(Reply, frozen=True, kw_only=True):
+    """Answers `LocateKey`."""
+
+    places: list[KeyPlace]
 
 
 class UnembeddedText(msgspec.Struct, frozen=True, kw_only=True):

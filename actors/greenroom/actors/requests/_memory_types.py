@@ -79,18 +79,15 @@ TaskId = Name
 KeyPrefix = Prefix
 SearchWords = Annotated[str, Meta(min_length=1, max_length=10_000)]
 
+Expiry = Annotated[str, Meta(description="date or time")]
+Confirm = Annotated[bool, Meta(description="forget several; else they are only listed")]
+Purge = Annotated[
+    bool,
+    Meta(description="for good, history too; by key, also what was forgotten before"),
+]
 StoreMetadata = Annotated[
     msgspec.Raw,
-    Meta(
-        extra_json_schema={
-            "type": "object",
-            "properties": {
-                "tags": {"type": "array", "items": {"type": "string"}},
-                "importance": {"type": "number", "minimum": 0, "maximum": 1},
-                "expiry": {"type": "string"},
-                "scope": {"enum": ["private", "shared", "public"]},
-            },
-        }
-    ),
+    Meta(extra_json_schema={"type": "object"}),
 ]
-"""A JSON object: the four fields that are known, and any others, which are kept as they are."""
+"""A JSON object: `KNOWN` members mean the same as arguments, any others are kept as they are."""
+KNOWN = ("tags", "importance", "expiry", "scope")

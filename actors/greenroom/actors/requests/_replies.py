@@ -1,16 +1,17 @@
 """What the tools answer. Field names are the wire's; times are aware and UTC.
 
-``left_out``, where ``max_tokens`` was given: how many of the others within ``limit`` did not fit.
+Where ``max_tokens`` was given, ``left_out`` is how many of those within ``limit`` are not in the answer, and
+``over_budget`` names those of them that are larger than it alone. The next page begins behind these.
 """
 
 from datetime import datetime
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 
 from greenroom.actors._policy import Visibility, VisibilityFilter
-from greenroom.actors.requests._types import SessionStatus
+from greenroom.actors.requests._types import BRIEF, SessionStatus
 
 Relevance = Literal["high", "medium", "low"]
 Scope = Literal["session", "global"]
@@ -20,6 +21,20 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     """What every success carries."""
 
     success: bool = True
+
+
+class OverBudget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What is larger than the whole budget: what it costs, about, and how it is read alone."""
+
+    tokens: int
+    message_id: int | None = None
+    session_id: str | None = None
+    memory_id: str | None = None
+    key: str | None = None
+    version: int | None = None
+
+
+TooLarge = Annotated[list[OverBudget], Meta(extra_json_schema=BRIEF)]
 
 
 class MessageView(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,6 +118,7 @@ class SessionList(Reply, frozen=True, kw_only=True):
     count: int
     next_cursor: str | None
     left_out: int | UnsetType = UNSET
+    over_budget: TooLarge | UnsetType = UNSET
 
 
 class SessionUpdated(Reply, frozen=True, kw_only=True):
@@ -126,6 +142,7 @@ class MessagePage(Reply, frozen=True, kw_only=True):
     total: int
     next_cursor: str | None
     left_out: int | UnsetType = UNSET
+    over_budget: TooLarge | UnsetType = UNSET
 
 
 class SearchHit(msgspec.Struct, frozen=True, kw_only=True):
@@ -150,6 +167,7 @@ class SearchResults(Reply, frozen=True, kw_only=True):
     scanned: int
     truncated: bool
     left_out: int | UnsetType = UNSET
+    over_budget: TooLarge | UnsetType = UNSET
 
 
 class SenderMessages(Reply, frozen=True, kw_only=True):
@@ -160,6 +178,7 @@ class SenderMessages(Reply, frozen=True, kw_only=True):
     count: int
     truncated: bool
     left_out: int | UnsetType = UNSET
+    over_budget: TooLarge | UnsetType = UNSET
 
 
 class TimeRange(msgspec.Struct, frozen=True, kw_only=True):
@@ -177,6 +196,7 @@ class TimeRangeMessages(Reply, frozen=True, kw_only=True):
     count: int
     truncated: bool
     left_out: int | UnsetType = UNSET
+    over_budget: TooLarge | UnsetType = UNSET
 
 
 class MemoryStored(Reply, frozen=True, kw_only=True):
@@ -190,7 +210,12 @@ class MemoryStored(Reply, frozen=True, kw_only=True):
 
 
 class MemoryRead(Reply, frozen=True, kw_only=True):
-    """Answers `GetMemory`; for an older version ``updated_at`` is when that version was stored."""
+    """Answers `GetMemory`; for an older version ``updated_at`` is when that version was stored.
+
+    Attributes:
+        namespace: Where it lies, unless it is the agent's own. A content is a string as ``value`` then.
+        also_in: Other namespaces in which the key was found on the way.
+    """
 
     key: str
     value: msgspec.Raw
@@ -200,6 +225,8 @@ class MemoryRead(Reply, frozen=True, kw_only=True):
     expires_at: datetime | None
     scope: Scope
     version: int
+    namespace: str | UnsetType = UNSET
+    also_in: list[str] | UnsetType = UNSET
 
 
 class MemoryEntry(msgspec.Struct, frozen=True, kw_only=True):
@@ -223,6 +250,7 @@ class MemoryList(Reply, frozen=True, kw_only=True):
     scope_filter: str
     next_cursor: str | None
     left_out: int | UnsetType = UNSET
+    over_budget: TooLarge | UnsetType = UNSET
 
 
 class MemoryDeleted(Reply, frozen=True, kw_only=True):

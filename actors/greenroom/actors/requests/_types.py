@@ -53,7 +53,15 @@ MemoryScope = Annotated[
     Meta(pattern=_SESSION_ID, description="null = global, all = both", extra={"takes": _TAKES_SESSION_ID}),
 ]
 
-Json = msgspec.Raw
+Json = Annotated[
+    msgspec.Raw,
+    Meta(
+        extra_json_schema={
+            "type": ["string", "number", "boolean", "object", "array", "null"],
+            "items": {},  # some models' providers refuse an array without
+        }
+    ),
+]
 """Any JSON value, kept as the bytes received."""
 
 SentVisibility = Annotated[Visibility, Meta(description="private: only you; agent_only: agents of your type")]

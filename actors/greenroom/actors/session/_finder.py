@@ -10,7 +10,7 @@ from greenroom.actors._times import HOUR
 from greenroom.actors.requests import _replies as replies
 from greenroom.actors.search import preview
 from greenroom.actors.session import _ids, _log
-from greenroom.actors.session._records import view
+from greenroom.actors.session._records import named, view
 from greenroom.actors.session._window import Lanes
 
 if TYPE_CHECKING:
@@ -86,16 +86,17 @@ class Finder:
                 )
             if context.slice_over():
                 yield
-        kept, size_kept = _budget.best(hits, request.max_tokens)
+        cut = _budget.cut(hits, request.max_tokens, lambda hit: named(hit.message))
         return replies.SearchResults(
-            results=kept,
+            results=cut.kept,
             query=request.query,
             threshold=request.fuzzy_threshold,
             search_scope=request.search_scope,
-            message_count=len(kept),
+            message_count=len(cut.kept),
             scanned=window.scanned,
-            truncated=window.scanned < tallies.count(shelves) or len(kept) < len(matches),
-            left_out=size_kept.left_out,
+            truncated=window.scanned < tallies.count(shelves) or len(cut.kept) < len(matches),
+            left_out=cut.left_out,
+            over_budget=cut.over_budget,
         )
 
 

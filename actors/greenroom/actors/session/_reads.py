@@ -11,7 +11,7 @@ from greenroom.actors._times import optional_datetime, to_datetime, to_microseco
 from greenroom.actors.requests import _replies as replies
 from greenroom.actors.session import _fields, _ids, _log
 from greenroom.actors.session._lifecycle import seen_status
-from greenroom.actors.session._records import METADATA, STATE, view
+from greenroom.actors.session._records import METADATA, STATE, named, view
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -98,14 +98,12 @@ def page(request: requests.GetMessages, context: Context, tallies: Tallies) -> S
     entries = _log.walk(context, shelves, lowest=span.lowest, highest=span.highest, reverse=span.backward)
     found, has_more = yield from _log.take(context, entries, request.limit)
     views = [view(entry, context.principal) for entry in found]
-    kept = _budget.page(views, request.max_tokens)
+    kept = _budget.cut(views, request.max_tokens, named)
     direction = _BACKWARD if span.backward else _FORWARD
     next_cursor = None
     if has_more or kept.passed < len(found):
         next_cursor = _next_cursor(found[kept.passed - 1], direction, binding)
-    views = views[: kept.count]
-    if span.backward:
-        views.reverse()
+    views = kept.kept[::-1] if span.backward else kept.kept
     total = tallies.count(shelves)
     if request.since_id is not None:
         total = (yield from _log.count(context, shelves, first)) if first <= tallies.newest(shelves) else 0
@@ -115,6 +113,7 @@ def page(request: requests.GetMessages, context: Context, tallies: Tallies) -> S
         total=total,
         next_cursor=next_cursor,
         left_out=kept.left_out,
+        over_budget=kept.over_budget,
     )
 
 
@@ -131,13 +130,14 @@ def by_sender(
             context, entries, request.limit, lambda entry: entry.message.sender == request.sender, there
         )
     views = [view(entry, context.principal) for entry in found]
-    kept = _budget.page(views, request.max_tokens)
+    kept = _budget.cut(views, request.max_tokens, named)
     return replies.SenderMessages(
-        messages=views[: kept.count],
+        messages=kept.kept,
         sender=request.sender,
-        count=kept.count,
-        truncated=kept.count < there,
+        count=len(kept.kept),
+        truncated=len(kept.kept) < there,
         left_out=kept.left_out,
+        over_budget=kept.over_budget,
     )
 
 
@@ -162,13 +162,14 @@ def by_timerange(
         context, entries, request.limit, lambda entry: start <= entry.message.timestamp <= end
     )
     views = [view(entry, context.principal) for entry in found]
-    kept = _budget.page(views, request.max_tokens)
+    kept = _budget.cut(views, request.max_tokens, named)
     return replies.TimeRangeMessages(
-        messages=views[: kept.count],
+        messages=kept.kept,
         timerange=replies.TimeRange(start=to_datetime(start), end=to_datetime(end)),
-        count=kept.count,
-        truncated=has_more or kept.count < len(views),
+        count=len(kept.kept),
+        truncated=has_more or len(kept.kept) < len(views),
         left_out=kept.left_out,
+        over_budget=kept.over_budget,
     )
 
 

@@ -171,3 +171,8 @@ def view(entry: Entry, reader: Principal) -> replies.MessageView:
         metadata=msgspec.Raw(message.metadata),
         parent_message_id=parent if may_see_message(reader, audience) else None,
     )
+
+
+def named(message: replies.MessageView) -> dict[str, int]:
+    """Return by what a message is known."""
+    return {"message_id": message.message_id}

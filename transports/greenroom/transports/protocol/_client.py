@@ -13,7 +13,7 @@ Invariants:
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import trio
 
 from greenroom.actors import REPORT
-from greenroom.runtime import StoreFailedError
+from greenroom.runtime import Refusal, StoreFailedError
 from greenroom.transports.protocol._calls import Call
 from greenroom.transports.protocol._door import fit_agent_id
 from greenroom.transports.protocol._eras import (
@@ -350,14 +350,15 @@ class Client:
             done: Called with the reply or the error that it was answered with.
         """
         self.count_large(call)
-        settled = partial(self._replied, call, done)
+        settled = partial(self._replied, call, request, done)
         try:
             if self.server.is_query(request):
                 self.turns.leave(call)
-                self._ask(call, request, done)
+                self._await(call, partial(self.door.ask, request, checked=True), done)
                 return
             if self.door.must_ask(request):
-                self._ask(call, request, done, partial(self.turns.leave, call))
+                leave = partial(self.turns.leave, call)
+                self._await(call, partial(self.door.ask, request, checked=True, on_accepted=leave), done)
                 return
             posted = self.door.post(
                 request, settled, on_accepted=partial(self.turns.leave, call), deadline=call.deadline
@@ -369,12 +370,18 @@ class Client:
         else:
             call.withdraw = posted.abandon
 
-    def _replied(self, call: Call, done: Done, result: Any) -> None:
+    def _replied(self, call: Call, request: Any, done: Done, result: Any) -> None:
         call.withdraw = None
         try:
             reply = result.unwrap()
         except StoreFailedError as error:
             self.store_failed(error)
+        except Refusal as first:
+            further = self.door.further(request, first)
+            if further is None:
+                self._tell(call, done, first)
+            else:
+                self._await(call, further, done)
         except Exception as error:  # noqa: BLE001  (as in `ask`)
             self._tell(call, done, error)
         else:
@@ -390,9 +397,8 @@ class Client:
                 if not call.settled:
                     self.fail(call, INTERNAL_ERROR, "Internal server error")
 
-    def _ask(
-        self, call: Call, request: Any, done: Done, on_accepted: Callable[[], None] | None = None
-    ) -> None:
+    def _await(self, call: Call, asking: Callable[[], Awaitable[Any]], done: Done) -> None:
+        """Let a request be answered with what ``asking`` returns or raises."""
         scope = trio.CancelScope(deadline=call.deadline)
         call.withdraw = scope.cancel
 
@@ -400,7 +406,7 @@ class Client:
             REPORT.set(report_for(call))
             with scope:
                 try:
-                    reply: Any = await self.door.ask(request, checked=True, on_accepted=on_accepted)
+                    reply: Any = await asking()
                 except StoreFailedError as error:
                     self.store_failed(error)
                     return

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from math import inf
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
+
+    from greenroom.runtime import Refusal
 
 AGENT_ID_LENGTH = 100
 NAMELESS_AGENT = "agent"
@@ -69,6 +71,9 @@ class Door(Protocol):
         deadline: float = inf,
     ) -> Withdrawable:
         """Ask a request that is checked; call `done` with the outcome, and `on_accepted` as `ask` does."""
+
+    def further(self, request: Any, first: Refusal) -> Callable[[], Awaitable[Any]] | None:
+        """Return what is to be awaited for the outcome of a post that was refused; None: it is that."""
 
     def subscriber(self, window: float) -> Notices:
         """Return what hears of resources, merging changes within so many seconds."""

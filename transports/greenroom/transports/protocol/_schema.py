@@ -61,7 +61,7 @@ def _inlined(node: Any, definitions: dict[str, Any], noise: frozenset[str]) -> A
         target = _without(definitions[node["$ref"].removeprefix(_REFERENCE)], {"description"})
         return _inlined({**target, **_without(node, {"$ref"})}, definitions, noise)
     if _BRIEF in node:
-        return {"type": "object"}
+        return {"type": node.get("type", "object")}
     slim: dict[str, Any] = {}
     for key, value in node.items():
         if key == "properties":

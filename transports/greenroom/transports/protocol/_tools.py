@@ -208,8 +208,8 @@ _ALL = (
     Tool(
         name="get_memory",
         title="Get memory",
-        description="Recall a value that you remembered with set_memory, by key and the same session_id. "
-        "Not sure of the key: list_memory.",
+        description="Recall a memory by key, whichever tool stored it: your own, else your user's "
+        "or a project's.",
         weight=1,
     ),
     Tool(
@@ -235,7 +235,7 @@ _ALL = (
     Tool(
         name="retrieve_memory",
         title="Retrieve memory",
-        description="Recall from your user's memory by words, or one memory by its key. "
+        description="Recall from your user's memory by words, or by key from everywhere. "
         "To search projects and your own keys, too, or by time: memory_search.",
         weight=4,
     ),
