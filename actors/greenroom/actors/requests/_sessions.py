@@ -96,5 +96,5 @@ class SearchByTimerange(Message[replies.TimeRangeMessages], frozen=True, kw_only
     max_tokens: types.Budget | None = None
 
 
-class MaySeeSession(Message[bool], frozen=True, kw_only=True):
-    """Ask a session whether the sender may see it; other actors' requests depend on this."""
+class StatusOfSession(Message[types.SessionStatus | None], frozen=True, kw_only=True):
+    """Ask a session for its status, None where the sender sees none; other requests depend on it."""
