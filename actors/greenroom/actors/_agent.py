@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import secrets
 import string
@@ -14,6 +13,7 @@ import msgspec
 
 from greenroom.actors import _refusals, _scopes
 from greenroom.actors._errand import Errand
+from greenroom.actors._json import canonical
 from greenroom.actors._namespaces import (
     agent_namespace,
     memory_address,
@@ -58,9 +58,6 @@ R = TypeVar("R")
 Q = TypeVar("Q", bound=msgspec.Struct)
 
 LARGE_TEXT = 65_536
-CANONICAL_BYTES = 16_384
-"""Up to this size the arguments of a repeat may be written in another way."""
-
 _TO_SESSION: dict[str, type[Message[Any]]] = {
     "create_session": sessions.CreateSession,
     "get_session": sessions.GetSession,
@@ -442,16 +439,5 @@ def _idempotency_scope(principal: Principal) -> str:
 
 
 def _fingerprint(arguments: msgspec.Struct) -> bytes:
-    """Return a digest of the arguments.
-
-    Blanks and the order of keys do not change it, but do in large arguments, which would hold the loop.
-    """
-    text = msgspec.json.encode(arguments)
-    if len(text) <= CANONICAL_BYTES:
-        parsed = json.loads(text, parse_int=_number, parse_float=_number)
-        text = json.dumps(parsed, sort_keys=True, separators=(",", ":")).encode()
-    return blake2b(text, digest_size=16).digest()
-
-
-def _number(digits: str) -> dict[str, str]:
-    return {"number": digits}
+    """Return a digest of the arguments, however they are written."""
+    return blake2b(canonical(msgspec.json.encode(arguments)), digest_size=16).digest()

@@ -29,6 +29,17 @@ def session_closed(session_id: str, status: str) -> Refusal:
     )
 
 
+def event_conflict(session_id: str, event_id: str) -> Refusal:
+    """The id that the caller gives an event is that of another one."""
+    return Refusal(
+        "IDEMPOTENCY_CONFLICT",
+        f"the session {session_id!r} has another event with the id {event_id!r}; append yours under an id "
+        "of its own",
+        session_id=session_id,
+        event_id=event_id,
+    )
+
+
 def resource_not_found(uri: str) -> Refusal:
     """Unknown, forbidden and impossible URIs are refused with this same answer."""
     shown = uri[:200]

@@ -260,12 +260,12 @@ class SessionActor(Actor):
 
     @handles(events.AppendEvent)
     def append_event(self, request: events.AppendEvent, context: Context) -> Slices[events.EventView]:
-        """Append an event and merge its changes of the state; a repeat of its id does neither."""
+        """Append an event and merge its changes of the state; a repeat of it does neither."""
         header = self._visible(context)
         principal: Principal = context.principal
         earlier = _events.find(context, request.event_id)
         if earlier is not None:
-            return _events.view(earlier, principal)
+            return _events.repeated(request, earlier, principal)
         if header.status in CLOSED:
             raise _refusals.session_closed(request.session_id, header.status)
         message = _events.stored(request, context.now)
