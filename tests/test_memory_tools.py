@@ -364,7 +364,7 @@ async def test_an_attached_process_searches_as_the_owner_does(tmp_path: Path) ->
         ) as attached:
             await attached.client.initialize()
             found = await attached.client.call(
-                "memory_search", query="harbour", include_debug=True, after="2020-01-01"
+                "memory_search", query="harbour", include_debug=True, time_expr="since 2020"
             )
             assert found["total"] == 2
             assert found["debug"]["time_window"]["timezone"] == "Asia/Tokyo"

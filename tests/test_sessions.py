@@ -215,7 +215,7 @@ async def test_a_memory_for_an_ended_session_is_refused_as_a_message_is(enter: E
         stranger = at.agent("eve", projects=frozenset())
         await keep(alice, "k", session_id="s", idempotency_key="once")
         for status in ("terminated", "archived"):
-            await alice.ask(UpdateSession(session_id="s", status=status))  # type: ignore[arg-type]  # as a loop has it
+            await alice.ask(UpdateSession(session_id="s", status=status))
             for key in ("k", "new"):
                 with refused("SESSION_CLOSED", status=status, session_id="s"):
                     await keep(alice, key, session_id="s")

@@ -198,8 +198,8 @@ class Agent:
     Args:
         runtime: What `open_greenroom` opened.
         principal: Who the agent is.
-        timezone: The name of the time zone in which its searches mean times, where they name none; the
-            machine's for None.
+        timezone: The name of the time zone in which its searches mean words such as "yesterday", where they
+            name none; the machine's for None.
         client: The client's own name for itself, which tells its tool.
         passports: How sessions are signed that travel.
         quota: What it may have, where that is limited.
@@ -399,9 +399,9 @@ class Agent:
         return msgspec.structs.replace(request, namespace=within or self._namespace)
 
     def _timed(self, request: Any) -> Any:
-        """Return a request with the time zone that is meant."""
-        if isinstance(request, MemorySearch) and request.timezone is None and self._timezone is not None:
-            return msgspec.structs.replace(request, timezone=self._timezone)
+        """Return a request with the time zone in which its words are meant."""
+        if isinstance(request, MemorySearch) and self._timezone is not None:
+            return request.with_words_in(self._timezone)
         return request
 
     async def _address_of(self, memory_id: str) -> Address:

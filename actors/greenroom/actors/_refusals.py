@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from greenroom.runtime import Refusal
+
+if TYPE_CHECKING:
+    import datetime as dt
 
 MAX_VALUE_BYTES = 1_048_576
 """The most that one value (a content, a metadata object, a memory value) may take as UTF-8."""
@@ -151,6 +154,19 @@ def scope_missing(what: str, scope: str) -> Refusal:
 def invalid(field: str, sentence: str, **details: Any) -> Refusal:
     """An argument breaks a rule; ``sentence`` says which, beginning with the field's name."""
     return Refusal("VALIDATION_ERROR", sentence, field=field, **details)
+
+
+def check_span(field: str, start: dt.datetime, end: dt.datetime) -> None:
+    """Check that a time, the argument ``field``, is not later than the one until which it goes.
+
+    Raises:
+        Refusal: ``VALIDATION_ERROR`` naming both.
+    """
+    if start > end:
+        first, last = (time.isoformat().replace("+00:00", "Z") for time in (start, end))
+        raise invalid(
+            field, f"{field}: {first} is later than the end, {last}; exchange them", start=first, end=last
+        )
 
 
 def too_large(field: str, size: int, limit: int = MAX_VALUE_BYTES) -> Refusal:

@@ -90,8 +90,8 @@ class SearchByTimerange(Message[replies.TimeRangeMessages], frozen=True, kw_only
     """Read the visible messages between two times, both included, oldest first."""
 
     session_id: types.SessionId
-    start_time: types.Instant
-    end_time: types.Instant
+    start_time: types.Start
+    end_time: types.LastTime
     limit: types.Limit200 = 50
     max_tokens: types.Budget | None = None
 
