@@ -278,7 +278,25 @@ async def test_changes_of_a_memory_are_heard_by_its_owner_alone(enter: Enter) ->
 async def test_impossible_uris_are_never_heard_of_and_do_no_harm(enter: Enter) -> None:
     async with enter() as at:
         alice = await begin(at)
-        async with hearing(alice, "nonsense", "session://", "agent://bob/memory") as heard:
+        async with hearing(alice, "session://", "agent://bob/memory", "greenroom://export/1") as heard:
             await say(alice, "s", "x")
             await keep(at.agent("bob"), "k")
         assert heard == []
+
+
+@pytest.mark.promise("resources.heard")
+@pytest.mark.parametrize(
+    "uri", ["nonsense", "", "foo://bar", "http://example.org/", "SESSION://s", "session:s"]
+)
+async def test_a_scheme_that_no_resource_has_is_refused(enter: Enter, uri: str) -> None:
+    async with enter() as at:
+        alice = await begin(at)
+        with alice.subscriber() as subscriber:
+            with refused(
+                "VALIDATION_ERROR", field="uri", schemes=["session", "agent", "greenroom"]
+            ) as caught:
+                subscriber.add(uri)
+            subscriber.remove(uri)
+            assert len(subscriber) == 0
+        assert "session://{session_id} and agent://{agent_id}/memory" in str(caught.value)
+        assert repr(uri) in str(caught.value)
