@@ -105,6 +105,11 @@ def memory_exists(key: str, namespace: str) -> Refusal:
     )
 
 
+def timed_out(seconds: float) -> Refusal:
+    """The memories of a namespace could not be searched in time; ask again."""
+    return Refusal("TIMED_OUT", f"it did not answer within {seconds:.2g} s")
+
+
 def version_conflict(key: str, namespace: str, expected: int, current: int, **details: Any) -> Refusal:
     """The memory is not at the version that the caller expects; 0 stands for no memory."""
     there = f"is at version {current}" if current else "is not there"
