@@ -108,6 +108,8 @@ class MemoriesFound(Reply, frozen=True, kw_only=True):
         tokens: An estimate of what ``memories`` cost, where ``max_tokens`` was given: bytes of UTF-8 by 4.
         left_out: How many of the best ``limit`` did not fit into ``max_tokens``.
         failed: Namespaces that could not be asked; their memories are missing here.
+        partial: Present when memories may be missing, because they were not compared by what they mean.
+        partial_reason: Why.
     """
 
     memories: list[MemoryHit]
@@ -119,6 +121,8 @@ class MemoriesFound(Reply, frozen=True, kw_only=True):
     tokens: int | UnsetType = UNSET
     left_out: int | UnsetType = UNSET
     failed: list[FailedNamespace] = msgspec.field(default_factory=list)
+    partial: bool | UnsetType = UNSET
+    partial_reason: str | UnsetType = UNSET
     debug: Annotated[SearchDebug, Meta(extra_json_schema=BRIEF)] | UnsetType = UNSET
 
 
@@ -143,6 +147,8 @@ class ContextRecalled(Reply, frozen=True, kw_only=True):
         tokens: An estimate of what ``memories`` cost: bytes of UTF-8 by 4; at most ``max_tokens``.
         left_out: How many memories that fit the task did not fit into ``max_tokens``.
         failed: Namespaces that could not be asked.
+        partial: Present when memories may be missing, because they were not compared by what they mean.
+        partial_reason: Why.
     """
 
     memories: list[RecalledMemory]
@@ -151,6 +157,8 @@ class ContextRecalled(Reply, frozen=True, kw_only=True):
     max_tokens: int
     left_out: int
     failed: list[FailedNamespace] = msgspec.field(default_factory=list)
+    partial: bool | UnsetType = UNSET
+    partial_reason: str | UnsetType = UNSET
 
 
 def hit(found: FoundMemory, *, decompress: bool = True) -> MemoryHit:
