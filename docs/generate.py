@@ -295,7 +295,7 @@ def type_words(of: Any, objects: dict[str, type[msgspec.Struct]]) -> str:
 def codes() -> dict[str, list[str]]:
     """Return every code of a failed tool, and when it is answered."""
     found: dict[str, list[str]] = {}
-    for path in sorted((ROOT / "actors").rglob("*.py")):
+    for path in [*sorted((ROOT / "actors").rglob("*.py")), *sorted((ROOT / "transports").rglob("*.py"))]:
         for function in ast.walk(ast.parse(path.read_text())):
             if isinstance(function, ast.FunctionDef):
                 sentence = prose(ast.get_docstring(function)).partition("\n")[0]

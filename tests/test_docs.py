@@ -1,5 +1,6 @@
 """The pages: code runs and prints what they show, links lead somewhere, the reference is the code's own."""
 
+import ast
 import contextlib
 import io
 import json
@@ -165,6 +166,23 @@ def test_the_reference_is_the_codes_own() -> None:
         [sys.executable, ROOT / "docs/generate.py", "--check"], capture_output=True, text=True, check=False
     )
     assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+def test_every_code_that_is_answered_is_in_the_table_of_codes() -> None:
+    answered: set[str] = set()
+    for path in [*ROOT.glob("actors/**/*.py"), *ROOT.glob("transports/**/*.py")]:
+        for call in ast.walk(ast.parse(path.read_text())):
+            if isinstance(call, ast.Call) and ast.unparse(call.func) in {
+                "Refusal",
+                "ServiceError",
+                "Failure",
+            }:
+                words = [str(each.value) for each in call.args if isinstance(each, ast.Constant)]
+                answered.update(word for word in words if re.fullmatch("[A-Z]+(_[A-Z]+)*", word))
+    table = (ROOT / "docs/reference/tools.md").read_text().partition("\n## Codes\n")[2]
+    listed = set(re.findall(r"^\| `([A-Z_]+)` \|", table, re.MULTILINE))
+    assert "RATE_LIMITED" in answered
+    assert answered <= listed
 
 
 def test_the_readme_has_the_two_commands_and_ci_runs_them() -> None:

@@ -7,12 +7,23 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
-from harness import principal
-from support.endpoints import Answer, Endpoint, endpoint, ok
+import trio
+from harness import PATIENCE, principal
+from support.agents import wire
+from support.endpoints import Answer, Endpoint, endpoint, failing, ok
 from support.models import write_model
 
-from greenroom.actors import Agent, GetEmbedding, open_greenroom
+from greenroom.actors import (
+    Agent,
+    GetEmbedding,
+    GetMemory,
+    RecallContext,
+    RetrieveMemory,
+    SetMemory,
+    open_greenroom,
+)
 from greenroom.actors.embedding import _spaces
 from greenroom.actors.embedding._choice import EmbedderChoice
 from greenroom.actors.embedding._embedding import Embedding
@@ -34,6 +45,14 @@ class Settled(Procedure[bool], frozen=True, kw_only=True):
         embedding: Embedding = desk.companion
         await embedding.query("", wait=True)
         await embedding.settled()
+        return True
+
+
+class Loaded(Procedure[bool], frozen=True, kw_only=True):
+    """Wait until the embedder is there, or could not be had."""
+
+    async def run(self, desk: Desk) -> bool:
+        await desk.companion.query("", wait=True)
         return True
 
 
@@ -63,7 +82,7 @@ class Shop:
 async def shop(
     folder: Path, embedder: str | EmbedderChoice = "static", agent: str = "anna"
 ) -> AsyncIterator[Shop]:
-    async with open_greenroom(folder, embedder=embedder, queries=[Settled], options=FAST) as runtime:
+    async with open_greenroom(folder, embedder=embedder, queries=[Settled, Loaded], options=FAST) as runtime:
         yield Shop(runtime, agent)
 
 
@@ -189,3 +208,106 @@ async def test_why_words_alone_rank_is_told_when_the_query_has_no_direction(fold
             "words",
             "the embedder knows no word of the query",
         )
+
+
+# -- when there are no vectors, or not yet --------------------------------------------
+
+
+def at(served: Endpoint) -> EmbedderChoice:
+    return EmbedderChoice(kind="http", place=served.url, model="m")
+
+
+async def ask_all(here: Shop) -> list[Any]:
+    """Return what the searches answer that go by meaning."""
+    requests = (
+        MemorySearch(query=ASKED, namespace=SPACE),
+        MemorySearch(query=ASKED, namespace=SPACE, mode="hybrid"),
+        RetrieveMemory(query=ASKED, namespace=SPACE),
+        RecallContext(task=ASKED, namespace=SPACE),
+    )
+    return [wire(await here.agent.ask(request)) for request in requests]
+
+
+@pytest.mark.promise("embedding.first-search")
+async def test_a_search_without_vectors_says_that_it_is_partial_and_why(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with shop(folder, "none") as here:
+        await here.store(REFUNDS, *OTHERS)
+        whole = await ask_all(here)
+        assert not any({"partial", "partial_reason"} & answer.keys() for answer in whole), "none are wanted"
+    patience = "greenroom.actors.embedding._embedding.QUERY_SECONDS"
+    async with endpoint() as served:
+        served.silent = True
+        monkeypatch.setattr(patience, 0.05)
+        async with shop(folder, at(served)) as here:
+            for answer in await ask_all(here):
+                assert answer["partial"] is True
+                assert "by their words alone, for the embedder http:" in answer["partial_reason"]
+        served.silent = False
+        served.behaviour = failing(503)
+        monkeypatch.setattr(patience, 3_600)  # a failure ends the wait
+        async with shop(folder, at(served)) as here:
+            for answer in await ask_all(here):
+                assert answer["partial"] is True
+                assert "answers 503" in answer["partial_reason"]
+        served.behaviour = lambda _endpoint, _body: None
+        served.silent_about = {REFUNDS}
+        async with shop(folder, at(served)) as here:
+            await here.runtime.query(Loaded())
+            monkeypatch.setattr(patience, 1)
+            for answer in await ask_all(here):
+                assert answer["partial"] is True
+                assert "are being embedded" in answer["partial_reason"]
+        served.silent_about = set()
+        async with shop(folder, at(served)) as here:
+            await here.settle()
+            for answer in await ask_all(here):
+                assert not {"partial", "partial_reason"} & answer.keys()
+
+
+@pytest.mark.promise("embedding.lazy")
+async def test_a_look_up_does_not_wait_for_the_embedder(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("greenroom.actors.embedding._embedding.QUERY_SECONDS", 3_600)
+    async with endpoint() as served:
+        served.silent = True
+        async with shop(folder, at(served)) as here, trio.open_nursery() as nursery:
+            await here.store(REFUNDS, key="refunds")
+            await here.agent.ask(SetMemory(key="mine", value=msgspec.Raw(b"1")))
+            searched, looked_up = trio.Event(), trio.Event()
+
+            async def search() -> None:
+                await here.search()
+                searched.set()
+
+            nursery.cancel_scope.deadline = trio.current_time() + PATIENCE  # for a look-up that waits
+            nursery.start_soon(search)
+            await served.was_asked.wait()
+            for request in (
+                RetrieveMemory(key="refunds", namespace=SPACE),
+                MemorySearch(query="within 14 days", mode="exact", namespace=SPACE),
+                MemorySearch(tags=["none"], namespace=SPACE),
+            ):
+                found = wire(await here.agent.ask(request))
+                assert [each["key"] for each in found["memories"]] == (
+                    [] if getattr(request, "tags", None) else ["refunds"]
+                )
+                assert "partial" not in found
+            assert (await here.agent.ask(GetMemory(key="mine"))).version == 1
+            assert not searched.is_set()
+            looked_up.set()
+            nursery.cancel_scope.cancel()
+        assert looked_up.is_set()
+
+
+@pytest.mark.promise("embedding.lazy")
+async def test_a_look_up_wakes_no_embedder(folder: Path) -> None:
+    async with shop(folder) as here:
+        await here.store(REFUNDS, key="refunds")
+        await here.settle()
+    async with shop(folder) as here:
+        found = await here.agent.ask(RetrieveMemory(key="refunds", namespace=SPACE))
+        assert contents(found) == [REFUNDS]
+        assert (await here.runtime.query(GetEmbedding())).state == "idle"

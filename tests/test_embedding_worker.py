@@ -17,7 +17,7 @@ from support.keepers import Break, Keep, Keeper, Kept, Letters, Show
 from greenroom.actors.embedding import _rows, _spaces
 from greenroom.actors.embedding._choice import EmbedderChoice
 from greenroom.actors.embedding._embedder import Embedder
-from greenroom.actors.embedding._embedding import QUERY_SECONDS, Embedding, open_embedding
+from greenroom.actors.embedding._embedding import LOAD_SECONDS, QUERY_SECONDS, Embedding, open_embedding
 from greenroom.actors.embedding._errors import EmbedderError, TextRefusedError
 from greenroom.actors.embedding._loading import load
 from greenroom.actors.embedding._patience import LONGEST_SECONDS, Patience
@@ -99,17 +99,15 @@ def choice(name: str) -> EmbedderChoice:
 
 
 @pytest.mark.promise("embedding.lazy")
-async def test_nothing_is_loaded_before_it_is_needed_and_nobody_waits_for_it(folder: Path) -> None:
+async def test_nothing_is_loaded_before_it_is_needed_and_the_first_query_waits_for_it(folder: Path) -> None:
     async with home(folder) as here:
         assert (await here.statistics()).state == "idle"
-        assert await here.embedding.query("painter") is None
-        assert here.embedding.absence == "the embedder static is being loaded"
-        query = await here.embedding.query("painter", wait=True)
+        query = await here.embedding.query("painter")
         assert query is not None
         assert query.space == here.embedding.space == _spaces.STATIC
         assert here.embedding.absence is None
         after = await here.statistics()
-        assert (after.state, after.queries, after.queries_without) == ("ready", 2, 1)
+        assert (after.state, after.queries, after.queries_without) == ("ready", 1, 0)
 
 
 async def test_what_is_stored_before_it_is_loaded_gets_its_vectors_after(folder: Path) -> None:
@@ -247,11 +245,55 @@ async def test_an_endpoint_that_hangs_is_not_said_to_be_loaded_for_long(virtual_
         raise AssertionError("for ever")
 
     async with virtual_home(choice("a"), hangs) as here:
-        assert await here.embedding.query("x") is None
-        await trio.sleep(QUERY_SECONDS / 2)
+        begun = trio.current_time()
+        with trio.fail_after(QUERY_SECONDS):  # half of which is for the rest of a search
+            assert await here.embedding.query("x") is None
+        assert trio.current_time() == begun + QUERY_SECONDS / 2
         assert here.embedding.absence == "the embedder http:http://a is being loaded"
-        await trio.sleep(QUERY_SECONDS)
+        assert await here.embedding.query("x") is None
+        assert trio.current_time() == begun + QUERY_SECONDS
         assert here.embedding.absence == "the embedder http:http://a was asked and does not answer"
+        assert await here.embedding.query("x") is None
+        assert trio.current_time() == begun + QUERY_SECONDS, "nobody waits for it again"
+
+
+@pytest.mark.promise("embedding.first-search")
+async def test_queries_that_come_while_a_model_is_loaded_wait_for_it_but_not_for_ever(
+    virtual_home: Enter,
+) -> None:
+    slow = EmbedderChoice(kind="onnx", place="/nowhere")
+    for seconds, found in ((LOAD_SECONDS - 1, [True, True, True]), (LOAD_SECONDS + 1, [False, False, True])):
+
+        async def takes(_choice: EmbedderChoice, seconds: float = seconds) -> Embedder:
+            await trio.sleep(seconds)
+            return Letters()
+
+        async with virtual_home(slow, takes) as here:
+            got: list[bool] = []
+
+            async def ask(here: Home = here, got: list[bool] = got) -> None:
+                got.append(await here.embedding.query("x") is not None)
+
+            begun = trio.current_time()
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(ask)
+                await trio.sleep(1)
+                nursery.start_soon(ask)
+            assert trio.current_time() == begun + min(seconds, LOAD_SECONDS)
+            await trio.sleep(2)
+            await ask()
+            assert got == found
+
+
+@pytest.mark.promise("embedding.first-search")
+async def test_the_first_query_waits_for_the_vectors_of_what_was_stored_before(virtual_home: Enter) -> None:
+    async with virtual_home(NONE) as here:
+        await here.keep(ANNA, "a", "b")
+    async with virtual_home(choice("a"), loads(Letters())) as here:
+        await here.keep(BERT, "c")
+        query = await here.embedding.query("x")
+        assert query is not None
+        assert [len((await here.show(who)).vectors[query.space]) for who in (ANNA, BERT)] == [2, 1]
 
 
 async def test_actors_take_turns(virtual_home: Enter) -> None:

@@ -300,6 +300,27 @@ async def test_a_key_has_no_more_sessions_and_bytes_than_it_may(enter: Enter) ->
 
 
 @pytest.mark.promise("limits.quotas")
+async def test_a_quota_of_bytes_counts_what_is_given_to_be_kept(enter: Enter) -> None:
+    async with enter() as at, premises(at) as here:
+        key = await create_key(at, rate_limit=60_000, burst=1_000, max_stored_bytes=100)
+        await here.settled()
+        peer = await here.websocket(key)
+        assert (await ask(peer, "create_session", purpose="Ship release 2"))["success"]  # 14 bytes
+        assert (await ask(peer, "start_session"))["success"]
+        said = {"session_id": "s", "purpose": "p", "idempotency_key": "i" * 200}
+        assert (await ask(peer, "create_session", **said))["success"]  # 2 bytes
+        assert (await ask(peer, "add_message", session_id="s", content="ä" * 30))["success"]  # 61 bytes
+        refused = await ask(peer, "set_memory", key="k", value="x" * 30)
+        details = refused["details"]
+        assert (refused["code"], details["limit"], details["used"]) == ("QUOTA_EXCEEDED", 100, 14 + 2 + 61)
+        assert details["asked"] == 1 + 32
+        assert "may have 100 stored bytes and has had 77, and this takes 33 more" in refused["error"]
+        assert (await ask(peer, "set_memory", key="k", value="x" * 20))["success"]
+        assert (await ask(peer, "add_message", session_id="s", content="x"))["code"] == "QUOTA_EXCEEDED"
+        assert (await ask(peer, "start_session"))["success"], "it takes no bytes"
+
+
+@pytest.mark.promise("limits.quotas")
 async def test_a_quota_outlives_the_server_and_the_rotation_of_the_key(enter: Enter) -> None:
     async with enter() as at, premises(at) as here:
         key = await create_key(at, max_sessions=1)

@@ -372,7 +372,7 @@ async def test_an_attached_process_searches_as_the_owner_does(tmp_path: Path) ->
         ) as attached:
             await attached.client.initialize()
             found = await attached.client.call(
-                "memory_search", query="harbour", include_debug=True, after="2020-01-01"
+                "memory_search", query="harbour", include_debug=True, time_expr="since 2020"
             )
             assert found["total"] == 2
             assert found["debug"]["time_window"]["timezone"] == "Asia/Tokyo"
@@ -387,14 +387,19 @@ async def test_an_attached_process_searches_as_the_owner_does(tmp_path: Path) ->
                     assert [memory["content"] for memory in found["memories"]] == ["the pier"]
 
 
-async def test_the_first_search_does_not_wait_for_vectors_and_says_so(tmp_path: Path) -> None:
+@pytest.mark.promise("embedding.first-search")
+@pytest.mark.parametrize("tool", ["memory_search", "retrieve_memory", "recall_context"])
+async def test_the_first_search_of_a_process_ranks_like_the_second(tmp_path: Path, tool: str) -> None:
+    said = "where does the ship lie"
+    search = {"task": said} if tool == "recall_context" else {"query": said}
     async with server_process(tmp_path, "--user", "alice") as server:
         await server.client.initialize()
-        await server.client.call("store_memory", content="the boat is moored at the harbour")
-        search = {"query": "where does the ship lie", "include_debug": True}
-        debug = (await server.client.call("memory_search", **search))["debug"]
-        assert (debug["model"] == "words") is (debug["without_vectors"] is not None)
-        while debug["model"] == "words":  # it is loaded in the background
-            assert "load" in debug["without_vectors"]
-            debug = (await server.client.call("memory_search", **search))["debug"]
-        assert (await server.client.call("memory_search", query="moored boat"))["total"] == 1
+        for content in ("the office is closed on Mondays", "the boat is moored at the harbour"):
+            await server.client.call("store_memory", content=content)
+    for _ in range(2):  # with vectors that are to be made yet, and with those that are there
+        async with server_process(tmp_path, "--user", "alice") as server:
+            await server.client.initialize()
+            first, second = [await server.client.call(tool, **search) for _ in range(2)]
+            assert first["memories"][0]["content"] == "the boat is moored at the harbour"
+            assert first["memories"] == second["memories"]
+            assert "partial" not in first

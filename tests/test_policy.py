@@ -287,7 +287,7 @@ def reads_and_writes(session_id: str) -> list[Any]:
         GetMessages(session_id=session_id),
         SearchContext(session_id=session_id, query="q"),
         SearchBySender(session_id=session_id, sender="alice"),
-        SearchByTimerange(session_id=session_id, start_time=FAR_AHEAD, end_time=LONG_AGO),
+        SearchByTimerange(session_id=session_id, start_time=LONG_AGO, end_time=FAR_AHEAD),
         SetMemory(key="k", value=json("1"), session_id=session_id),
     ]
 

@@ -208,9 +208,11 @@ async def test_times_are_those_of_the_caller(enter: Enter) -> None:
         assert await found(alice, time_expr="today") == ["harbour late"]
         assert len(await found(alice, time_expr="today", timezone="UTC")) == 2
         assert await found(alice, time_expr="yesterday", timezone="America/New_York") == []
-        assert await found(alice, None, after="2023-11-15") == ["harbour late"]
-        assert await found(alice, None, before="2023-11-15") == ["harbour early"]
-        assert await found(alice, None, after="2023-11-15", before="2023-11-15") == []
+        zone = {"timezone": "Europe/Berlin"}
+        assert await found(alice, None, after="2023-11-15", **zone) == ["harbour late"]
+        assert await found(alice, None, before="2023-11-15", **zone) == ["harbour early"]
+        assert await found(alice, None, after="2023-11-15", before="2023-11-15", **zone) == []
+        assert len(await found(alice, None, before="2023-11-15")) == 2
         debug = (await alice.ask(MemorySearch(time_expr="yesterday", include_debug=True))).debug
         assert wire(debug)["time_window"] == {
             "after": "2023-11-13T23:00:00Z",

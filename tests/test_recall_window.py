@@ -25,7 +25,7 @@ def at(year: int, month: int, day: int, hour: int = 0, minute: int = 0) -> dt.da
 
 
 def window(**given: str) -> Window:
-    return time_window(NOW, BERLIN, **{**NOTHING, **given})
+    return time_window(NOW, BERLIN, bounds=BERLIN, **{**NOTHING, **given})
 
 
 @pytest.mark.promise("recall.times")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import trio
 import trio.testing
-from support.agents import begin, json, keep, refused, say, wire
+from support.agents import begin, json, keep, keys, refused, say, wire
 
 from greenroom.actors import (
     TEMPLATES,
@@ -270,15 +270,65 @@ async def test_changes_of_a_memory_are_heard_by_its_owner_alone(enter: Enter) ->
             await alice.ask(DeleteMemory(key="nothing"))
             await trio.sleep(1)
             assert own == [uri] * 3
-            await trio.sleep(120)  # the sweeper comes round
-        assert (own, foreign) == ([uri] * 4, [])
+        assert foreign == []
+
+
+@pytest.mark.promise("memory.expiry")
+async def test_the_end_of_a_memory_is_heard_within_a_second_once_it_is_gone(enter: Enter) -> None:
+    uri = "agent://alice/memory"
+    async with enter() as at:
+        alice = at.agent("alice")
+        for number in range(15):  # which end within a second, and are one sweep
+            await keep(alice, f"a{number}", expires_in=300)
+            at.clock.jump(10_000)
+        await keep(alice, "b", expires_in=330)
+        await keep(alice, "stays")
+    async with enter() as at:  # what is known of the ends is on disk
+        alice, bob = at.agent("alice"), at.agent("bob")
+        heard: list[tuple[float, int]] = []
+        async with trio.open_nursery() as nursery:
+
+            async def listen() -> None:
+                with alice.subscriber() as subscriber:
+                    subscriber.add(uri)
+                    while await subscriber.next():
+                        heard.append((at.clock.now() / 1e6, len(await keys(alice))))
+
+            nursery.start_soon(listen)
+            async with hearing(bob, uri) as foreign:
+                begun = at.clock.now() / 1e6
+                await trio.sleep(400)
+            nursery.cancel_scope.cancel()
+        assert [left for _, left in heard] == [2, 1]
+        (first, _), (second, _) = heard
+        assert begun + 298 < first < begun + 302
+        assert 29 < second - first < 32
+        assert foreign == []
 
 
 @pytest.mark.promise("resources.heard")
 async def test_impossible_uris_are_never_heard_of_and_do_no_harm(enter: Enter) -> None:
     async with enter() as at:
         alice = await begin(at)
-        async with hearing(alice, "nonsense", "session://", "agent://bob/memory") as heard:
+        async with hearing(alice, "session://", "agent://bob/memory", "greenroom://export/1") as heard:
             await say(alice, "s", "x")
             await keep(at.agent("bob"), "k")
         assert heard == []
+
+
+@pytest.mark.promise("resources.heard")
+@pytest.mark.parametrize(
+    "uri", ["nonsense", "", "foo://bar", "http://example.org/", "SESSION://s", "session:s"]
+)
+async def test_a_scheme_that_no_resource_has_is_refused(enter: Enter, uri: str) -> None:
+    async with enter() as at:
+        alice = await begin(at)
+        with alice.subscriber() as subscriber:
+            with refused(
+                "VALIDATION_ERROR", field="uri", schemes=["session", "agent", "greenroom"]
+            ) as caught:
+                subscriber.add(uri)
+            subscriber.remove(uri)
+            assert len(subscriber) == 0
+        assert "session://{session_id} and agent://{agent_id}/memory" in str(caught.value)
+        assert repr(uri) in str(caught.value)

@@ -133,7 +133,7 @@ async def test_resources_open_with_the_scope_of_their_kind(enter: Enter) -> None
                 subscriber.add(mine)
                 with refused("PERMISSION_DENIED"):
                     subscriber.add(other)
-                subscriber.add("weather://tomorrow")
+                subscriber.add("session://no id")
                 assert len(subscriber) == 1
         with refused("RESOURCE_NOT_FOUND"):
             await holder(at).ask(ReadResource(uri="weather://tomorrow"))

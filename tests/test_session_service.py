@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 import trio
-from support.agents import LONG_AGO, begin, contents, json, moment, refused, say
+from support.agents import FAR_AHEAD, LONG_AGO, begin, contents, json, moment, refused, say
 
 from greenroom.actors import (
     AddMessage,
@@ -107,7 +107,9 @@ async def test_events_are_messages_for_agents(enter: Enter) -> None:
         call = event(event_type="tool_call", actor="agent:finder", content={"tool": "grep", "for": "toads"})
         await service.append_event("s", call)
         at.tick()
-        await service.append_event("s", event("older", timestamp=LONG_AGO, actor="system"))
+        older = dt.datetime(2000, 1, 1)  # noqa: DTZ001  a time without a zone is the point: it is UTC
+        appended = await service.append_event("s", event("older", timestamp=older, actor="system"))
+        assert appended.timestamp == LONG_AGO
         messages = (await bob.ask(GetMessages(session_id="s"))).messages
         assert [
             (message.sender, message.message_type, message.content, bytes(message.metadata))
@@ -266,7 +268,7 @@ async def test_every_no_is_a_value_error_that_changes_nothing(enter: Enter) -> N
                     {"event_id": 5},
                     {"timestamp": "yesterday"},
                     {"timestamp": 1_700_000_000},
-                    {"timestamp": dt.datetime(2026, 1, 1)},  # noqa: DTZ001  a time without a zone is the point
+                    {"timestamp": dt.datetime(1, 1, 1, tzinfo=dt.timezone(dt.timedelta(hours=14)))},
                     {"timestamp": "0001-01-01T00:00:00+12:00"},
                     {"is_final_response": 1},
                     {"visibility": "secret"},
@@ -341,11 +343,11 @@ async def test_a_repeat_of_an_event_changes_nothing(enter: Enter) -> None:
         service = await opened(at)
         first = await service.append_event("s", event(event_id="a"), {"n": 1})
         at.tick()
-        assert await service.append_event("s", event("other", event_id="a"), {"n": 2, "m": 2}) == first
+        assert await service.append_event("s", event(event_id="a"), {"n": 2, "m": 2}) == first
         await service.update_status("s", "terminated")
     async with enter() as at:
         service = SessionService(at.runtime)
-        assert await service.append_event("s", event("once more", event_id="a"), {"n": 3}) == first
+        assert await service.append_event("s", event(event_id="a"), {"n": 3}) == first
         session = await read(service)
         assert (session.events, session.state) == ([first], {"n": 1})
         with refused("SESSION_CLOSED"):
@@ -362,15 +364,53 @@ async def test_of_many_who_append_one_event_at_once_one_does(enter: Enter) -> No
         got: list[Event] = []
 
         async def append(number: int) -> None:
-            got.append(await service.append_event("s", event(f"by {number}", event_id="a"), {"n": number}))
+            got.append(await service.append_event("s", event(event_id="a"), {"n": number}))
 
         async with trio.open_nursery() as nursery:
             for number in range(20):
                 nursery.start_soon(append, number)
         session = await read(service)
-        assert got == [session.events[0]] * 20
-        assert len(session.events) == 1
-        assert session.events[0].content == {"text": f"by {session.state['n']}"}
+        assert got == session.events * 20
+        assert session.state["n"] in range(20)
+
+
+@pytest.mark.promise("service.event-once")
+async def test_another_event_under_a_known_id_is_refused_and_changes_nothing(enter: Enter) -> None:
+    async with enter() as at:
+        service = await opened(at)
+        call = {"tool": "find", "arguments": {"n": 1, "deep": [True, 2.5]}}
+        first = await service.append_event(
+            "s", event(event_id="a", event_type="tool_call", content=call, timestamp=LONG_AGO)
+        )
+        said = await say(at.agent("bob"), "s", "a message")
+        before = await read(service)
+        same = {"event_id": "a", "event_type": "tool_call", "actor": "user"}
+        for other in (
+            {"content": {"tool": "find"}},
+            {"content": {"tool": "find", "arguments": {"n": True, "deep": [True, 2.5]}}},
+            {"content": {"tool": "find", "arguments": {"n": 1.0, "deep": [True, 2.5]}}},
+            {"content": {"text": "find"}},
+            {"event_type": "action"},
+            {"actor": "system"},
+            {"is_final_response": True},
+            {"visibility": "private"},
+        ):
+            with refused("IDEMPOTENCY_CONFLICT", session_id="s", event_id="a") as caught:
+                await service.append_event("s", same | {"content": call} | other, {"n": 1})
+            assert isinstance(caught.value, ServiceError)
+            assert "'a'" in caught.value.sentence
+        with refused("IDEMPOTENCY_CONFLICT", event_id=f"message_{said[0]}"):
+            await service.append_event("s", event("other", event_id=f"message_{said[0]}"))
+        assert await read(service) == before
+
+        turned = {"arguments": {"deep": [True, 2.5], "n": 1}, "tool": "find"}
+        for time in (LONG_AGO, None, FAR_AHEAD):
+            again = await service.append_event("s", same | {"content": turned, "timestamp": time})
+            assert again == first, "the order of keys and the time of the try do not count"
+        await service.update_status("s", "terminated")
+        with refused("IDEMPOTENCY_CONFLICT"):
+            await service.append_event("s", event("other", event_id="a"))
+        assert (await read(service)).events == before.events
 
 
 @pytest.mark.promise("service.state")
@@ -454,7 +494,10 @@ async def test_the_service_sees_what_its_principal_may_see(enter: Enter) -> None
         # What bob does not see does not stand in his way, and tells him nothing.
         own = await bob.append_event("s", event("bob's", event_id="private"))
         assert own.content == {"text": "bob's"}
-        assert (await bob.append_event("s", event("bob's", event_id="agent_only"))).visibility == "agent_only"
+        theirs = event("agent_only", event_id="agent_only", visibility="agent_only")
+        assert (await bob.append_event("s", theirs)).visibility == "agent_only"
+        with refused("IDEMPOTENCY_CONFLICT"):
+            await bob.append_event("s", event("bob's", event_id="agent_only"))
         assert len((await read(bob)).events) == 3
         assert await at.agent("alice").ask(CreateSession(purpose="another"))
 

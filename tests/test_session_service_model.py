@@ -76,8 +76,8 @@ class Model:
         session = self.sessions.get(name)
         if session is None:
             return "SESSION_NOT_FOUND"
-        if event_id in [known for known, _ in session.events]:
-            return "done"
+        if event_id in (known := dict(session.events)):
+            return "done" if known[event_id] == kind else "IDEMPOTENCY_CONFLICT"
         if session.status in CLOSED:
             return "SESSION_CLOSED"
         session.events.append((event_id, kind))
@@ -147,16 +147,16 @@ class Life:
         """Append one event several times at once; whatever one is answered, all are, and it is one event."""
         answers: list[Any] = []
 
-        async def append(number: int) -> None:
-            event = {"event_id": event_id, "event_type": kind, "actor": "system", "content": {"by": number}}
+        async def append() -> None:
+            event = {"event_id": event_id, "event_type": kind, "actor": "system", "content": {"of": kind}}
             try:
                 answers.append(await self._service.append_event(session, event, delta))
             except (ServiceError, StorageFullError) as error:
                 answers.append(error)
 
         async with trio.open_nursery() as nursery:
-            for number in range(times):
-                nursery.start_soon(append, number)
+            for _ in range(times):
+                nursery.start_soon(append)
         if isinstance(answers[0], Exception):
             assert {type(answer) for answer in answers} == {type(answers[0])}
             raise answers[0]

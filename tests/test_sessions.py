@@ -9,7 +9,19 @@ from typing import TYPE_CHECKING, Any, get_args
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.agents import FAR_AHEAD, LONG_AGO, begin, contents, json, moment, refused, say, wire
+from support.agents import (
+    FAR_AHEAD,
+    LONG_AGO,
+    begin,
+    contents,
+    json,
+    keep,
+    moment,
+    refused,
+    say,
+    value_of,
+    wire,
+)
 from support.clocks import DAY, HOUR
 
 from greenroom.actors import (
@@ -194,6 +206,24 @@ async def test_an_ended_session_takes_no_writes_and_keeps_its_end(enter: Enter) 
         with refused("SESSION_CLOSED", status="archived"):
             await say(alice, "s", "too late")
         assert await contents(alice) == ["c"]
+
+
+@pytest.mark.promise("sessions.statuses")
+async def test_a_memory_for_an_ended_session_is_refused_as_a_message_is(enter: Enter) -> None:
+    async with enter() as at:
+        alice = await begin(at, project_id="p")
+        stranger = at.agent("eve", projects=frozenset())
+        await keep(alice, "k", session_id="s", idempotency_key="once")
+        for status in ("terminated", "archived"):
+            await alice.ask(UpdateSession(session_id="s", status=status))
+            for key in ("k", "new"):
+                with refused("SESSION_CLOSED", status=status, session_id="s"):
+                    await keep(alice, key, session_id="s")
+                with refused("SESSION_NOT_FOUND", session_id="s"):
+                    await keep(stranger, key, session_id="s")
+            assert await keep(alice, "k", session_id="s", idempotency_key="once") == 1
+            assert await value_of(alice, "k", session_id="s") == "1"
+        assert await keep(alice, "k") == 1, "what is kept for no session needs none"
 
 
 @pytest.mark.promise("sessions.statuses")

@@ -95,6 +95,35 @@ async def test_each_era_has_its_own_way_to_subscribe(enter: Enter) -> None:
             assert said["tools"] == {"listChanged": False}
 
 
+@pytest.mark.promise("resources.protocol")
+@pytest.mark.parametrize("sdk", [False, True])
+@pytest.mark.parametrize("modern", [False, True])
+async def test_a_scheme_that_is_not_served_is_refused_and_what_is_unknown_acknowledged(
+    enter: Enter, *, modern: bool, sdk: bool
+) -> None:
+    odd = {"more": 1} if sdk else {}  # whoever sends this is answered by the SDK's server
+    async with enter() as at:
+        alice = await begin(at)
+        async with visitor(at.runtime, "bob", modern=modern) as client:
+            for uri in ("foo://bar", "http://example.org/s", "s"):
+                if modern:
+                    wanted = {"notifications": {"resourceSubscriptions": ["session://s", uri]}}
+                    error = (await client.request("subscriptions/listen", wanted | odd))["error"]
+                else:
+                    error = (await client.request("resources/subscribe", {"uri": uri} | odd))["error"]
+                assert error["code"] == -32602
+                assert (error["data"]["code"], error["data"]["field"]) == ("VALIDATION_ERROR", "uri")
+                assert error["data"]["schemes"] == ["session", "agent", "greenroom"]
+                assert uri in error["message"]
+            await say(alice, "s", "x")
+            await silence(client)
+            unknown = ["session://nobody", "session://", "agent://alice/memory", "agent://", "greenroom://x"]
+            if modern:
+                await listen(client, *unknown)
+            else:
+                await subscribe(client, *unknown)
+
+
 @pytest.mark.promise("bus.debounce", "resources.protocol")
 @pytest.mark.parametrize("modern", [False, True])
 async def test_a_burst_is_one_notification_at_once_and_one_at_the_end(enter: Enter, *, modern: bool) -> None:
@@ -158,7 +187,13 @@ async def test_an_acknowledgement_tells_nothing(enter: Enter, *, modern: bool) -
         alice = await begin(at)
         await alice.ask(CreateSession(purpose="p", session_id="closed", project_id="p"))
         async with visitor(at.runtime, "bob", modern=modern) as client:
-            uris = ["session://s", "session://nobody", "session://closed", "agent://alice/memory", "junk:\n"]
+            uris = [
+                "session://s",
+                "session://nobody",
+                "session://closed",
+                "agent://alice/memory",
+                "agent://\n",
+            ]
             if modern:
                 await listen(client, *uris)
             else:

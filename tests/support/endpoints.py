@@ -24,6 +24,7 @@ class Endpoint:
         asked: The texts of each request.
         headers: Those of the last request.
         silent: Whether requests get no answer at all.
+        silent_about: Texts that get none.
         hung_up: Set when a client closed a connection before its answer.
     """
 
@@ -34,6 +35,7 @@ class Endpoint:
         self.asked: list[list[str]] = []
         self.headers: dict[str, str] = {}
         self.silent = False
+        self.silent_about: set[str] = set()
         self.was_asked = trio.Event()
         self.hung_up = trio.Event()
 
@@ -109,7 +111,7 @@ async def _serve(served: Endpoint, stream: trio.SocketStream) -> None:
         body = json.loads(content)
         served.asked.append(body["input"])
         served.was_asked.set()
-        if served.silent:
+        if served.silent or served.silent_about.intersection(body["input"]):
             assert await stream.receive_some() == b""
             served.hung_up.set()
             return

@@ -122,6 +122,8 @@ class Model:
     ) -> str:
         if session is not None and session not in self.sessions:
             return "SESSION_NOT_FOUND"
+        if session is not None and self.sessions[session].status in CLOSED:
+            return "SESSION_CLOSED"
         old = self.live(now).get((agent, session, key))
         if old is not None and not overwrite:
             return "KEY_EXISTS"

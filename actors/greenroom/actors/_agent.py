@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import secrets
 import string
@@ -14,6 +13,7 @@ import msgspec
 
 from greenroom.actors import _elsewhere, _refusals, _scopes
 from greenroom.actors._errand import Errand
+from greenroom.actors._json import canonical
 from greenroom.actors._lookup import KeyLookup
 from greenroom.actors._namespaces import (
     agent_namespace,
@@ -59,9 +59,6 @@ R = TypeVar("R")
 Q = TypeVar("Q", bound=msgspec.Struct)
 
 LARGE_TEXT = 65_536
-CANONICAL_BYTES = 16_384
-"""Up to this size the arguments of a repeat may be written in another way."""
-
 _TO_SESSION: dict[str, type[Message[Any]]] = {
     "create_session": sessions.CreateSession,
     "get_session": sessions.GetSession,
@@ -204,8 +201,8 @@ class Agent:
     Args:
         runtime: What `open_greenroom` opened.
         principal: Who the agent is.
-        timezone: The name of the time zone in which its searches mean times, where they name none; the
-            machine's for None.
+        timezone: The name of the time zone in which its searches mean words such as "yesterday", where they
+            name none; the machine's for None.
         client: The client's own name for itself, which tells its tool.
         passports: How sessions are signed that travel.
         quota: What it may have, where that is limited.
@@ -453,9 +450,9 @@ class Agent:
         return msgspec.structs.replace(request, namespace=within or self._namespace)
 
     def _timed(self, request: Any) -> Any:
-        """Return a request with the time zone that is meant."""
-        if isinstance(request, MemorySearch) and request.timezone is None and self._timezone is not None:
-            return msgspec.structs.replace(request, timezone=self._timezone)
+        """Return a request with the time zone in which its words are meant."""
+        if isinstance(request, MemorySearch) and self._timezone is not None:
+            return request.with_words_in(self._timezone)
         return request
 
     async def _address_of(self, memory_id: str) -> Address:
@@ -493,16 +490,5 @@ def _idempotency_scope(principal: Principal) -> str:
 
 
 def _fingerprint(arguments: msgspec.Struct) -> bytes:
-    """Return a digest of the arguments.
-
-    Blanks and the order of keys do not change it, but do in large arguments, which would hold the loop.
-    """
-    text = msgspec.json.encode(arguments)
-    if len(text) <= CANONICAL_BYTES:
-        parsed = json.loads(text, parse_int=_number, parse_float=_number)
-        text = json.dumps(parsed, sort_keys=True, separators=(",", ":")).encode()
-    return blake2b(text, digest_size=16).digest()
-
-
-def _number(digits: str) -> dict[str, str]:
-    return {"number": digits}
+    """Return a digest of the arguments, however they are written."""
+    return blake2b(canonical(msgspec.json.encode(arguments)), digest_size=16).digest()

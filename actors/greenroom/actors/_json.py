@@ -32,6 +32,9 @@ DOUBLE_DIGITS = 308
 SHORT_BYTES = min(2 * MAX_DEPTH, DOUBLE_DIGITS)
 """In so few bytes nothing nests too deep, and no number is too long."""
 
+CANONICAL_BYTES = 16_384
+"""Up to this size JSON that is to be the same may be written in another way."""
+
 _DIGITS_ALIKE = bytes.maketrans(b"123456789", b"0" * 9)
 _LONG = b"0" * (DOUBLE_DIGITS + 1)
 _MAYBE_LONE = re.compile(r"\\u[dD][89a-fA-F]")
@@ -59,6 +62,21 @@ def check_json(raw: bytes) -> Any:
         if raw.count(b"[") + raw.count(b"{") > MAX_DEPTH:
             _check_depth(value)
     return value
+
+
+def canonical(raw: bytes) -> bytes:
+    """Return JSON without what does not count: blanks and the order of keys.
+
+    They do count in large JSON, which would hold the loop. A number stays as it is written.
+    """
+    if len(raw) > CANONICAL_BYTES:
+        return raw
+    parsed = json.loads(raw, parse_int=_number, parse_float=_number)
+    return json.dumps(parsed, sort_keys=True, separators=(",", ":")).encode()
+
+
+def _number(digits: str) -> dict[str, str]:
+    return {"number": digits}
 
 
 def _quotes(raw: bytes) -> int:

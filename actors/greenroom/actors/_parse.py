@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
 import msgspec
 
+from greenroom.actors._given_times import Span, spans_of, with_offset
 from greenroom.actors._json import check_json
 from greenroom.actors._refusals import MAX_VALUE_BYTES, invalid, not_serializable, too_large
-from greenroom.actors._wording import part_of, parts, shown, violation
+from greenroom.actors._wording import part_of, parts_of, shown, violation
 from greenroom.actors.keys._text import without_keys
 
 if TYPE_CHECKING:
@@ -44,15 +45,36 @@ def parse_request(request_type: type[Q], raw: bytes) -> Q:
     if len(raw) > MAX_VALUE_BYTES:
         _refuse_large_values(raw)
     arguments = check_json(raw)
-    decoder, raw_fields = _plan(request_type)
+    _, raw_fields, spans = _plan(request_type)
     try:
-        request: Q = decoder.decode(raw)
+        request, _ = decoded(request_type, raw)
     except msgspec.DecodeError as error:
         raise _worded(str(error), request_type, arguments, raw) from None
     for name, is_object in raw_fields:
         if name in arguments:
             request = _checked_value(request, name, is_object=is_object)
+    for span in spans:
+        span.check(request)
     return request
+
+
+def decoded(request_type: type[Q], raw: bytes) -> tuple[Q, bytes]:
+    """Return the request that JSON says, and the JSON, in which every time has an offset.
+
+    Raises:
+        DecodeError: it says none.
+    """
+    decoder = _plan(request_type)[0]
+    while True:
+        try:
+            request: Q = decoder.decode(raw)
+        except msgspec.ValidationError as error:
+            in_full = with_offset(str(error), request_type, raw)
+            if in_full is None:
+                raise
+            raw = in_full
+        else:
+            return request, raw
 
 
 def check_request(request: Q) -> Q:
@@ -110,15 +132,17 @@ def _checked_value(request: Q, name: str, *, is_object: bool) -> Q:
 
 
 @functools.cache
-def _plan(request_type: type[Any]) -> tuple[msgspec.json.Decoder[Any], tuple[tuple[str, bool], ...]]:
-    """Return the type's decoder and its fields of kept JSON, each with whether it must be an object."""
+def _plan(
+    request_type: type[Any],
+) -> tuple[msgspec.json.Decoder[Any], tuple[tuple[str, bool], ...], tuple[Span, ...]]:
+    """Return the type's decoder; its fields of kept JSON, with whether it is an object; and its spans."""
     hints = get_type_hints(request_type, include_extras=True)
     raw_fields = []
     for field in msgspec.structs.fields(request_type):
-        base, meta = parts(hints[field.name])
+        base, meta = parts_of(hints[field.name])
         if base is msgspec.Raw:
             raw_fields.append((field.name, (meta.extra_json_schema or {}).get("type") == "object"))
-    return msgspec.json.Decoder(request_type), tuple(raw_fields)
+    return msgspec.json.Decoder(request_type), tuple(raw_fields), spans_of(request_type)
 
 
 def _worded(problem: str, request_type: type[Any], arguments: Any, raw: bytes) -> Refusal:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from greenroom.runtime import Refusal
+
+if TYPE_CHECKING:
+    import datetime as dt
 
 MAX_VALUE_BYTES = 1_048_576
 """The most that one value (a content, a metadata object, a memory value) may take as UTF-8."""
@@ -51,6 +54,17 @@ def nothing_recorded() -> Refusal:
         "files_accessed",
         "files_accessed: there is nothing to record; give files_accessed, recent_searches, decisions or "
         "workflow_state",
+    )
+
+
+def event_conflict(session_id: str, event_id: str) -> Refusal:
+    """The id that the caller gives an event is that of another one."""
+    return Refusal(
+        "IDEMPOTENCY_CONFLICT",
+        f"the session {session_id!r} has another event with the id {event_id!r}; append yours under an id "
+        "of its own",
+        session_id=session_id,
+        event_id=event_id,
     )
 
 
@@ -116,6 +130,11 @@ def memory_exists(key: str, namespace: str) -> Refusal:
     )
 
 
+def timed_out(seconds: float) -> Refusal:
+    """The memories of a namespace could not be searched in time; ask again."""
+    return Refusal("TIMED_OUT", f"it did not answer within {seconds:.2g} s")
+
+
 def version_conflict(key: str, namespace: str, expected: int, current: int, **details: Any) -> Refusal:
     """The memory is not at the version that the caller expects; 0 stands for no memory."""
     there = f"is at version {current}" if current else "is not there"
@@ -165,6 +184,19 @@ def scope_missing(what: str, scope: str) -> Refusal:
 def invalid(field: str, sentence: str, **details: Any) -> Refusal:
     """An argument breaks a rule; ``sentence`` says which, beginning with the field's name."""
     return Refusal("VALIDATION_ERROR", sentence, field=field, **details)
+
+
+def check_span(field: str, start: dt.datetime, end: dt.datetime) -> None:
+    """Check that a time, the argument ``field``, is not later than the one until which it goes.
+
+    Raises:
+        Refusal: ``VALIDATION_ERROR`` naming both.
+    """
+    if start > end:
+        first, last = (time.isoformat().replace("+00:00", "Z") for time in (start, end))
+        raise invalid(
+            field, f"{field}: {first} is later than the end, {last}; exchange them", start=first, end=last
+        )
 
 
 def too_large(field: str, size: int, limit: int = MAX_VALUE_BYTES) -> Refusal:

@@ -1,4 +1,4 @@
-"""Microseconds since 1970 inside, aware UTC datetimes in replies."""
+"""Microseconds since 1970 inside, aware UTC datetimes in replies, and times as somebody writes them."""
 
 from __future__ import annotations
 
@@ -28,3 +28,26 @@ def to_microseconds(time: dt.datetime) -> int:
 def optional_datetime(microseconds: int | None) -> dt.datetime | None:
     """Return the aware UTC time, or None for None."""
     return None if microseconds is None else to_datetime(microseconds)
+
+
+def read_time(text: str, zone: dt.tzinfo = dt.UTC, *, ends_day: bool = False) -> dt.datetime:
+    """Return a time written as ISO 8601, in UTC.
+
+    Args:
+        text: A date, or a time with or without an offset.
+        zone: Where a date, and a time without offset, is meant.
+        ends_day: Whether a date means the midnight at its end, and not that at its beginning.
+
+    Raises:
+        ValueError: it is none.
+        OverflowError: in UTC it lies outside of the years 1 to 9999.
+    """
+    try:
+        day = dt.date.fromisoformat(text)
+    except ValueError:
+        local = dt.datetime.fromisoformat(text)
+    else:
+        if ends_day and day == dt.date.max:
+            return dt.datetime.max.replace(tzinfo=dt.UTC)
+        local = dt.datetime.combine(day + dt.timedelta(days=ends_day), dt.time())
+    return (local.replace(tzinfo=zone) if local.tzinfo is None else local).astimezone(dt.UTC)

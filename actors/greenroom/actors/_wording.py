@@ -18,7 +18,7 @@ _NAMES: dict[Any, str] = {
     int: "a whole number",
     float: "a number",
     bool: "true or false",
-    datetime: "a time such as 2026-01-31T12:00:00Z",
+    datetime: "a date such as 2026-01-31 or a time such as 2026-01-31T12:00:00Z",
 }
 
 
@@ -33,7 +33,7 @@ def shown(value: bytes) -> str:
 
 def part_of(hint: Any, step: str = "") -> Any:
     """Return the type of a field (``name``) or of an element (``[0]``) of a type, or the bare type itself."""
-    base, _ = parts(hint)
+    base, _ = parts_of(hint)
     if step.startswith("["):
         elements = get_args(base)
         return elements[int(step[1:-1])] if get_origin(base) is tuple and ... not in elements else elements[0]
@@ -49,7 +49,7 @@ def violation(field: str, hint: Any, value: Any, kept: bytes) -> tuple[str, dict
         value: What was given, parsed.
         kept: The same as JSON.
     """
-    base, meta = parts(hint)
+    base, meta = parts_of(hint)
     takes = _takes(base, meta)
     if base is str and isinstance(value, str) and _breaks_length(meta, len(value)):
         limit = (
@@ -81,7 +81,7 @@ def _unquoted(base: Any, text: str) -> str:
     return f"send {msgspec.json.encode(meant).decode()} without quotes"
 
 
-def parts(hint: Any) -> tuple[Any, Meta]:
+def parts_of(hint: Any) -> tuple[Any, Meta]:
     """Return the type without None, and its limits."""
     if get_origin(hint) in {Union, UnionType}:
         hint = next(choice for choice in get_args(hint) if choice not in {NoneType, UnsetType})
@@ -103,7 +103,7 @@ def _takes(base: Any, meta: Meta) -> str:
 
 
 def _takes_scalar(base: Any, meta: Meta) -> str:
-    if meta.extra is not None:
+    if meta.extra is not None and "takes" in meta.extra:
         return str(meta.extra["takes"])
     if get_origin(base) is Literal:
         *most, last = (repr(choice) for choice in get_args(base))

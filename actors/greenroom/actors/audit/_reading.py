@@ -76,8 +76,8 @@ class GetAuditLog(Query[AuditLog], frozen=True, kw_only=True):
     user: Word | None = None
     key_id: Word | None = None
     session_id: types.SessionId | None = None
-    after: types.Instant | None = None
-    before: types.Instant | None = None
+    after: types.Start | None = None
+    before: types.End | None = None
     cursor: types.Cursor | None = None
     limit: types.Limit200 = 50
 

@@ -1,9 +1,10 @@
 """What runs beside the actors and knows what texts mean: the embedder, loaded when it is first needed.
 
-Nobody waits for it who does not want to. Until it is there, and while it fails, searches go by
-words alone and say so. An actor that keeps texts does three things: it asks `embed_nowait` and
-keeps what it gets in the same commit; where it gets nothing it calls `noticed` and keeps a row
-(see `_rows`); and it answers `TextsToEmbed` and `StoreVectors`, by which it gets the vectors later.
+A search waits for it a moment; when it is not there by then, and while it fails, searches go by
+words alone and say so. Nobody else waits. An actor that keeps texts does three things: it asks
+`embed_nowait` and keeps what it gets in the same commit; where it gets nothing it calls `noticed` and
+keeps a row (see `_rows`); and it answers `TextsToEmbed` and `StoreVectors`, by which it gets the
+vectors later.
 """
 
 from __future__ import annotations
@@ -42,6 +43,12 @@ QUERY_SECONDS: Final = 2.0
 """A search waits this long for an endpoint, and then goes on by words alone.
 
 One that has not answered the first question by then is said not to answer."""
+LOAD_SECONDS: Final = 5.0
+"""Searches wait until so long after its loading began for a model, and for vectors of what was stored before.
+
+Word vectors take 0.2 to 0.7 s, a model of sentences a few times that."""
+SHARE: Final = 0.5
+"""So much of its own time a search waits at most."""
 QUERIES_KEPT: Final = 256
 LOOK_SECONDS: Final = 60.0
 
@@ -66,6 +73,7 @@ class Embedding:
         self._queries: Cache[tuple[str, str], QueryVectors] = Cache(QUERIES_KEPT)
         self._needed = trio.Event()
         self._tried = trio.Event()
+        self._caught_up = trio.Event()
         self._looked = trio.Event()
         self._asked = self._unanswered = 0
         self._loading_since = math.inf
@@ -76,9 +84,14 @@ class Embedding:
         return None if self._embedder is None else self._embedder.space
 
     @property
+    def is_off(self) -> bool:
+        """Whether searches are meant to go by words alone."""
+        return self._choice.kind == "none"
+
+    @property
     def absence(self) -> str | None:
         """Why a query gets no vectors now, as a sentence; None when it gets some."""
-        if self._choice.kind == "none":
+        if self.is_off:
             return "the embedder is none"
         if self._worker.trouble is not None:
             return self._worker.trouble
@@ -101,23 +114,27 @@ class Embedding:
 
     def noticed(self, address: Address) -> None:
         """Take note of an actor that has texts without vectors, or will have when its handler returns."""
-        if self._choice.kind != "none":
+        if not self.is_off:
             self._worker.add(address)
             self._needed.set()
 
     async def query(self, text: str, *, wait: bool = False) -> QueryVectors | None:
         """Return the vectors of a text that is searched for, or None: then `absence` says why.
 
+        It waits a moment for an embedder that is being loaded, and until what was stored before has vectors.
         While vectors of other embedders are still searched, those of the query in their spaces
         come along, as `QueryVectors.older`.
 
         Args:
             text: What is searched for.
-            wait: Whether to wait until the embedder has been loaded, or could not be.
+            wait: Whether to wait for the embedder without end, until it has been loaded or could not be.
         """
         self._needed.set()
-        if wait and self._choice.kind != "none":
+        if wait and not self.is_off:
             await self._tried.wait()
+        elif not (self._caught_up.is_set() or self.is_off):
+            with trio.move_on_at(self._patience_ends()):
+                await self._caught_up.wait()
         self._asked += 1
         present = [] if self._embedder is None else [self._embedder]
         found = [await self._query(each, text) for each in present]
@@ -132,7 +149,7 @@ class Embedding:
 
     async def settled(self) -> None:
         """Wait until every text that is known of has vectors, which may be never when the embedder fails."""
-        if self._choice.kind != "none":
+        if not self.is_off:
             await self._looked.wait()
             await self._worker.settled()
 
@@ -156,10 +173,11 @@ class Embedding:
         self._embedder = None
         self._worker.trouble = "the embedder failed, as the log says, and is back at the next start"
         self._tried.set()
+        self._caught_up.set()
 
     async def run(self) -> None:
         """Load the embedder when it is needed and embed, until it is cancelled."""
-        if self._choice.kind == "none":
+        if self.is_off:
             await trio.sleep_forever()
         unfinished = await self._unfinished(_spaces.STATIC if self._choice.kind == "static" else None)
         for address in unfinished.addresses:
@@ -171,6 +189,7 @@ class Embedding:
                 await self._needed.wait()
                 embedder = await self._loaded()
                 await self._begin(embedder, nursery)
+                nursery.start_soon(self._catch_up)
                 await self._worker.run(embedder)
         finally:
             with trio.CancelScope(shield=True):
@@ -197,12 +216,25 @@ class Embedding:
             try:
                 self._embedder = embedder = await self._load(self._choice)
             except EmbedderError as error:
+                self._worker.failed(error)
                 self._tried.set()
-                await self._worker.rest(error)
+                self._caught_up.set()
+                await self._worker.rest()
             else:
                 self._worker.works()
                 self._tried.set()
                 return embedder
+
+    async def _catch_up(self) -> None:
+        await self._worker.settled()
+        self._caught_up.set()
+
+    def _patience_ends(self) -> float:
+        """Return until when, in trio's time, a search waits for the embedder."""
+        now = trio.current_time()
+        seconds = QUERY_SECONDS if self._choice.kind == "http" else LOAD_SECONDS
+        own = SHARE * (trio.current_effective_deadline() - now)
+        return min(min(self._loading_since, now) + seconds, now + own)
 
     async def _have_older(self, spaces: Mapping[str, Space | None]) -> None:
         """Load the embedders that made the spaces in which actors still search."""
@@ -259,7 +291,7 @@ class Embedding:
         return None
 
     def _state(self) -> EmbeddingState:
-        if self._choice.kind == "none":
+        if self.is_off:
             return "off"
         if self._worker.trouble is not None:
             return "failing"

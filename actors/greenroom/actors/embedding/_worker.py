@@ -86,7 +86,8 @@ class Worker:
                 except EmbedderError as error:
                     self._in_hand = None
                     self._waiting = {address: texts} | self._waiting
-                    await self.rest(error)
+                    self.failed(error)
+                    await self.rest()
                     continue
                 except (RuntimeClosedError, StoreFailedError):
                     await trio.sleep_forever()
@@ -107,9 +108,8 @@ class Worker:
         """Whether the embedder failed a moment ago and is left alone."""
         return self.trouble is not None and trio.current_time() < self._resting_until
 
-    async def rest(self, error: EmbedderError) -> None:
+    async def rest(self) -> None:
         """Leave an embedder that failed alone for a while."""
-        self.failed(error)
         await trio.sleep_until(self._resting_until)
 
     def failed(self, error: EmbedderError) -> None:

@@ -10,7 +10,7 @@ from msgspec import UNSET, UnsetType
 from greenroom.actors import _namespaces as names
 from greenroom.actors import _policy, _refusals
 from greenroom.actors._json import check_json
-from greenroom.actors._parse import parse_request
+from greenroom.actors._parse import decoded, parse_request
 from greenroom.actors._refusals import MAX_VALUE_BYTES
 from greenroom.actors.requests._exchange import MemoryLine
 from greenroom.actors.requests._memory_types import MAX_IMPORTED_BYTES, Below, Namespace
@@ -51,7 +51,7 @@ def check_line(raw: bytes, namespace: str, principal: Principal) -> Checked:
     Raises:
         Refusal: it cannot be; the sentence names the field, what it takes, and what was given.
     """
-    line = read_line(raw)
+    line, raw = read_line(raw)
     place = line.namespace or namespace
     _policy.check_writes_namespace(principal, place)
     root = names.root_of(place)
@@ -68,15 +68,15 @@ def check_line(raw: bytes, namespace: str, principal: Principal) -> Checked:
     return Checked(raw, root, place, (place, line.key, line.session_id or "", scope))
 
 
-def read_line(raw: bytes) -> MemoryLine:
-    """Return a line of strictly valid JSON that has the fields of one.
+def read_line(raw: bytes) -> tuple[MemoryLine, bytes]:
+    """Return a line of strictly valid JSON that has the fields of one, and that JSON with times in full.
 
     Raises:
         Refusal: as `check_line`.
     """
     check_json(raw)
     try:
-        return _decode(raw)
+        return decoded(MemoryLine, raw)
     except msgspec.DecodeError as error:
         if len(raw) <= MAX_VALUE_BYTES:
             parse_request(MemoryLine, raw)  # which says it in the user's words

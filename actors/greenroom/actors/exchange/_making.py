@@ -11,6 +11,7 @@ from typing import Any, BinaryIO, Final, NamedTuple
 import msgspec
 
 from greenroom.actors._json import DOUBLE_DIGITS
+from greenroom.actors._times import read_time
 
 MAX_KEY: Final = 255
 MAX_TAG: Final = 200
@@ -163,10 +164,9 @@ def time_of(given: object) -> Any:
     try:
         if isinstance(given, int | float) and not isinstance(given, bool):
             return datetime.fromtimestamp(given, UTC)
-        read = datetime.fromisoformat(str(given).strip())
+        return read_time(str(given).strip())
     except (ValueError, OverflowError, OSError):
         return given
-    return read if read.tzinfo is not None else read.replace(tzinfo=UTC)
 
 
 def fraction_of(given: object) -> float | None:

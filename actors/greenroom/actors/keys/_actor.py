@@ -29,14 +29,15 @@ def key_not_found(key_id: str) -> Refusal:
     )
 
 
-def quota_exceeded(what: str, limit: int, used: int) -> Refusal:
-    """The key's holder may not have so much."""
+def quota_exceeded(what: str, limit: int, used: int, asked: int = 1) -> Refusal:
+    """The key's holder may not have so much more."""
     return Refusal(
         "QUOTA_EXCEEDED",
-        f"your key may have {limit:,} {what} and has had {used:,}; nothing was done; "
-        "ask whoever gave you your key",
+        f"your key may have {limit:,} {what} and has had {used:,}, and this takes {asked:,} more; "
+        "nothing was done; ask whoever gave you your key",
         limit=limit,
         used=used,
+        asked=asked,
         unit=what,
     )
 
@@ -150,7 +151,7 @@ class KeysActor(Actor):
         for what, asked in (("stored_bytes", request.stored_bytes), ("sessions", request.sessions)):
             limit, total = getattr(record.grant.limits, what), getattr(after, what)
             if asked and limit is not None and total > limit:
-                raise quota_exceeded(what.replace("_", " "), limit, total - asked)
+                raise quota_exceeded(what.replace("_", " "), limit, total - asked, asked)
         context.put(place, after)
 
     @handles(requests.NoteKeyUses)

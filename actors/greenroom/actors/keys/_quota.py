@@ -1,5 +1,7 @@
 """What somebody with a key may have: bytes that they send to be kept, sessions, subscriptions.
 
+Of a request that writes, the values of its arguments are counted, as far as they were given: neither their
+names nor what is usual. So an empty session costs its purpose.
 Bytes and sessions are counted by the keeper of the keys, before what costs them is done, so a count may be
 too high after a failure and is never too low. A repeat with the same idempotency key and the same arguments
 is counted once.
@@ -60,7 +62,7 @@ class Quota:
         arguments = msgspec.json.encode(request)
         charge = ChargeKey(
             key_id=self._key_id,
-            stored_bytes=len(arguments),
+            stored_bytes=given_bytes(request),
             sessions=int(type(request).__name__ in _MAKES_SESSIONS),
         )
         key = getattr(request, "idempotency_key", None)
@@ -76,6 +78,17 @@ class Quota:
         if self._is_counted:
             charge = ChargeKey(key_id=self._key_id, stored_bytes=stored_bytes)
             await _charge(doors, charge, Idempotency(deed, "bytes", b""))
+
+
+def given_bytes(request: msgspec.Struct) -> int:
+    """Return how many bytes of UTF-8 the values of a request are that somebody gave; it may keep them all."""
+    total = 0
+    for field in msgspec.structs.fields(request):
+        value = getattr(request, field.name)
+        usual = field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
+        if field.name != "idempotency_key" and value != usual:
+            total += len(value.encode() if isinstance(value, str) else msgspec.json.encode(value))
+    return total
 
 
 async def _charge(doors: Doors, charge: ChargeKey, once: Idempotency | None) -> None:

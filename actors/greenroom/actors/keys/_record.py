@@ -23,7 +23,7 @@ class KeyLimits(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     Attributes:
         rate: Requests a minute.
         burst: Requests at once.
-        stored_bytes: Bytes of requests that it may have sent to be kept.
+        stored_bytes: Bytes that it may have sent to be kept: the values of its requests that write.
         sessions: Sessions that it may have created.
         subscriptions: Resources that its connections may hear of.
     """

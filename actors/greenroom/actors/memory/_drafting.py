@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -10,7 +9,7 @@ from msgspec import UNSET, UnsetType
 
 from greenroom.actors import _refusals
 from greenroom.actors._parse import parse_part
-from greenroom.actors._times import DAY, to_microseconds
+from greenroom.actors._times import read_time, to_microseconds
 from greenroom.actors.memory import _records as records
 from greenroom.actors.requests import _memory_types as kinds
 
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from greenroom.actors.requests._memories import StoreMemory, UpdateMemory
 
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
-_DATE_CHARS = len("2026-01-31")
 
 
 class Known(msgspec.Struct, frozen=True, kw_only=True):
@@ -114,9 +112,7 @@ def expiry_time(metadata: Metadata, now: int) -> int | None:
         return None
     field = "expiry" if "expiry" in metadata.beside else "metadata.expiry"
     try:
-        time = dt.datetime.fromisoformat(given)
-        aware = time if time.tzinfo is not None else time.replace(tzinfo=dt.UTC)
-        ends = to_microseconds(aware.astimezone(dt.UTC)) + (DAY if len(given) == _DATE_CHARS else 0)
+        ends = to_microseconds(read_time(given, ends_day=True))
     except (ValueError, OverflowError):
         raise _refusals.invalid(
             field,

@@ -75,7 +75,8 @@ def find(keeper: Keeper, request: requests.FindMemories, context: Context) -> Sl
         yield from imported(module)
     from greenroom.actors.memory._masks import Narrowing  # noqa: PLC0415 - needs numpy, loaded by now
 
-    embedding.look(keeper, context, corpus)
+    if request.text is not None:  # a look-up has no use for vectors, and wakes no embedder
+        embedding.look(keeper, context, corpus)
     seen = keeper.views.of(corpus, context.principal, context.now)
     filters = request.filters or ALL
     narrowing = Narrowing(seen)

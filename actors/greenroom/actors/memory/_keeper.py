@@ -119,9 +119,14 @@ class Keeper:
             _directory.remove(context, self.root)
             self._is_listed = False
 
+    @property
+    def is_resource(self) -> bool:
+        """Whether somebody may subscribe to changes; only to those of an agent's."""
+        return ":" not in self.address
+
     def publish(self, context: Context) -> None:
-        """Stage word to the owner that the memory changed; only an agent's is a resource."""
-        if ":" not in self.address:
+        """Stage word to the owner that the memory changed."""
+        if self.is_resource:
             label = _policy.Heard(_policy.own_audience(self.address))
             context.publish(memory_uri(self.address), label)
 

@@ -16,10 +16,12 @@ from greenroom.actors.memory._values import SMALL_BYTES, unpack
 from greenroom.actors.memory._writing import Draft, write
 from greenroom.actors.requests import _memory as requests
 from greenroom.actors.requests import _replies as replies
+from greenroom.actors.session._lifecycle import CLOSED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from greenroom.actors.requests._types import SessionStatus
     from greenroom.runtime import Context, Slices
 
 BOTH_SCOPES = "all"
@@ -29,12 +31,20 @@ def store(
     keeper: Keeper, request: requests.SetMemory, context: Context
 ) -> replies.MemoryStored | Slices[replies.MemoryStored]:
     """Store a new version under the key, the first one if there was no live entry."""
-    if request.session_id is not None and context.answer is not True:
-        raise _refusals.session_not_found(request.session_id)
+    if request.session_id is not None:
+        _check_session(request.session_id, context.answer)
     slices = _store(keeper, request, context)
     if len(bytes(request.value)) > SMALL_BYTES:
         return slices
     return whole(slices)
+
+
+def _check_session(session_id: str, status: SessionStatus | None) -> None:
+    """Refuse what is kept for a session that is not there for the caller, or has ended."""
+    if status is None:
+        raise _refusals.session_not_found(session_id)
+    if status in CLOSED:
+        raise _refusals.session_closed(session_id, status)
 
 
 def _store(keeper: Keeper, request: requests.SetMemory, context: Context) -> Slices[replies.MemoryStored]:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 SWEEP = "sweep"
 SWEEP_EVERY = 60 * SECOND
 """Expiry times are rounded up to this, so that one sweep finds what expires close together."""
+SWEEP_EVERY_HEARD = SECOND
+"""The same where somebody may listen: an owner hears of what expired by the sweep."""
 SWEEP_BATCH = 200
 """Effects of one sweep, about: it bounds how long others wait, for the disk."""
 SWEEP_SLICES = 4
@@ -94,7 +96,7 @@ def sweep(keeper: Keeper, context: Context) -> Slices[None]:
     for key, where in context.scan(bytes, prefix=records.EXPIRIES):
         expires_at, number, version = (int.from_bytes(key[at : at + 8]) for at in (1, 9, 17))
         if records.is_live(expires_at, context.now):
-            sweep_by(context, expires_at)
+            sweep_by(keeper, context, expires_at)
             break
         if effects >= batch or slices >= SWEEP_SLICES:
             sweep_soon(context)
@@ -115,9 +117,10 @@ def sweep(keeper: Keeper, context: Context) -> Slices[None]:
     yield from _purge_history(context, batch - effects)
 
 
-def sweep_by(context: Context, time: int) -> None:
+def sweep_by(keeper: Keeper, context: Context, time: int) -> None:
     """Stage a sweep soon after ``time``, unless one comes before."""
-    due = (time // SWEEP_EVERY + 1) * SWEEP_EVERY
+    every = SWEEP_EVERY_HEARD if keeper.is_resource else SWEEP_EVERY
+    due = (time // every + 1) * every
     already = context.timer_due(SWEEP)
     if already is None or due < already:
         context.set_timer(SWEEP, due, requests.SweepMemory())

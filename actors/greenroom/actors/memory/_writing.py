@@ -219,4 +219,4 @@ def _stage(
         context.put(records.id_key(keeper.tail(entry.number)), where)
     if entry.expires_at is not None:
         context.put(records.expiry_key(entry.expires_at, entry.number, entry.version), where)
-        removing.sweep_by(context, entry.expires_at)
+        removing.sweep_by(keeper, context, entry.expires_at)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec import UNSET
+
 from greenroom.actors import _budget
 from greenroom.actors._namespaces import below_root
 from greenroom.actors.recall import _replies as replies
@@ -40,4 +42,6 @@ class RecallContext(Procedure[replies.ContextRecalled], frozen=True, kw_only=Tru
             max_tokens=self.max_tokens,
             left_out=len(outcome.hits) - len(kept),
             failed=outcome.failed,
+            partial=True if outcome.partial else UNSET,
+            partial_reason=outcome.partial or UNSET,
         )

@@ -64,6 +64,7 @@ class Outcome(NamedTuple):
         asked: How many owners were asked.
         space: Which vectors the query had; None for none.
         absence: Why it had none, where some were wanted.
+        partial: Why memories may be missing that another time would be found; None: none are.
         counted: Whether the hits are counted as used already.
         timings: Milliseconds by stage.
     """
@@ -75,6 +76,7 @@ class Outcome(NamedTuple):
     asked: int
     space: str | None
     absence: str | None
+    partial: str | None
     counted: bool
     timings: dict[str, float]
 
@@ -88,10 +90,12 @@ async def find(desk: Desk, search: Asked) -> Outcome:
     clock = _Clock()
     roots = await roots_below(desk, search.below) if search.roots is None else search.roots
     clock.lap("namespaces")
-    vectors = absence = None
+    vectors = absence = partial = None
     if search.query is not None and search.mode != "exact" and desk.companion is not None and roots:
         vectors = await desk.companion.query(search.query)
         absence = desk.companion.absence if vectors is None else _why_nothing(vectors)
+        if vectors is None and not desk.companion.is_off:
+            partial = f"memories were found by their words alone, for {absence}"
     clock.lap("query_vectors")
     counted = len(roots) == 1 and search.uses
     message = FindMemories(
@@ -108,6 +112,8 @@ async def find(desk: Desk, search: Asked) -> Outcome:
     clock.lap("owners")
     if answers.error is not None and not answers.found:
         raise answers.error
+    if vectors is not None and absence is None and any(map(_has_no_vectors, answers.found)):
+        partial = "some memories were found by their words alone, for they are being embedded"
     hits = merged(answers.found)[: search.limit]
     clock.lap("merge")
     _audit.note(
@@ -128,9 +134,15 @@ async def find(desk: Desk, search: Asked) -> Outcome:
         asked=len(roots),
         space=None if vectors is None or absence is not None else vectors.space,
         absence=absence,
+        partial=partial,
         counted=counted,
         timings=clock.laps,
     )
+
+
+def _has_no_vectors(found: Found) -> bool:
+    """Return whether memories that may be seen and fit the filters were ranked without any vectors."""
+    return found.model == "words" and all(found.counts.values())
 
 
 def _why_nothing(vectors: QueryVectors) -> str | None:
@@ -181,6 +193,8 @@ def reply(
         left_out=cut.left_out,
         over_budget=cut.over_budget,
         failed=outcome.failed,
+        partial=True if outcome.partial else UNSET,
+        partial_reason=outcome.partial or UNSET,
         debug=UNSET if debug is None else debug,
     )
 

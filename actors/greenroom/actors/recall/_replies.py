@@ -109,6 +109,8 @@ class MemoriesFound(Reply, frozen=True, kw_only=True):
         left_out: How many of the best ``limit`` did not fit into ``max_tokens``.
         over_budget: Those of them that alone are larger.
         failed: Namespaces that could not be asked; their memories are missing here.
+        partial: Present when memories may be missing, because they were not compared by what they mean.
+        partial_reason: Why.
     """
 
     memories: list[MemoryHit]
@@ -121,6 +123,8 @@ class MemoriesFound(Reply, frozen=True, kw_only=True):
     left_out: int | UnsetType = UNSET
     over_budget: TooLarge | UnsetType = UNSET
     failed: list[FailedNamespace] = msgspec.field(default_factory=list)
+    partial: bool | UnsetType = UNSET
+    partial_reason: str | UnsetType = UNSET
     debug: Annotated[SearchDebug, Meta(extra_json_schema=BRIEF)] | UnsetType = UNSET
 
 
@@ -145,6 +149,8 @@ class ContextRecalled(Reply, frozen=True, kw_only=True):
         tokens: An estimate of what ``memories`` cost: bytes of UTF-8 by 4; at most ``max_tokens``.
         left_out: How many memories that fit the task did not fit into ``max_tokens``.
         failed: Namespaces that could not be asked.
+        partial: Present when memories may be missing, because they were not compared by what they mean.
+        partial_reason: Why.
     """
 
     memories: list[RecalledMemory]
@@ -153,6 +159,8 @@ class ContextRecalled(Reply, frozen=True, kw_only=True):
     max_tokens: int
     left_out: int
     failed: list[FailedNamespace] = msgspec.field(default_factory=list)
+    partial: bool | UnsetType = UNSET
+    partial_reason: str | UnsetType = UNSET
 
 
 class PlacesFound(Reply, frozen=True, kw_only=True):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import datetime as dt
+
+import msgspec
 import trio
 
 from greenroom.actors import _refusals
@@ -10,7 +13,7 @@ from greenroom.actors._times import to_datetime
 from greenroom.actors.recall import _replies as replies
 from greenroom.actors.recall import _types
 from greenroom.actors.recall._finding import Asked, explained, find, reply
-from greenroom.actors.recall._window import time_window, time_zone, warmed
+from greenroom.actors.recall._window import instant, time_window, time_zone, warmed
 from greenroom.actors.requests import _memory_types as kinds
 from greenroom.actors.requests import _types as types
 from greenroom.actors.requests._memory_replies import MemoryFilters
@@ -55,6 +58,20 @@ class MemorySearch(Procedure[replies.MemoriesFound], frozen=True, kw_only=True):
         debug = explained(outcome, search, window) if self.include_debug else None
         return reply(outcome, search, began, max_tokens=self.max_tokens, mode=self.mode, debug=debug)
 
+    def with_words_in(self, timezone: str) -> MemorySearch:
+        """Return the same search with ``time_expr`` meant in a zone if it names none; the rest stays in UTC.
+
+        Raises:
+            Refusal: a time is not understood.
+        """
+        if self.timezone is not None or self.time_expr is None:
+            return self
+        after, before = (
+            None if given is None else instant(field, given, dt.UTC).isoformat()
+            for field, given in (("after", self.after), ("before", self.before))
+        )
+        return msgspec.structs.replace(self, timezone=timezone, after=after, before=before)
+
     def _asked(self, window: replies.TimeWindow | None) -> Asked:
         query = self.query if self.query is None or self.query.strip() else None
         mode, boost = self.mode, self.quality_boost
@@ -84,13 +101,19 @@ class MemorySearch(Procedure[replies.MemoriesFound], frozen=True, kw_only=True):
         return Asked(self.namespace, query, mode, boost, filters, self.limit, self.include_debug)
 
     def _window(self, now: int) -> replies.TimeWindow | None:
-        if self.timezone is None and self.time_expr is None and self.after is None and self.before is None:
-            return None
-        zone, name = time_zone(self.timezone)
+        zone: dt.tzinfo = dt.UTC
+        name = "UTC"
+        if self.timezone is not None or self.time_expr is not None:
+            zone, name = time_zone(self.timezone)
         if self.time_expr is None and self.after is None and self.before is None:
             return None
         window = time_window(
-            to_datetime(now), zone, time_expr=self.time_expr, after=self.after, before=self.before
+            to_datetime(now),
+            zone,
+            time_expr=self.time_expr,
+            after=self.after,
+            before=self.before,
+            bounds=dt.UTC if self.timezone is None else zone,
         )
         return replies.TimeWindow(
             after=window.after, before=window.before, time_expr=self.time_expr, timezone=name

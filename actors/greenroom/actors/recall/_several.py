@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 import trio
 
+from greenroom.actors import _refusals
 from greenroom.actors.recall._replies import FailedNamespace
 from greenroom.runtime import (
     ActorFailedError,
@@ -104,7 +105,7 @@ async def _ask(desk: Desk, root: Root, message: Message[R], end: float) -> R | G
             return await desk.ask(root.address, message)
         except _CONTAINED as error:
             return error
-    return Refusal("TIMED_OUT", f"it did not answer within {trio.current_time() - began:.2g} s")
+    return _refusals.timed_out(trio.current_time() - began)
 
 
 def _why(error: GreenroomError) -> str:

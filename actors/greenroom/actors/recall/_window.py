@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import trio
 
 from greenroom.actors import _refusals
+from greenroom.actors._times import read_time
 
 if TYPE_CHECKING:
     from greenroom.runtime import Refusal
-
-_DATE_CHARS = len("2026-01-31")
 
 
 class Window(NamedTuple):
@@ -24,22 +23,31 @@ class Window(NamedTuple):
 
 
 def time_window(
-    now: dt.datetime, zone: dt.tzinfo, *, time_expr: str | None, after: str | None, before: str | None
+    now: dt.datetime,
+    zone: dt.tzinfo,
+    *,
+    time_expr: str | None,
+    after: str | None,
+    before: str | None,
+    bounds: dt.tzinfo = dt.UTC,
 ) -> Window:
     """Return the time in which all that was given agrees.
 
     Args:
         now: The present instant, aware.
-        zone: The zone in which dates and expressions are meant.
+        zone: The zone in which expressions are meant.
         time_expr: Words such as "last week".
         after: A date, which begins at its midnight, or a time.
         before: The same; not included.
+        bounds: The zone in which these two are meant.
 
     Raises:
-        Refusal: ``VALIDATION_ERROR``: one of them is not understood.
+        Refusal: ``VALIDATION_ERROR``: one of them is not understood, or ``after`` is later than ``before``.
     """
-    start = None if after is None else _instant("after", after, zone)
-    end = None if before is None else _instant("before", before, zone)
+    start = None if after is None else instant("after", after, bounds)
+    end = None if before is None else instant("before", before, bounds)
+    if start is not None and end is not None:
+        _refusals.check_span("after", start, end)
     if time_expr is not None:
         first, last = _resolved(time_expr, now, zone)
         start = first if start is None else start if first is None else max(start, first)
@@ -80,14 +88,14 @@ def machine_zone() -> str:
     return name
 
 
-def _instant(field: str, given: str, zone: dt.tzinfo) -> dt.datetime:
+def instant(field: str, given: str, zone: dt.tzinfo) -> dt.datetime:
+    """Return the time that an argument says.
+
+    Raises:
+        Refusal: ``VALIDATION_ERROR``: it says none.
+    """
     try:
-        if len(given) == _DATE_CHARS:
-            local = dt.datetime.combine(dt.date.fromisoformat(given), dt.time())
-        else:
-            local = dt.datetime.fromisoformat(given)
-        aware = local.replace(tzinfo=zone) if local.tzinfo is None else local
-        return aware.astimezone(dt.UTC)
+        return read_time(given, zone)
     except (ValueError, OverflowError):
         raise _not_a_time(field, given) from None
 

@@ -56,7 +56,7 @@ class StateValue(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AppendEvent(Message[EventView], frozen=True, kw_only=True):
-    """Append an event and merge the state's changes, or neither; a known ``event_id`` changes nothing."""
+    """Append an event and merge the state's changes, or neither; a repeat of an event changes nothing."""
 
     session_id: types.SessionId
     event_id: EventId

@@ -61,7 +61,7 @@ class MemoryLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     kind: kinds.MemoryKind = "semantic"
     importance: kinds.Fraction = kinds.DEFAULT_IMPORTANCE
     scope: kinds.Scope | None = None
-    expires_at: types.Instant | None = None
+    expires_at: types.DayEnd | None = None
     metadata: types.JsonObject | UnsetType = UNSET
     supersedes: types.MemoryKey | None = None
     session_id: types.SessionId | None = None

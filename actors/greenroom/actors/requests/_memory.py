@@ -7,12 +7,12 @@ import msgspec
 from greenroom.actors.requests import _memory_types as kinds
 from greenroom.actors.requests import _replies as replies
 from greenroom.actors.requests import _types as types
-from greenroom.actors.requests._sessions import MaySeeSession
+from greenroom.actors.requests._sessions import StatusOfSession
 from greenroom.runtime import Address, Message
 
 
 class SetMemory(Message[replies.MemoryStored], frozen=True, kw_only=True):
-    """Store a value under a key, globally or for one session that the caller may see."""
+    """Store a value under a key, globally or for one open session that the caller may see."""
 
     key: types.MemoryKey
     value: types.Json
@@ -23,8 +23,8 @@ class SetMemory(Message[replies.MemoryStored], frozen=True, kw_only=True):
     idempotency_key: types.IdempotencyKey | None = None
 
     def question(self) -> tuple[Address, Message[Any]] | None:
-        """Ask the session first whether the caller may see it."""
-        return None if self.session_id is None else (Address("session", self.session_id), MaySeeSession())
+        """Ask the session first whether it is there for the caller, and open."""
+        return None if self.session_id is None else (Address("session", self.session_id), StatusOfSession())
 
 
 class GetMemory(Message[replies.MemoryRead], frozen=True, kw_only=True):

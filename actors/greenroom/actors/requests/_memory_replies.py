@@ -38,8 +38,8 @@ class MemoryFilters(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     scope: kinds.Scope | None = None
     author: kinds.Author | None = None
     conversation_id: kinds.ConversationId | None = None
-    after: types.Instant | None = None
-    before: types.Instant | None = None
+    after: types.Start | None = None
+    before: types.End | None = None
     min_importance: kinds.Fraction | None = None
     max_age_days: kinds.MaxAgeDays | None = None
     superseded: bool = False

@@ -90,11 +90,11 @@ class SearchByTimerange(Message[replies.TimeRangeMessages], frozen=True, kw_only
     """Read the visible messages between two times, both included, oldest first."""
 
     session_id: types.SessionId
-    start_time: types.Instant
-    end_time: types.Instant
+    start_time: types.Start
+    end_time: types.LastTime
     limit: types.Limit200 = 50
     max_tokens: types.Budget | None = None
 
 
-class MaySeeSession(Message[bool], frozen=True, kw_only=True):
-    """Ask a session whether the sender may see it; other actors' requests depend on this."""
+class StatusOfSession(Message[types.SessionStatus | None], frozen=True, kw_only=True):
+    """Ask a session for its status, None where the sender sees none; other requests depend on it."""

@@ -27,6 +27,14 @@ Sender = Annotated[str, Meta(min_length=1, max_length=100)]
 SearchText = Annotated[str, Meta(min_length=1, max_length=500)]
 Score = Annotated[float, Meta(ge=0, le=100)]
 Instant = Annotated[datetime, Meta(tz=True)]
+"""A time; `parse_request` takes a date, and a time without offset, as UTC."""
+DayEnd = Annotated[datetime, Meta(tz=True, extra={"ends_day": True})]
+"""An `Instant`; a date means its end."""
+Start = Annotated[Instant, Meta(description="date or time, UTC unless it has an offset; included")]
+End = Annotated[Instant, Meta(description="date or time, UTC unless it has an offset; not included")]
+LastTime = Annotated[
+    DayEnd, Meta(description="date, to its end, or time, UTC unless it has an offset; included")
+]
 Offset = Annotated[int, Meta(ge=0)]
 Cursor = Annotated[str, Meta(description="next_cursor of the page before")]
 IdempotencyKey = Annotated[str, Meta(min_length=1, max_length=255, description="same key = done once")]

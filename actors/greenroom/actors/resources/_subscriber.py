@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from greenroom.actors import _audit, _policy, _refusals, _scopes
 from greenroom.actors.audit._actor import tell
 from greenroom.actors.keys._actor import quota_exceeded
-from greenroom.actors.resources._uris import parse_uri
+from greenroom.actors.resources._uris import check_scheme, parse_uri
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -23,7 +23,8 @@ class ResourceSubscriber:
     """Hears which resources changed, as far as a principal may see. `Agent.subscriber` makes it.
 
     Nothing tells a URI of nothing, a forbidden one and one that no resource can have from each other
-    here: they simply are never heard of. What is created later is heard of from then on.
+    here: they simply are never heard of. What is created later is heard of from then on. A URI with another
+    scheme than theirs is a mistake, and refused.
     """
 
     __slots__ = ("_accepts", "_doors", "_kinds", "_principal", "_subscriber", "_tally")
@@ -45,10 +46,12 @@ class ResourceSubscriber:
         """Hear of changes of a resource from now on.
 
         Raises:
-            Refusal: ``PERMISSION_DENIED``: the principal's scopes do not reach resources of this kind;
+            Refusal: ``VALIDATION_ERROR``: no resource has a URI of this scheme;
+                ``PERMISSION_DENIED``: the principal's scopes do not reach resources of this kind;
                 ``QUOTA_EXCEEDED``: it hears of as many as it may.
             RuntimeClosedError: the subscriber or the runtime is closed.
         """
+        check_scheme(uri)
         address = parse_uri(uri)
         if address is not None:
             if address.kind not in self._kinds:

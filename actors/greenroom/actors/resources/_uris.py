@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from greenroom.actors import _refusals
 from greenroom.runtime import Address
 
 SESSION_TEMPLATE = "session://{session_id}"
@@ -16,6 +17,9 @@ _EXPORT = re.compile(r"greenroom://export/([0-9a-f]{32})(?:/(?:[2-9]|[1-9][0-9]{
 _PASSPORT = re.compile(r"greenroom://passport/([0-9a-f]{32})")
 
 _KINDS = ((_SESSION, "session"), (_MEMORY, "memory"), (_EXPORT, "export"), (_PASSPORT, "passport"))
+
+SCHEMES = ("session", "agent", "greenroom")
+"""What the URIs of resources begin with."""
 
 
 class ResourceTemplate(NamedTuple):
@@ -55,6 +59,20 @@ def session_uri(session_id: str) -> str:
 def memory_uri(agent_id: str) -> str:
     """Return the URI of an agent's memory."""
     return f"agent://{agent_id}/memory"
+
+
+def check_scheme(uri: str) -> None:
+    """Check that a URI is of a kind that is served, whether or not there is such a resource.
+
+    Raises:
+        Refusal: ``VALIDATION_ERROR`` naming the schemes that are.
+    """
+    if not uri.startswith(tuple(f"{scheme}://" for scheme in SCHEMES)):
+        raise _refusals.invalid(
+            "uri",
+            f"uri: no resource begins like {uri[:200]!r}; there are {SESSION_TEMPLATE} and {MEMORY_TEMPLATE}",
+            schemes=list(SCHEMES),
+        )
 
 
 def parse_uri(uri: str) -> Address | None:

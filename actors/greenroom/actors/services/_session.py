@@ -46,10 +46,11 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
         content: A dictionary of what JSON can hold, up to 1 MB. ``{"text": "…"}`` is what agents see
             as a message with this text; they see any other content as JSON. In an event of type
             ``message`` the text obeys the ``content_limit`` of `open_greenroom`.
-        event_id: 1-255 characters; a second event with the same id is not appended. An event that is
-            made without one gets a random one, so that it can be appended again after an error.
-        timestamp: When it happened, with a time zone; None: when it is appended. An event that was
-            read always has one.
+        event_id: 1-255 characters; the same event again is not appended, and another one with the same id is
+            refused. An event that is made without one gets a random one, so that it can be appended again
+            after an error.
+        timestamp: When it happened, in UTC unless it has a time zone; None: when it is appended. An event
+            that was read always has one.
         is_final_response: Whether it ends an agent's turn.
         visibility: Who sees it, as with a message of the service's principal.
     """
@@ -148,8 +149,9 @@ class SessionService:
     ) -> Event:
         """Append an event and merge ``state_delta`` into the state by key: both or neither.
 
-        An event whose id the session has already, as far as the principal sees, changes nothing: neither
-        the log nor the state. That is no error, also when the session has ended since.
+        An event that the session has already, as far as the principal sees, changes nothing: neither the
+        log nor the state. That is no error, also when the session has ended since. It is the same event when
+        all but ``timestamp`` is the same under its id; ``state_delta`` is not kept and not compared.
 
         Args:
             session_id: Which session.
@@ -157,10 +159,11 @@ class SessionService:
             state_delta: Keys and values that replace those of the state.
 
         Returns:
-            The event as it is in the log; for a repeated id the one that was there.
+            The event as it is in the log; for a repeat the one that was there.
 
         Raises:
-            ServiceError: the session is unknown or has ended, or the event or the state breaks a rule.
+            ServiceError: the session is unknown or has ended, the event or the state breaks a rule, or the
+                session has another event with this id (``IDEMPOTENCY_CONFLICT``).
         """
         given = _fields_of(event)
         unknown = [str(name) for name in given if name not in _EVENT_FIELDS]

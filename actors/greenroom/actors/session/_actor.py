@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
     from greenroom.actors._policy import Shelf
     from greenroom.actors._principal import Principal
+    from greenroom.actors.requests._types import SessionStatus
 
 AHEAD_AT_LEAST = 1 << 16  # about a second: what the header's bound starts from when ids run ahead
 MOST_UTF8_BYTES = 4  # of one character
@@ -183,15 +184,16 @@ class SessionActor(Actor):
         self._change(context, changed)
         return replies.SessionUpdated(session=session)
 
-    @handles(requests.MaySeeSession)
-    def may_see(self, _: requests.MaySeeSession, context: Context) -> bool:
-        """Answer whether the sender may see this session."""
-        if self._header is None:
-            return False
-        may_see = _policy.may_see_session(context.principal, self._header.project_id)
-        if not may_see:
+    @handles(requests.StatusOfSession)
+    def status(self, _: requests.StatusOfSession, context: Context) -> SessionStatus | None:
+        """Answer the session's status, to a sender that may see the session."""
+        header = self._header
+        if header is None:
+            return None
+        if not _policy.may_see_session(context.principal, header.project_id):
             _audit.note(context, context.principal, "see_session", context.address.key, outcome="denied")
-        return may_see
+            return None
+        return header.status
 
     # -- messages ----------------------------------------------------------
 
@@ -262,12 +264,12 @@ class SessionActor(Actor):
 
     @handles(events.AppendEvent)
     def append_event(self, request: events.AppendEvent, context: Context) -> Slices[events.EventView]:
-        """Append an event and merge its changes of the state; a repeat of its id does neither."""
+        """Append an event and merge its changes of the state; a repeat of it does neither."""
         header = self._visible(context)
         principal: Principal = context.principal
         earlier = _events.find(context, request.event_id)
         if earlier is not None:
-            return _events.view(earlier, principal)
+            return _events.repeated(request, earlier, principal)
         if header.status in CLOSED:
             raise _refusals.session_closed(request.session_id, header.status)
         message = _events.stored(request, context.now)

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from greenroom.actors import _policy, _refusals
+from greenroom.actors._json import canonical
 from greenroom.actors._policy import PUBLIC, may_see_message
 from greenroom.actors._times import to_datetime, to_microseconds
 from greenroom.actors.requests import _events as events
@@ -71,6 +72,23 @@ def _named_message(context: Context, shelves: tuple[Shelf, ...], event_id: str) 
     raise _refusals.invalid(
         "event_id", f"event_id: {event_id!r} is the form of a message's id; choose another id"
     )
+
+
+def repeated(request: events.AppendEvent, earlier: Entry, sender: Principal) -> events.EventView:
+    """Return the event that has the id already.
+
+    What is compared is what was stored but the time, which a program that tries again may have taken anew.
+
+    Raises:
+        Refusal: ``IDEMPOTENCY_CONFLICT``: it is another event.
+    """
+    there = view(earlier, sender)
+    given = (request.event_type, request.actor, request.is_final_response, request.visibility)
+    if given != (there.event_type, there.actor, there.is_final_response, there.visibility) or (
+        canonical(bytes(request.content)) != canonical(bytes(there.content))
+    ):
+        raise _refusals.event_conflict(request.session_id, request.event_id)
+    return there
 
 
 def stored(request: events.AppendEvent, now: int) -> StoredMessage:

@@ -49,6 +49,7 @@ class Subscriptions:
 
         Raises:
             RequestError: it hears of too many.
+            Refusal: no resource has such a URI, or as `ResourceSubscriber.add`.
             RuntimeClosedError: the runtime is closed.
         """
         notices = client.notices
@@ -70,6 +71,7 @@ class Subscriptions:
 
         Raises:
             RequestError: it has too many streams, or hears of too many resources.
+            Refusal: as `subscribe`.
             RuntimeClosedError: the runtime is closed.
         """
         limits = client.limits
