@@ -44,6 +44,7 @@ NAMES = (
     "admission",
     "audit",
     "passport",
+    "tool_choice",
 )
 RESULTS = Path(__file__).parent / "results"
 
