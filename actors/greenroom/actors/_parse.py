@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import functools
 import re
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
+from types import UnionType
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -16,9 +17,7 @@ from greenroom.actors._json import check_json
 from greenroom.actors._refusals import MAX_VALUE_BYTES, invalid, not_serializable, too_large
 from greenroom.actors._wording import part_of, shown, violation
 from greenroom.actors.keys._text import without_keys
-
-if TYPE_CHECKING:
-    from greenroom.runtime import Refusal
+from greenroom.runtime import Refusal
 
 Q = TypeVar("Q", bound=msgspec.Struct)
 
@@ -99,10 +98,28 @@ def _checked_value(request: Q, name: str, *, is_object: bool) -> Q:
         raise too_large(name, len(value))
     if is_object and value == b"null":  # how many clients leave an optional object out
         return msgspec.structs.replace(request, **{name: msgspec.Raw(b"{}")})
+    if is_object and value.startswith(b'"'):
+        value = _object_in(name, value)
     if is_object and not value.startswith(b"{"):
-        raise invalid(name, f"{name}: it takes an object and got {shown(value)}")
+        raise invalid(name, f"{name}: it takes an object, or its JSON as text, and got {shown(value)}")
     # A copy, so that one small value does not keep its whole frame in memory.
     return msgspec.structs.replace(request, **{name: msgspec.Raw(value)})
+
+
+def _object_in(name: str, text: bytes) -> bytes:
+    """Return the JSON object that a JSON string holds; the string itself when it does not look like one.
+
+    Raises:
+        Refusal: ``VALIDATION_ERROR``: it does, and is none that can be kept.
+    """
+    held = msgspec.json.decode(text, type=str).strip().encode()
+    if not held.startswith(b"{"):
+        return text
+    try:
+        check_json(held)
+    except Refusal as refusal:
+        raise invalid(name, f"{name}: the JSON in this text cannot be kept: {refusal.sentence}") from None
+    return held
 
 
 @functools.cache
@@ -110,11 +127,23 @@ def _plan(request_type: type[Any]) -> tuple[msgspec.json.Decoder[Any], tuple[tup
     """Return the type's decoder and its fields of kept JSON, each with whether it must be an object."""
     hints = get_type_hints(request_type, include_extras=True)
     raw_fields = [
-        (field.name, get_origin(hints[field.name]) is Annotated)
+        (field.name, _is_object(hints[field.name]))
         for field in msgspec.structs.fields(request_type)
-        if (get_args(hints[field.name]) or (hints[field.name],))[0] is msgspec.Raw
+        if _bare(hints[field.name]) is msgspec.Raw
     ]
     return msgspec.json.Decoder(request_type), tuple(raw_fields)
+
+
+def _bare(hint: Any) -> Any:
+    """Return the type within an annotation, or the first of a union's."""
+    while get_origin(hint) in {Annotated, Union, UnionType}:
+        hint = get_args(hint)[0]
+    return hint
+
+
+def _is_object(hint: Any) -> bool:
+    metas = get_args(hint)[1:] if get_origin(hint) is Annotated else ()
+    return any((meta.extra or {}).get("is_object") for meta in metas)
 
 
 def _worded(problem: str, request_type: type[Any], arguments: Any, raw: bytes) -> Refusal:

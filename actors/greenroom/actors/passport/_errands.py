@@ -31,7 +31,7 @@ class StartSession(TravelErrand[SessionStarted], frozen=True, kw_only=True):
     tool_id: travel.ToolId | None = None
     workspace_path: travel.WorkspacePath | None = None
     project_id: types.ProjectId | None = None
-    user_id: types.Name | None = None
+    user_id: types.UserId | None = None
     purpose: types.Purpose | None = None
     restore_from: Annotated[
         requests.PassportText | None,
@@ -117,7 +117,7 @@ class MigrateSession(TravelErrand[SessionMigrated], frozen=True, kw_only=True):
 
     to_tool: travel.ToolId
     session_id: travel.ContextSession | None = None
-    note: travel.Line | None = None
+    note: Annotated[travel.Line | None, Meta(description="for who takes it up")] = None
     idempotency_key: types.IdempotencyKey | None = None
 
     async def carry_out(self, travels: Travels) -> SessionMigrated:

@@ -54,7 +54,9 @@ class RestoreSession(TravelErrand[SessionRestored], frozen=True, kw_only=True):
     """Take up a session: one that is here, or the one in a passport."""
 
     session_id: travel.ContextSession | None = None
-    passport: requests.PassportText | None = None
+    passport: Annotated[
+        requests.PassportText | None, Meta(description="as text or object, or a claim (GREENROOM:C1:…)")
+    ] = None
     tool_id: travel.ToolId | None = None
     passphrase: requests.GivenPassphrase | None = None
     project_id: Annotated[

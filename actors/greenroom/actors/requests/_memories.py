@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 
 from greenroom.actors.requests import _memory_replies as replies
 from greenroom.actors.requests import _memory_types as kinds
@@ -28,16 +28,16 @@ class StoreMemory(Message[replies.MemorySaved], frozen=True, kw_only=True):
     """
 
     content: kinds.MemoryContent | None = None
-    value: types.Json | UnsetType = UNSET
+    value: types.GivenJson | UnsetType = UNSET
     key: types.MemoryKey | None = None
     namespace: kinds.Namespace | None = None
     metadata: kinds.StoreMetadata = msgspec.field(default_factory=types.no_fields)
-    kind: kinds.MemoryKind | None = None
+    kind: kinds.AKind | None = None
     author: kinds.Author | None = None
     conversation_id: kinds.ConversationId | None = None
     position: kinds.Position | None = None
-    supersedes: kinds.MemoryId | None = None
-    compress: bool = True
+    supersedes: Annotated[kinds.MemoryId | None, Meta(description="the memory it replaces")] = None
+    compress: Annotated[bool, Meta(description="when large")] = True
     expected_version: kinds.ExpectedVersion | None = None
     idempotency_key: types.IdempotencyKey | None = None
 
@@ -49,11 +49,11 @@ class UpdateMemory(Message[replies.MemorySaved], frozen=True, kw_only=True):
     key: types.MemoryKey | None = None
     namespace: kinds.Namespace | None = None
     content: kinds.MemoryContent | None = None
-    value: types.Json | UnsetType = UNSET
+    value: types.GivenJson | UnsetType = UNSET
     metadata: kinds.StoreMetadata = msgspec.field(default_factory=types.no_fields)
-    kind: kinds.MemoryKind | None = None
-    supersedes: kinds.MemoryId | None = None
-    compress: bool = True
+    kind: kinds.AKind | None = None
+    supersedes: Annotated[kinds.MemoryId | None, Meta(description="the memory it replaces")] = None
+    compress: Annotated[bool, Meta(description="when large")] = True
     expected_version: kinds.ExpectedVersion | None = None
     idempotency_key: types.IdempotencyKey | None = None
 
@@ -69,9 +69,9 @@ class ForgetMemory(Message[replies.MemoryForgotten], frozen=True, kw_only=True):
     memory_id: kinds.MemoryId | None = None
     key: types.MemoryKey | None = None
     namespace: kinds.Namespace | None = None
-    filters: MemoryFilters | None = None
-    confirm: bool = False
-    purge: bool = False
+    filters: Annotated[MemoryFilters | None, Meta(description="all that are given must fit")] = None
+    confirm: Annotated[bool, Meta(description="really forget several")] = False
+    purge: Annotated[bool, Meta(description="history, too")] = False
     expected_version: kinds.ExpectedVersion | None = None
     idempotency_key: types.IdempotencyKey | None = None
 
@@ -80,7 +80,7 @@ class ListMemories(Message[replies.MemoryPage], frozen=True, kw_only=True):
     """List the memories below a namespace, newest update first, in pages."""
 
     namespace: kinds.NamespacePrefix | None = None
-    filters: MemoryFilters | None = None
+    filters: Annotated[MemoryFilters | None, Meta(description="all that are given must fit")] = None
     limit: types.Limit200 = 50
     cursor: types.Cursor | None = None
     max_tokens: kinds.MaxTokens | None = None
