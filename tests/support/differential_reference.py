@@ -360,7 +360,8 @@ async def _subscribe(context: Context, params: SubscribeRequestParams) -> EmptyR
                     await context.session.send_resource_updated(await notices.next())
 
         desk.nursery.start_soon(tell)
-    desk.notices.add(params.uri)
+    with _worded(context):
+        desk.notices.add(params.uri)
     return EmptyResult()
 
 
@@ -375,8 +376,9 @@ async def _listen(context: Context, params: SubscriptionsListenRequestParams) ->
     meta: dict[str, Any] = {SUBSCRIPTION_ID_META_KEY: context.request_id}
     honoured = SubscriptionFilter(resource_subscriptions=uris or None)
     with context.lifespan_context.door.subscriber(DEBOUNCE) as notices:
-        for uri in uris:
-            notices.add(uri)
+        with _worded(context):
+            for uri in uris:
+                notices.add(uri)
         await context.session.send_notification(
             SubscriptionsAcknowledgedNotification(
                 params=SubscriptionsAcknowledgedNotificationParams(notifications=honoured, _meta=meta)
