@@ -84,7 +84,7 @@ def test_what_is_done_with_a_stopped_store_is_in_its_log(home: Path) -> None:
         "keep_passport",
         "read_resource",
         "redeem_passport",
-        "restore_session",
+        "migrate_session",
         "verify_store",
         "backup_store",
         "checkpoint_audit",

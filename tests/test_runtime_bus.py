@@ -39,8 +39,18 @@ class Say(Message[None], frozen=True):
     writes: bool = True
 
 
+class IsHeard(Message[bool], frozen=True):
+    """Whether anybody wants to hear of a topic."""
+
+    topic: str
+
+
 class Speaker(Actor):
     kind = "speaker"
+
+    @handles(IsHeard)
+    def is_heard(self, message: IsHeard, context: Context) -> bool:
+        return context.is_heard(message.topic)
 
     @handles(Say)
     def say(self, message: Say, context: Context) -> None:
@@ -313,3 +323,16 @@ async def test_the_end_of_the_runtime_ends_every_subscriber(reopen: Open) -> Non
             waiting.add("t")
         with pytest.raises(RuntimeClosedError):
             runtime.subscriber()
+
+
+async def test_an_actor_is_told_whether_anybody_wants_to_hear(reopen: Open) -> None:
+    async with reopen(actors=[Speaker], indexes=[]) as runtime:
+        assert not await runtime.ask(SPEAKER, IsHeard("t"))
+        with runtime.subscriber() as one, runtime.subscriber() as two:
+            one.add("t")
+            two.add("t")
+            assert (one.topics, await runtime.ask(SPEAKER, IsHeard("t"))) == (["t"], True)
+            one.remove("t")
+            assert await runtime.ask(SPEAKER, IsHeard("t"))
+            assert not await runtime.ask(SPEAKER, IsHeard("u"))
+        assert not await runtime.ask(SPEAKER, IsHeard("t"))
