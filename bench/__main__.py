@@ -44,6 +44,7 @@ NAMES = (
     "admission",
     "audit",
     "passport",
+    "tool_choice",
     "handover",
 )
 RESULTS = Path(__file__).parent / "results"
