@@ -196,7 +196,7 @@ def json(value: Any) -> str:
 
 def tool_section(tool: Tool, objects: dict[str, type[msgspec.Struct]]) -> str:
     """Return what there is to know of one tool, and note the objects that its answer is made of."""
-    schema = tool.listing()["inputSchema"]
+    schema = input_schema(tool.request)
     required = schema.get("required", [])
     rows = [
         (f"`{name}`", schema_type(field), schema_default(name, field, required), schema_limits(field))
@@ -237,7 +237,12 @@ def schema_default(name: str, field: Mapping[str, Any], required: list[str]) -> 
         return "required"
     if "default" in field:
         return f"`{json(field['default'])}`"
-    return "`{}`" if field.get("type") == "object" else "null"
+    return "`{}`" if takes_objects(field) else "null"
+
+
+def takes_objects(field: Mapping[str, Any]) -> bool:
+    """Return whether a parameter that may be left out is an object, and not null."""
+    return any(choice.get("type") == "object" for choice in (field, *field.get("anyOf", ())))
 
 
 def schema_limits(field: Mapping[str, Any]) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import functools
 import re
-from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
+from typing import Any, TypeVar, get_type_hints
 
 import msgspec
 
@@ -18,9 +18,7 @@ from greenroom.actors._json import check_json
 from greenroom.actors._refusals import MAX_VALUE_BYTES, invalid, not_serializable, too_large
 from greenroom.actors._wording import part_of, parts_of, shown, violation
 from greenroom.actors.keys._text import without_keys
-
-if TYPE_CHECKING:
-    from greenroom.runtime import Refusal
+from greenroom.runtime import Refusal
 
 Q = TypeVar("Q", bound=msgspec.Struct)
 
@@ -125,10 +123,28 @@ def _checked_value(request: Q, name: str, *, is_object: bool) -> Q:
         raise too_large(name, len(value))
     if is_object and value == b"null":  # how many clients leave an optional object out
         return msgspec.structs.replace(request, **{name: msgspec.Raw(b"{}")})
+    if is_object and value.startswith(b'"'):
+        value = _object_in(name, value)
     if is_object and not value.startswith(b"{"):
-        raise invalid(name, f"{name}: it takes an object and got {shown(value)}")
+        raise invalid(name, f"{name}: it takes an object, or its JSON as text, and got {shown(value)}")
     # A copy, so that one small value does not keep its whole frame in memory.
     return msgspec.structs.replace(request, **{name: msgspec.Raw(value)})
+
+
+def _object_in(name: str, text: bytes) -> bytes:
+    """Return the JSON object that a JSON string holds; the string itself when it does not look like one.
+
+    Raises:
+        Refusal: ``VALIDATION_ERROR``: it does, and is none that can be kept.
+    """
+    held = msgspec.json.decode(text, type=str).strip().encode()
+    if not held.startswith(b"{"):
+        return text
+    try:
+        check_json(held)
+    except Refusal as refusal:
+        raise invalid(name, f"{name}: the JSON in this text cannot be kept: {refusal.sentence}") from None
+    return held
 
 
 @functools.cache
@@ -141,7 +157,7 @@ def _plan(
     for field in msgspec.structs.fields(request_type):
         base, meta = parts_of(hints[field.name])
         if base is msgspec.Raw:
-            raw_fields.append((field.name, (meta.extra_json_schema or {}).get("type") == "object"))
+            raw_fields.append((field.name, "is_object" in (meta.extra or {})))
     return msgspec.json.Decoder(request_type), tuple(raw_fields), spans_of(request_type)
 
 

@@ -82,7 +82,9 @@ def _unquoted(base: Any, text: str) -> str:
 
 
 def parts_of(hint: Any) -> tuple[Any, Meta]:
-    """Return the type without None, and its limits."""
+    """Return the type without None, and its limits; what is around both is a word on the parameter."""
+    if get_origin(hint) is Annotated and get_origin(get_args(hint)[0]) in {Union, UnionType}:
+        hint = get_args(hint)[0]
     if get_origin(hint) in {Union, UnionType}:
         hint = next(choice for choice in get_args(hint) if choice not in {NoneType, UnsetType})
     if get_origin(hint) is Annotated:

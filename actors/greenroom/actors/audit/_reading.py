@@ -71,10 +71,10 @@ class GetAuditLog(Query[AuditLog], frozen=True, kw_only=True):
     sees_notes: ClassVar[bool] = True
 
     action: Annotated[Word, Meta(description="such as add_message or authenticate")] | None = None
-    outcome: Outcome | None = None
-    agent: Word | None = None
-    user: Word | None = None
-    key_id: Word | None = None
+    outcome: Annotated[Outcome | None, Meta(description="how it ended")] = None
+    agent: Annotated[Word, Meta(description="whose deeds")] | None = None
+    user: Annotated[Word, Meta(description="for which user")] | None = None
+    key_id: Annotated[Word, Meta(description="by which API key")] | None = None
     session_id: types.SessionId | None = None
     after: types.Start | None = None
     before: types.End | None = None

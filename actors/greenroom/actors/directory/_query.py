@@ -2,7 +2,9 @@
 
 import heapq
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
+
+from msgspec import Meta
 
 from greenroom.actors import _budget, _cursor, _policy
 from greenroom.actors._times import to_datetime
@@ -25,8 +27,8 @@ class Place(NamedTuple):
 class ListSessions(Query[replies.SessionList], frozen=True, kw_only=True):
     """List the sessions that the caller may see, newest visible activity first."""
 
-    status: types.SessionStatus | None = None
-    project_id: types.Name | None = None
+    status: Annotated[types.SessionStatus | None, Meta(description="only such")] = None
+    project_id: Annotated[types.Name | None, Meta(description="only of this project")] = None
     cursor: types.Cursor | None = None
     limit: types.Limit200 = 50
     max_tokens: types.Budget | None = None

@@ -92,8 +92,8 @@ class ExportMemories(TravelErrand[MemoriesExported], frozen=True, kw_only=True):
     writes: ClassVar[bool] = False  # what it keeps for a day is nobody's memory
 
     namespace: kinds.Below | None = None
-    filters: MemoryFilters | None = None
-    format: ExportFormat = "jsonl"
+    filters: Annotated[MemoryFilters | None, Meta(description="all that are given must fit")] = None
+    format: Annotated[ExportFormat, Meta(description="of the files")] = "jsonl"
 
     async def carry_out(self, travels: Travels) -> MemoriesExported:
         """Keep the export where the caller can read it.

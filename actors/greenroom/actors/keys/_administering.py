@@ -33,14 +33,21 @@ if TYPE_CHECKING:
     from greenroom.actors._principal import Principal
     from greenroom.runtime import Doors
 
-KeyName = Annotated[str, Meta(min_length=1, max_length=100)]
-KeyId = Annotated[str, Meta(pattern=f"^{KEY_ID}(?!\\n)$", extra={"takes": "the 12 characters behind gr_"})]
+KeyName = Annotated[str, Meta(min_length=1, max_length=100, description="what people call it")]
+KeyId = Annotated[
+    str,
+    Meta(
+        pattern=f"^{KEY_ID}(?!\\n)$",
+        description="the 12 characters behind gr_",
+        extra={"takes": "the 12 characters behind gr_"},
+    ),
+]
 AgentName = Annotated[
     str, Meta(pattern=r"^[A-Za-z0-9_.-]{1,100}(?!\n)$", extra={"takes": "1 to 100 of A-Z a-z 0-9 _ . -"})
 ]
 Named = Annotated[str, Meta(min_length=1, max_length=128)]
 Projects = Annotated[list[Named], Meta(max_length=200)]
-Days = Annotated[int, Meta(ge=1, le=3_650)]
+Days = Annotated[int, Meta(ge=1, le=3_650, description="when it ends by itself")]
 Scopes = Annotated[
     list[str], Meta(min_length=1, max_length=50, description="such as sessions:read, memory:*, *:read, admin")
 ]
@@ -120,15 +127,15 @@ class CreateApiKey(Errand[ApiKeyMade], frozen=True, kw_only=True):
     name: KeyName
     scopes: Scopes
     agent: Annotated[AgentName, Meta(description="null = as its holder says")] | None = None
-    agent_type: AgentName | None = None
+    agent_type: Annotated[AgentName, Meta(description="such as reviewer")] | None = None
     user: Annotated[Named, Meta(description="null = yours")] | None = None
     projects: Annotated[Projects, Meta(description="null = every one")] | None = None
     expires_in_days: Days = LIFETIME_DAYS
     rate_limit: Annotated[Count, Meta(description="requests a minute")] | None = None
-    burst: Count | None = None
-    max_stored_bytes: Count | None = None
-    max_sessions: Count | None = None
-    max_subscriptions: Count | None = None
+    burst: Annotated[Count, Meta(description="requests at once")] | None = None
+    max_stored_bytes: Annotated[Count, Meta(description="that its holder may store")] | None = None
+    max_sessions: Annotated[Count, Meta(description="that its holder may make")] | None = None
+    max_subscriptions: Annotated[Count, Meta(description="open at once")] | None = None
     tools: Annotated[Profiles, Meta(description="tools listed; null = as the server says")] | None = None
 
     async def run(self, doors: Doors, principal: Principal) -> ApiKeyMade:
@@ -176,7 +183,7 @@ class CreateApiKey(Errand[ApiKeyMade], frozen=True, kw_only=True):
 class ListApiKeys(Errand[ApiKeyList], frozen=True, kw_only=True):
     """List the API keys."""
 
-    include_ended: bool = True
+    include_ended: Annotated[bool, Meta(description="those that ended, too")] = True
 
     async def run(self, doors: Doors, principal: Principal) -> ApiKeyList:
         """Return them, oldest first."""

@@ -36,7 +36,7 @@ class StartSession(TravelErrand[SessionStarted], frozen=True, kw_only=True):
     tool_id: travel.ToolId | None = None
     workspace_path: travel.WorkspacePath | None = None
     project_id: types.ProjectId | None = None
-    user_id: types.Name | None = None
+    user_id: types.UserId | None = None
     purpose: Annotated[types.Purpose | None, Meta(description="of a new one")] = None
     restore_from: Annotated[
         requests.PassportText | None,
@@ -189,7 +189,7 @@ class MigrateSession(TravelErrand[SessionMigrated], frozen=True, kw_only=True):
 
     to_tool: Annotated[travel.ToolName, Meta(description="the tool that is to go on, such as cursor or zed")]
     session_id: travel.ContextSession | None = None
-    note: travel.Line | None = None
+    note: Annotated[travel.Line | None, Meta(description="for who takes it up")] = None
     idempotency_key: types.IdempotencyKey | None = None
 
     async def carry_out(self, travels: Travels) -> SessionMigrated:

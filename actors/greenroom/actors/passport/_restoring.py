@@ -59,7 +59,9 @@ class RestoreSession(TravelErrand[SessionRestored], frozen=True, kw_only=True):
     session_id: (
         Annotated[travel.SessionHere, Meta(description="one that is here; or give a passport")] | None
     ) = None
-    passport: requests.PassportText | None = None
+    passport: Annotated[
+        requests.PassportText | None, Meta(description="as text or object, or a claim (GREENROOM:C1:…)")
+    ] = None
     tool_id: travel.ToolId | None = None
     passphrase: requests.GivenPassphrase | None = None
     project_id: Annotated[

@@ -25,7 +25,7 @@ class RecallContext(Procedure[replies.ContextRecalled], frozen=True, kw_only=Tru
     max_tokens: _types.Budget = 2_000
     namespace: _types.Below | None = None
     tags: kinds.Tags | None = None
-    kind: kinds.MemoryKind | None = None
+    kind: kinds.AKind | None = None
 
     async def run(self, desk: Desk) -> replies.ContextRecalled:
         """Search, and fill the budget from the best on; what does not fit leaves room for what does."""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
 import trio
+from msgspec import Meta
 
 from greenroom.actors._namespaces import below_root, memory_address, root_of, user_namespace
 from greenroom.actors.recall import _replies as replies
@@ -37,10 +40,10 @@ class RetrieveMemory(Procedure[replies.MemoriesFound], frozen=True, kw_only=True
     query: kinds.SearchWords | None = None
     key: types.MemoryKey | None = None
     namespace: _types.OwnBelow | None = None
-    filters: RetrieveFilters | None = None
+    filters: Annotated[RetrieveFilters | None, Meta(description="what must fit")] = None
     limit: types.Limit100 = 10
     max_tokens: kinds.MaxTokens | None = None
-    decompress: bool = True
+    decompress: Annotated[bool, Meta(description="with contents that are compressed")] = True
 
     async def run(self, desk: Desk) -> replies.MemoriesFound:
         """Search by relevance alone, list the newest first without words; a key is matched whole."""

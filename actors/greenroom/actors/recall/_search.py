@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
+from typing import Annotated
 
 import msgspec
 import trio
+from msgspec import Meta
 
 from greenroom.actors import _refusals
 from greenroom.actors._namespaces import below_root
@@ -26,22 +28,22 @@ class MemorySearch(Procedure[replies.MemoriesFound], frozen=True, kw_only=True):
     """Find memories in all namespaces that the caller may see, or below one."""
 
     query: kinds.SearchWords | None = None
-    mode: kinds.SearchMode = "semantic"
+    mode: kinds.AMode = "semantic"
     namespace: _types.Below | None = None
     time_expr: _types.TimeWords | None = None
     after: _types.After | None = None
     before: _types.Before | None = None
     timezone: _types.Zone | None = None
     tags: kinds.Tags | None = None
-    tag_match: kinds.TagMatch = "any"
-    kind: kinds.MemoryKind | None = None
-    scope: kinds.Scope | None = None
+    tag_match: kinds.ATagMatch = "any"
+    kind: kinds.AKind | None = None
+    scope: kinds.AScope | None = None
     author: kinds.Author | None = None
     conversation_id: kinds.ConversationId | None = None
     quality_boost: _types.Boost | None = None
     limit: types.Limit100 = 10
     max_tokens: kinds.MaxTokens | None = None
-    include_debug: bool = False
+    include_debug: Annotated[bool, Meta(description="say how it was ranked")] = False
 
     async def run(self, desk: Desk) -> replies.MemoriesFound:
         """Ask every owner for its best and answer with the best of all.

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 
 from greenroom.actors.requests import _memory_replies as replies
 from greenroom.actors.requests import _memory_types as kinds
@@ -29,20 +29,20 @@ class StoreMemory(Message[replies.MemorySaved], frozen=True, kw_only=True):
     """
 
     content: kinds.MemoryContent | None = None
-    value: types.Json | UnsetType = UNSET
+    value: types.GivenJson | UnsetType = UNSET
     key: types.MemoryKey | None = None
     namespace: kinds.Namespace | None = None
     metadata: kinds.StoreMetadata = msgspec.field(default_factory=types.no_fields)
     tags: kinds.Tags | UnsetType | None = UNSET
-    importance: kinds.Fraction | UnsetType | None = UNSET
+    importance: kinds.Importance | UnsetType | None = UNSET
     expiry: kinds.Expiry | UnsetType | None = UNSET
-    scope: kinds.Scope | UnsetType | None = UNSET
-    kind: kinds.MemoryKind | None = None
+    scope: kinds.AScope | UnsetType | None = UNSET
+    kind: kinds.AKind | None = None
     author: kinds.Author | None = None
     conversation_id: kinds.ConversationId | None = None
     position: kinds.Position | None = None
-    supersedes: kinds.MemoryId | None = None
-    compress: bool = True
+    supersedes: Annotated[kinds.MemoryId | None, Meta(description="the memory it replaces")] = None
+    compress: Annotated[bool, Meta(description="when large")] = True
     expected_version: kinds.ExpectedVersion | None = None
     idempotency_key: types.IdempotencyKey | None = None
 
@@ -58,15 +58,15 @@ class UpdateMemory(Message[replies.MemorySaved], frozen=True, kw_only=True):
     key: types.MemoryKey | None = None
     namespace: kinds.Namespace | None = None
     content: kinds.MemoryContent | None = None
-    value: types.Json | UnsetType = UNSET
+    value: types.GivenJson | UnsetType = UNSET
     metadata: kinds.StoreMetadata = msgspec.field(default_factory=types.no_fields)
     tags: kinds.Tags | UnsetType | None = UNSET
-    importance: kinds.Fraction | UnsetType | None = UNSET
+    importance: kinds.Importance | UnsetType | None = UNSET
     expiry: kinds.Expiry | UnsetType | None = UNSET
-    scope: kinds.Scope | UnsetType | None = UNSET
-    kind: kinds.MemoryKind | None = None
-    supersedes: kinds.MemoryId | None = None
-    compress: bool = True
+    scope: kinds.AScope | UnsetType | None = UNSET
+    kind: kinds.AKind | None = None
+    supersedes: Annotated[kinds.MemoryId | None, Meta(description="the memory it replaces")] = None
+    compress: Annotated[bool, Meta(description="when large")] = True
     expected_version: kinds.ExpectedVersion | None = None
     idempotency_key: types.IdempotencyKey | None = None
 
@@ -82,7 +82,7 @@ class ForgetMemory(Message[replies.MemoryForgotten], frozen=True, kw_only=True):
     memory_id: kinds.MemoryId | None = None
     key: types.MemoryKey | None = None
     namespace: kinds.Namespace | None = None
-    filters: MemoryFilters | None = None
+    filters: Annotated[MemoryFilters | None, Meta(description="all that are given must fit")] = None
     confirm: kinds.Confirm = False
     purge: kinds.Purge = False
     expected_version: kinds.ExpectedVersion | None = None
@@ -93,7 +93,7 @@ class ListMemories(Message[replies.MemoryPage], frozen=True, kw_only=True):
     """List the memories below a namespace, newest update first, in pages."""
 
     namespace: kinds.NamespacePrefix | None = None
-    filters: MemoryFilters | None = None
+    filters: Annotated[MemoryFilters | None, Meta(description="all that are given must fit")] = None
     limit: types.Limit200 = 50
     cursor: types.Cursor | None = None
     max_tokens: kinds.MaxTokens | None = None

@@ -1,8 +1,9 @@
 """What can be asked of an agent's memory. A field is a tool's parameter: name, type, limit and default."""
 
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
+from msgspec import Meta
 
 from greenroom.actors.requests import _memory_types as kinds
 from greenroom.actors.requests import _replies as replies
@@ -15,11 +16,11 @@ class SetMemory(Message[replies.MemoryStored], frozen=True, kw_only=True):
     """Store a value under a key, globally or for one open session that the caller may see."""
 
     key: types.MemoryKey
-    value: types.Json
-    session_id: types.SessionId | None = None
+    value: types.GivenJson
+    session_id: types.BoundTo | None = None
     expires_in: types.Lifetime | None = None
-    metadata: types.JsonObject = msgspec.field(default_factory=types.no_fields)
-    overwrite: bool = True
+    metadata: types.GivenObject = msgspec.field(default_factory=types.no_fields)
+    overwrite: Annotated[bool, Meta(description="false: refuse if the key exists")] = True
     idempotency_key: types.IdempotencyKey | None = None
 
     def question(self) -> tuple[Address, Message[Any]] | None:
@@ -31,7 +32,7 @@ class GetMemory(Message[replies.MemoryRead], frozen=True, kw_only=True):
     """Read a value, or an older version of it: the agent's own, else the user's, else the one there is."""
 
     key: types.MemoryKey
-    session_id: types.SessionId | None = None
+    session_id: types.BoundTo | None = None
     namespace: kinds.Namespace | None = None
     version: types.OldVersion | None = None
 
@@ -50,7 +51,7 @@ class DeleteMemory(Message[replies.MemoryDeleted], frozen=True, kw_only=True):
     """Delete an entry with all its versions."""
 
     key: types.MemoryKey
-    session_id: types.SessionId | None = None
+    session_id: types.BoundTo | None = None
     idempotency_key: types.IdempotencyKey | None = None
 
 

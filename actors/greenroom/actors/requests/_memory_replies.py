@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Annotated
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -29,21 +30,21 @@ class MemoryFilters(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         session_id: Only what page A's tools stored for this session.
     """
 
-    namespace: kinds.NamespacePrefix | None = None
-    key: types.MemoryKey | None = None
+    namespace: Annotated[kinds.NamespacePrefix | None, types.RARE] = None
+    key: Annotated[types.MemoryKey | None, types.RARE] = None
     key_prefix: kinds.KeyPrefix | None = None
     tags: kinds.Tags | None = None
-    tag_match: kinds.TagMatch = "any"
+    tag_match: Annotated[kinds.TagMatch, types.RARE] = "any"
     kind: kinds.MemoryKind | None = None
-    scope: kinds.Scope | None = None
+    scope: Annotated[kinds.Scope | None, types.RARE] = None
     author: kinds.Author | None = None
-    conversation_id: kinds.ConversationId | None = None
+    conversation_id: Annotated[kinds.ConversationId | None, types.RARE] = None
     after: types.Start | None = None
     before: types.End | None = None
-    min_importance: kinds.Fraction | None = None
-    max_age_days: kinds.MaxAgeDays | None = None
-    superseded: bool = False
-    session_id: types.SessionId | None = None
+    min_importance: Annotated[kinds.Fraction | None, types.RARE] = None
+    max_age_days: Annotated[kinds.MaxAgeDays | None, types.RARE] = None
+    superseded: Annotated[bool, types.RARE] = False
+    session_id: Annotated[types.SessionId | None, types.RARE] = None
 
 
 class MemoryView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

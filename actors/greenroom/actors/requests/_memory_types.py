@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-import msgspec
 from msgspec import Meta
 
-from greenroom.actors.requests._types import Name, Prefix
+from greenroom.actors.requests._types import GivenObject, Name, Prefix
 
 MemoryKind = Literal["semantic", "episodic", "procedural"]
 Scope = Literal["private", "shared", "public"]
 SearchMode = Literal["semantic", "exact", "hybrid"]
 TagMatch = Literal["any", "all"]
+
+AKind = Annotated[MemoryKind, Meta(description="fact, event or how-to")]
+AScope = Annotated[Scope, Meta(description="who may see it")]
+AMode = Annotated[SearchMode, Meta(description="meaning, exact words, or also quality")]
+ATagMatch = Annotated[TagMatch, Meta(description="any or all of tags")]
+"""The same as parameters, with a word on them."""
 
 MAX_TAG = 200
 MAX_POSITION = (1 << 53) - 1
@@ -30,7 +35,7 @@ Namespace = Annotated[
     str,
     Meta(
         pattern=f"^{_SEGMENT}(:{_SEGMENT}){{1,7}}(?!\\n)$",
-        description="such as user:alice or project:atlas; default your own",
+        description="such as project:x; default yours",
         extra={"takes": _TAKES_NAMESPACE},
     ),
 ]
@@ -40,7 +45,7 @@ NamespacePrefix = Annotated[
     str,
     Meta(
         pattern=f"^{_SEGMENT}(:{_SEGMENT}){{1,7}}(?!\\n)$",
-        description="whole leading segments",
+        description="all below it; default yours",
         extra={"takes": _TAKES_NAMESPACE},
     ),
 ]
@@ -48,12 +53,12 @@ Below = Annotated[
     str,
     Meta(
         pattern=f"^{_SEGMENT}(:{_SEGMENT}){{0,7}}(?!\\n)$",
-        description="leading segments, such as project:atlas; default all you may see",
+        description="all below it; default all you may see",
         extra={"takes": "1 to 8 segments joined by a colon, such as project, user:alice or project:atlas:ui"},
     ),
 ]
 """Whole leading segments of namespaces, for what asks several owners: ``project`` means all projects."""
-MemoryContent = Annotated[str, Meta(min_length=1, max_length=MAX_CONTENT_BYTES)]
+MemoryContent = Annotated[str, Meta(min_length=1, max_length=MAX_CONTENT_BYTES, description="text to keep")]
 MemoryId = Annotated[
     str,
     Meta(
@@ -63,21 +68,20 @@ MemoryId = Annotated[
     ),
 ]
 Tag = Annotated[str, Meta(min_length=1, max_length=MAX_TAG)]
-Tags = Annotated[list[Tag], Meta(max_length=10_000)]
-Author = Name
-ConversationId = Annotated[str, Meta(min_length=1, max_length=255)]
-Position = Annotated[int, Meta(ge=0, le=MAX_POSITION, description="place in the conversation")]
+Tags = Annotated[list[Tag], Meta(max_length=10_000, description="labels")]
+Author = Annotated[Name, Meta(description="the agent who wrote it")]
+ConversationId = Annotated[str, Meta(min_length=1, max_length=255, description="the one it belongs to")]
+Position = Annotated[int, Meta(ge=0, le=MAX_POSITION, description="place in that conversation")]
 Fraction = Annotated[float, Meta(ge=0, le=1)]
+Importance = Annotated[Fraction, Meta(description="0-1")]
 Rating = Annotated[float, Meta(ge=-1, le=1, description="-1 misleading, 1 helpful")]
-ExpectedVersion = Annotated[
-    int, Meta(ge=0, description="refuse unless this is the current one; 0 = must be new")
-]
-MaxTokens = Annotated[int, Meta(ge=1, description="whole memories only; says what was left out")]
+ExpectedVersion = Annotated[int, Meta(ge=0, description="refuse unless newest; 0 = none")]
+MaxTokens = Annotated[int, Meta(ge=1, description="tokens at most")]
 MaxAgeDays = Annotated[float, Meta(gt=0)]
-Note = Annotated[str, Meta(max_length=2_000)]
+Note = Annotated[str, Meta(max_length=2_000, description="why")]
 TaskId = Name
 KeyPrefix = Prefix
-SearchWords = Annotated[str, Meta(min_length=1, max_length=10_000)]
+SearchWords = Annotated[str, Meta(min_length=1, max_length=10_000, description="what to look for")]
 
 Expiry = Annotated[str, Meta(description="date or time")]
 Confirm = Annotated[bool, Meta(description="forget several; else they are only listed")]
@@ -85,9 +89,6 @@ Purge = Annotated[
     bool,
     Meta(description="for good, history too; by key, also what was forgotten before"),
 ]
-StoreMetadata = Annotated[
-    msgspec.Raw,
-    Meta(extra_json_schema={"type": "object"}),
-]
+StoreMetadata = Annotated[GivenObject, Meta(description="any more of yours, or that as JSON text")]
 """A JSON object: `KNOWN` members mean the same as arguments, any others are kept as they are."""
 KNOWN = ("tags", "importance", "expiry", "scope")

@@ -15,8 +15,10 @@ from greenroom.runtime import Address, Message
 KIND = "passport"
 MOST_DAYS = 366
 
+_KNOWN_MEMBER = {"properties": {"greenroom_passport": {"type": "integer"}}}
+"""OpenAI's strict mode takes no object without one."""
 PassportText = Annotated[
-    str | dict[str, Any],
+    str | Annotated[dict[str, Any], Meta(extra_json_schema=_KNOWN_MEMBER)],
     Meta(description="a passport, as text or object, or a claim (GREENROOM:C1:…)"),
 ]
 Passphrase = Annotated[str, Meta(min_length=8, max_length=1_024, description="encrypts the content")]

@@ -1,8 +1,9 @@
 """What can be asked of a session. A field is a tool's parameter: its name, type, limit and default."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
+from msgspec import Meta
 
 from greenroom.actors._policy import VisibilityFilter
 from greenroom.actors.requests import _replies as replies
@@ -14,12 +15,14 @@ class CreateSession(Message[replies.SessionCreated], frozen=True, kw_only=True):
     """Make a session; the caller becomes ``created_by``."""
 
     purpose: types.Purpose
-    metadata: types.JsonObject = msgspec.field(default_factory=types.no_fields)
-    session_id: types.SessionId | None = None
-    app_name: types.Name | None = None
-    user_id: types.Name | None = None
+    metadata: types.GivenObject = msgspec.field(default_factory=types.no_fields)
+    session_id: Annotated[types.SessionId | None, Meta(description="an id of yours")] = None
+    app_name: Annotated[types.Name | None, Meta(description="the program it belongs to")] = None
+    user_id: types.UserId | None = None
     project_id: types.ProjectId | None = None
-    initial_state: types.JsonObject = msgspec.field(default_factory=types.no_fields)
+    initial_state: Annotated[types.GivenObject, Meta(description="its first state")] = msgspec.field(
+        default_factory=types.no_fields
+    )
     idempotency_key: types.IdempotencyKey | None = None
 
 
@@ -33,7 +36,7 @@ class UpdateSession(Message[replies.SessionUpdated], frozen=True, kw_only=True):
     """Change the status; merge top-level keys into metadata and state."""
 
     session_id: types.SessionId
-    status: types.SessionStatus | None = None
+    status: types.NewStatus | None = None
     metadata: types.Changes = msgspec.field(default_factory=types.no_fields)
     state: types.Changes = msgspec.field(default_factory=types.no_fields)
     idempotency_key: types.IdempotencyKey | None = None
@@ -46,8 +49,8 @@ class AddMessage(Message[replies.MessageAdded], frozen=True, kw_only=True):
     content: types.Content
     visibility: types.SentVisibility = "public"
     message_type: types.MessageType = "agent_response"
-    metadata: types.JsonObject = msgspec.field(default_factory=types.no_fields)
-    parent_message_id: types.MessageId | None = None
+    metadata: types.GivenObject = msgspec.field(default_factory=types.no_fields)
+    parent_message_id: Annotated[types.MessageId, Meta(description="the message it replies to")] | None = None
     idempotency_key: types.IdempotencyKey | None = None
 
 
@@ -58,7 +61,7 @@ class GetMessages(Message[replies.MessagePage], frozen=True, kw_only=True):
     limit: types.Limit1000 = 50
     cursor: types.Cursor | None = None
     offset: types.Offset | None = None
-    visibility_filter: VisibilityFilter = "all"
+    visibility_filter: Annotated[VisibilityFilter, Meta(description="of what visibility")] = "all"
     since_id: types.SinceId | None = None
     max_tokens: types.Budget | None = None
 
@@ -70,8 +73,10 @@ class SearchContext(Message[replies.SearchResults], frozen=True, kw_only=True):
     query: types.SearchText
     fuzzy_threshold: types.Score = 60
     limit: types.Limit100 = 10
-    search_metadata: bool = True
-    search_scope: Literal["all", "public", "private"] = "all"
+    search_metadata: Annotated[bool, Meta(description="in metadata, too")] = True
+    search_scope: Annotated[Literal["all", "public", "private"], Meta(description="of what visibility")] = (
+        "all"
+    )
     recent_hours: types.Hours | None = 24
     max_rows_scanned: types.Rows | None = 1000
     max_tokens: types.Budget | None = None

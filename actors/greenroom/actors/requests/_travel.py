@@ -40,7 +40,7 @@ class FileUse(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """A file that was read or changed; without ``importance`` it follows from how often that was."""
 
     path: Annotated[str, Meta(min_length=1, max_length=1_024)]
-    importance: kinds.Fraction | None = None
+    importance: Annotated[kinds.Fraction | None, Meta(description="0-1")] = None
     note: Line | None = None
 
 
@@ -61,9 +61,9 @@ class WorkflowState(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     blockers: Annotated[list[Line], Meta(max_length=50)] = []
 
 
-Files = Annotated[list[FileUse], Meta(max_length=MOST_GIVEN)]
+Files = Annotated[list[FileUse], Meta(max_length=MOST_GIVEN, description="read or changed")]
 Searches = Annotated[list[Line], Meta(max_length=MOST_GIVEN, description="made outside of this server")]
-Decisions = Annotated[list[DecisionMade], Meta(max_length=MOST_GIVEN)]
+Decisions = Annotated[list[DecisionMade], Meta(max_length=MOST_GIVEN, description="what was chosen, and why")]
 
 
 # -- the context: its limits are those of what may be recorded, and bind what passports bring ------
@@ -247,7 +247,7 @@ class RecordContext(Message[ContextRecorded], frozen=True, kw_only=True):
     files_accessed: Files = msgspec.field(default_factory=list)
     recent_searches: Searches = msgspec.field(default_factory=list)
     decisions: Decisions = msgspec.field(default_factory=list)
-    workflow_state: WorkflowState | None = None
+    workflow_state: Annotated[WorkflowState | None, Meta(description="where the work stands")] = None
     idempotency_key: types.IdempotencyKey | None = None
 
 
@@ -318,7 +318,7 @@ class EndSession(Message[SessionEnded], frozen=True, kw_only=True):
     """Terminate a session; what is in it stays readable, and it can still be exported."""
 
     session_id: ContextSession | None = None
-    summary: Paragraph | None = None
+    summary: Annotated[Paragraph | None, Meta(description="what came out")] = None
     idempotency_key: types.IdempotencyKey | None = None
 
 

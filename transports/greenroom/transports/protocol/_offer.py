@@ -9,10 +9,12 @@ from typing import Any
 from greenroom.actors._scopes import ADMIN, AUDIT
 from greenroom.transports.protocol._older_answers import OlderAnswers
 from greenroom.transports.protocol._schema import output_schema
-from greenroom.transports.protocol._tool_profiles import PROFILES, older_names
+from greenroom.transports.protocol._tool_profiles import DEFAULT, PROFILES, older_names
 from greenroom.transports.protocol._tools import Tool
 
 KEPT = 64  # combinations of profiles whose offers are kept
+AN_ANSWER = {"type": "object"}
+"""All that is listed of answers where every token counts: what is in one, its reader sees."""
 
 
 class Offers:
@@ -67,6 +69,7 @@ class Offer:
             self.tools[name] = tools[name].with_defaults(first.defaults[name])
         self.listed = _listed(tools, profiles)
         self.unlisted = self.tools.keys() - set(self.listed)
+        self._is_brief = profiles == DEFAULT
         names = older_names(profiles)
         self.older = OlderAnswers(names) if names else None
 
@@ -86,6 +89,8 @@ class Offer:
             entry = self._entries[tool.name]
         else:
             entry = self._entries[tool.name] = tool.listing()
+        if self._is_brief:
+            return {**entry, "outputSchema": AN_ANSWER}
         if self.older is None or (answer := self.older.type_of(tool.answer)) is tool.answer:
             return entry
         return {**entry, "outputSchema": output_schema(answer)}

@@ -2,11 +2,13 @@
 
 msgspec's own schemas name every struct and refer to it; here each is written where it
 is used, and what a reader can tell without (titles, null defaults) is left out, like
-the structs' docstrings, which speak to programmers.
+the structs' docstrings, which speak to programmers. What is listed leaves out limits, too, which
+a refusal tells to those few who come near them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 import msgspec
@@ -16,8 +18,10 @@ _NOISE = frozenset({"title", "examples"})
 _OUTPUT_NOISE = _NOISE | {"description", "default"}
 _BRIEF = "x-brief"
 _UNLISTED = "x-unlisted"
-# Within objects that are arguments: who breaks it is told, and few come near it.
-_FINE_PRINT = {"minLength", "maxLength", "maxItems", "pattern"}
+_RARE = "x-rare"
+_LIMITS = frozenset(
+    {"minLength", "maxLength", "maxItems", "pattern", "minimum", "maximum", "exclusiveMinimum"}
+)
 # In JSON schema's dialect `$` ends the text; in Python a newline may follow it. Few decoders know lookahead.
 _PYTHONS_END = r"(?!\n)$"
 _SAYS_NOTHING: tuple[tuple[str, Any], ...] = (
@@ -30,14 +34,17 @@ _SAYS_NOTHING: tuple[tuple[str, Any], ...] = (
 
 
 def input_schema(request: type[msgspec.Struct]) -> dict[str, Any]:
-    """Return the schema of a tool's parameters."""
+    """Return the schema of a tool's parameters, with every limit."""
     schema = _schema(request, _NOISE)
     for field in schema["properties"].values():
         if "enum" in field:  # some models' providers want the type said
             field["type"] = ["string", "null"] if None in field["enum"] else "string"
-        for name, inner in field.get("properties", {}).items():
-            field["properties"][name] = _without(inner, _FINE_PRINT)
     return schema
+
+
+def listed_input(request: type[msgspec.Struct]) -> dict[str, Any]:
+    """Return the schema of a tool's parameters as it is listed."""
+    return {**_listed(input_schema(request)), "additionalProperties": False}
 
 
 def output_schema(reply: Any) -> dict[str, Any]:
@@ -45,14 +52,28 @@ def output_schema(reply: Any) -> dict[str, Any]:
     return _schema(reply, _OUTPUT_NOISE)
 
 
-def _schema(type: Any, noise: frozenset[str]) -> dict[str, Any]:
+def _listed(schema: dict[str, Any]) -> dict[str, Any]:
+    """Leave out limits, and what says that unlisted members are none."""
+    listed = _without(schema, _LIMITS | {"additionalProperties"})
+    if "properties" in listed:
+        listed["properties"] = {
+            name: _listed(field) for name, field in listed["properties"].items() if _RARE not in field
+        }
+    if "items" in listed:
+        listed["items"] = _listed(listed["items"])
+    if "anyOf" in listed:
+        listed["anyOf"] = [_listed(choice) for choice in listed["anyOf"]]
+    return listed
+
+
+def _schema(type: Any, noise: AbstractSet[str]) -> dict[str, Any]:
     (root,), definitions = msgspec.json.schema_components([type], ref_template=_REFERENCE + "{name}")
     schema = _inlined(root, definitions, noise)
     assert isinstance(schema, dict), "a struct's schema is an object"
     return schema
 
 
-def _inlined(node: Any, definitions: dict[str, Any], noise: frozenset[str]) -> Any:
+def _inlined(node: Any, definitions: dict[str, Any], noise: AbstractSet[str]) -> Any:
     if isinstance(node, list):
         return [_inlined(item, definitions, noise) for item in node]
     if not isinstance(node, dict):
@@ -70,8 +91,6 @@ def _inlined(node: Any, definitions: dict[str, Any], noise: frozenset[str]) -> A
                 for name, field in value.items()
                 if _UNLISTED not in field
             }
-        elif key == "pattern" and "description" in node and noise is _NOISE:
-            continue  # in words it costs less, and what breaks it is told why
         elif key == "pattern":
             slim[key] = value.replace(_PYTHONS_END, "$")
         elif key not in noise and (key, value) not in _SAYS_NOTHING:
@@ -95,5 +114,5 @@ def _with_null_folded(schema: dict[str, Any]) -> dict[str, Any]:
     return {**folded, **_without(schema, {"anyOf"})}
 
 
-def _without(mapping: dict[str, Any], keys: set[str]) -> dict[str, Any]:
+def _without(mapping: dict[str, Any], keys: AbstractSet[str]) -> dict[str, Any]:
     return {key: value for key, value in mapping.items() if key not in keys}

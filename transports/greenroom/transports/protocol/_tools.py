@@ -17,7 +17,7 @@ from greenroom.actors._scopes import ADMIN, AUDIT, EVERYTHING, allows, needed_fo
 from greenroom.actors._scopes import TOOLS as SCOPES_OF_TOOLS
 from greenroom.runtime import reply_type
 from greenroom.transports.protocol._aliases import ALIASES, Alias
-from greenroom.transports.protocol._schema import input_schema, output_schema
+from greenroom.transports.protocol._schema import listed_input, output_schema
 
 
 class Tool(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,13 +96,13 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     def listing(self) -> dict[str, Any]:
         """Return the tool's entry of ``tools/list``."""
         form = self._form
-        words = self.description if form is None else f"Older name of {form.successor}, which see."
         reads = not is_write(self.request)
+        words = self.description if form is None else f"Older name of {form.successor}, which see."
         return {
             "name": self.name,
             "title": self.title,
             "description": words,
-            "inputSchema": input_schema(self.request if form is None else form.request),
+            "inputSchema": listed_input(self.request if form is None else form.request),
             "outputSchema": output_schema(self.answer),
             "annotations": {
                 "readOnlyHint": reads,
@@ -141,15 +141,15 @@ _ALL = (
     Tool(
         name="get_session",
         title="Get session",
-        description="Look at one session: purpose, status, metadata, statistics and its newest messages. "
-        "The quickest way to catch up.",
+        description="Look at one session: what it is for, which agents take part, is it still open, how "
+        "many messages there are, when it was last active.",
         weight=4,
     ),
     Tool(
         name="list_sessions",
         title="List sessions",
-        description="Find sessions when you have no session_id, latest activity first; "
-        "by status or project if you like.",
+        description="See all sessions, or those of one project: which pieces of work are open, what "
+        "everybody is working on at the moment, which one you could join.",
         weight=4,
     ),
     Tool(
@@ -169,20 +169,24 @@ _ALL = (
     Tool(
         name="add_message",
         title="Add message",
-        description="Write a message into a session, to the other agents or (private) to yourself.",
+        description="Tell the other agents in a session, such as a planner, tester or reviewer: let "
+        "them know, ask, answer or reply, pass on, report or post results for everybody "
+        "here.",
     ),
     Tool(
         name="get_messages",
         title="Get messages",
-        description="Read a session's messages in order, oldest first, page by page; "
-        "with since_id only what is new. To find something, use search_context.",
+        description="Read what was said in a session, the whole conversation in order: from the start, "
+        "the last ones, or with since_id what is new, what has come in and others have "
+        "written since you last looked.",
         weight=4,
     ),
     Tool(
         name="search_context",
         title="Search session",
-        description="Find messages in a session by what they say; tolerates typos and other word forms, "
-        "best match first. By default the last 24 hours: recent_hours null searches everything.",
+        description="Find the place in this conversation where something was said: who said, mentioned, "
+        "discussed, proposed or talked about it in this session, or what you saw here "
+        "earlier. For what is known beyond it: memory_search.",
         weight=4,
     ),
     Tool(
@@ -208,8 +212,9 @@ _ALL = (
     Tool(
         name="get_memory",
         title="Get memory",
-        description="Recall a memory by key, whichever tool stored it: your own, else your user's "
-        "or a project's.",
+        description="Give the value that is stored under a key: read or fetch exactly the one entry "
+        "whose name you know, your own first, then your user's, then a project's. If you "
+        "don't know its key: memory_search.",
         weight=1,
     ),
     Tool(
@@ -227,9 +232,11 @@ _ALL = (
     ),
     Tool(
         name="store_memory",
-        title="Store memory",
-        description="Remember content or a JSON value for your user, whichever tool they work with. "
-        "An existing key gets a new version. similar in the answer tells what is nearly the same.",
+        title="Remember",
+        description="Remember something from now on and for the future, in every tool of your user: "
+        "save, note, put down or hold on to a fact, rule, date or preference that you "
+        "learned and should keep in mind for next time and not forget; for good or until it "
+        "expires.",
         overwrites=True,
     ),
     Tool(
@@ -242,21 +249,25 @@ _ALL = (
     Tool(
         name="memory_search",
         title="Search memories",
-        description="Search everything that you may see: your user's, your own, your projects' memories; "
-        "by meaning, by exact text, by time or tags. hybrid weighs quality, too.",
+        description="Find the answer to a question in all memories: do we know or remember anything "
+        "about it, is there a rule, what was told, written down or decided and why, who was "
+        "responsible for it, what people think or prefer. Looks it up by meaning, words, "
+        "time or tags.",
         weight=4,
     ),
     Tool(
         name="recall_context",
         title="Recall for a task",
-        description="Before a task: the memories that help with it, as many as fit into max_tokens.",
+        description="Before you start on a task or touch something: be briefed. Collects the background "
+        "that will help and matters, all that you should know first, as much as fits into "
+        "your prompt.",
         weight=4,
     ),
     Tool(
         name="update_memory",
         title="Update memory",
-        description="Change a memory's content or metadata; the version before stays readable. "
-        "expected_version guards against overwriting another's change.",
+        description="Correct or change a memory that you have: fix or replace a fact or preference that "
+        "was wrong or is different now, add a tag to a note, raise how important it is.",
         overwrites=True,
         repeatable=True,
     ),
@@ -269,17 +280,18 @@ _ALL = (
     ),
     Tool(
         name="forget_memory",
-        title="Forget memory",
-        description="Forget a memory, or all that fit filters: without confirm several are only listed. "
-        "History is kept unless you purge. If some remain, call again.",
+        title="Forget",
+        description="Forget or delete what should be known no longer: drop, erase or remove one note, "
+        "or all that fit filters (only listed first, until confirm). History stays unless "
+        "purge.",
         overwrites=True,
         repeatable=True,
     ),
     Tool(
         name="list_memories",
         title="List memories",
-        description="Page through your user's memories or those of a namespace, newest update first. "
-        "To find something: memory_search.",
+        description="Show everything in memory, all notes and facts page by page, newest first, or "
+        "those that were saved since a date or have a certain tag or kind.",
         weight=4,
     ),
     Tool(
@@ -310,9 +322,10 @@ _ALL = (
     Tool(
         name="start_session",
         title="Start session",
-        description="Begin work, once, at the start: goes on with the one open session of your project that "
-        "has work in it and that nobody is in; asks you to choose among several (offered), makes one where "
-        "there is none. What you search and store from then on is kept as its context.",
+        description="Your first call: begin with a new job, or continue the work that another tool, "
+        "editor or agent left unfinished: go on where it stopped, pick it up, take it over; "
+        "among several (offered) choose. Opens a session, a place where others can work "
+        "together with you.",
         weight=1,
     ),
     Tool(
@@ -332,8 +345,9 @@ _ALL = (
     Tool(
         name="record_context",
         title="Record context",
-        description="Note what the next tool should know: files used and how important, decisions and why, "
-        "where the work stands. Searches and stored memories are noted by themselves.",
+        description="Record in the session, for the next tool or whoever follows you, which files you "
+        "opened, read or changed, which searches you did, what you chose and why, at which "
+        "step you are. Save often how far you got: you may be cut off.",
     ),
     Tool(
         name="migrate_session",
@@ -351,7 +365,8 @@ _ALL = (
     Tool(
         name="end_session",
         title="End session",
-        description="Terminate the session when the work is done; it stays readable.",
+        description="Close the session when all is done: finish the job, shut it, wrap up, say what "
+        "came out. It stays readable.",
         overwrites=True,
         repeatable=True,
     ),
