@@ -157,7 +157,7 @@ def _plan(
     for field in msgspec.structs.fields(request_type):
         base, meta = parts_of(hints[field.name])
         if base is msgspec.Raw:
-            raw_fields.append((field.name, bool((meta.extra or {}).get("is_object"))))
+            raw_fields.append((field.name, "is_object" in (meta.extra or {})))
     return msgspec.json.Decoder(request_type), tuple(raw_fields), spans_of(request_type)
 
 

@@ -35,7 +35,7 @@ Namespace = Annotated[
     str,
     Meta(
         pattern=f"^{_SEGMENT}(:{_SEGMENT}){{1,7}}(?!\\n)$",
-        description="such as project:atlas; default your own",
+        description="such as project:x; default yours",
         extra={"takes": _TAKES_NAMESPACE},
     ),
 ]
@@ -45,7 +45,7 @@ NamespacePrefix = Annotated[
     str,
     Meta(
         pattern=f"^{_SEGMENT}(:{_SEGMENT}){{1,7}}(?!\\n)$",
-        description="all below it; default your own",
+        description="all below it; default yours",
         extra={"takes": _TAKES_NAMESPACE},
     ),
 ]
@@ -75,8 +75,8 @@ Position = Annotated[int, Meta(ge=0, le=MAX_POSITION, description="place in that
 Fraction = Annotated[float, Meta(ge=0, le=1)]
 Importance = Annotated[Fraction, Meta(description="0-1")]
 Rating = Annotated[float, Meta(ge=-1, le=1, description="-1 misleading, 1 helpful")]
-ExpectedVersion = Annotated[int, Meta(ge=0, description="refuse unless this is the newest; 0 = none")]
-MaxTokens = Annotated[int, Meta(ge=1, description="at most so many tokens")]
+ExpectedVersion = Annotated[int, Meta(ge=0, description="refuse unless newest; 0 = none")]
+MaxTokens = Annotated[int, Meta(ge=1, description="tokens at most")]
 MaxAgeDays = Annotated[float, Meta(gt=0)]
 Note = Annotated[str, Meta(max_length=2_000, description="why")]
 TaskId = Name

@@ -35,19 +35,17 @@ Instant = Annotated[datetime, Meta(tz=True)]
 """A time; `parse_request` takes a date, and a time without offset, as UTC."""
 DayEnd = Annotated[datetime, Meta(tz=True, extra={"ends_day": True})]
 """An `Instant`; a date means its end."""
-Start = Annotated[Instant, Meta(description="date or time, UTC unless it has an offset; included")]
-End = Annotated[Instant, Meta(description="date or time, UTC unless it has an offset; not included")]
-LastTime = Annotated[
-    DayEnd, Meta(description="date, to its end, or time, UTC unless it has an offset; included")
-]
+Start = Annotated[Instant, Meta(description="date or time, included; UTC unless it says")]
+End = Annotated[Instant, Meta(description="date or time, not included")]
+LastTime = Annotated[DayEnd, Meta(description="date, to its end, or time; included")]
 Offset = Annotated[int, Meta(ge=0, description="how many to skip")]
-Cursor = Annotated[str, Meta(description="next_cursor of the last page")]
+Cursor = Annotated[str, Meta(description="next_cursor")]
 IdempotencyKey = Annotated[str, Meta(min_length=1, max_length=255, description="same key = done once")]
 
-Limit100 = Annotated[int, Meta(ge=1, le=100, description="at most so many")]
-Limit200 = Annotated[int, Meta(ge=1, le=200, description="at most so many")]
-Limit1000 = Annotated[int, Meta(ge=1, le=1000, description="at most so many")]
-Budget = Annotated[int, Meta(ge=1, description="at most so many tokens")]
+Limit100 = Annotated[int, Meta(ge=1, le=100, description="how many")]
+Limit200 = Annotated[int, Meta(ge=1, le=200, description="how many")]
+Limit1000 = Annotated[int, Meta(ge=1, le=1000, description="how many")]
+Budget = Annotated[int, Meta(ge=1, description="tokens at most")]
 Hours = Annotated[float, Meta(gt=0, description="how far back; null = all")]
 Rows = Annotated[int, Meta(ge=1, description="newest ones only; null = all")]
 
@@ -67,16 +65,40 @@ MemoryScope = Annotated[
     Meta(pattern=_SESSION_ID, description="null = global, all = both", extra={"takes": _TAKES_SESSION_ID}),
 ]
 
-Json = Annotated[
+Json = msgspec.Raw
+"""Any JSON value, kept as the bytes received."""
+
+OBJECT = {"is_object": True}
+"""Marks kept JSON that must be an object."""
+JsonObject = Annotated[msgspec.Raw, Meta(extra_json_schema={"type": "object"}, extra=OBJECT)]
+"""A JSON object kept as the bytes received."""
+
+_NOTE = {"note": {"type": "string"}}
+"""What objects are said to have that may have anything: OpenAI's strict mode takes none without a member."""
+_ELEMENTS = ["string", "number", "boolean", "object", "null"]
+GivenJson = Annotated[
     msgspec.Raw,
     Meta(
+        description="any JSON value",
         extra_json_schema={
-            "type": ["string", "number", "boolean", "object", "array", "null"],
-            "items": {},  # some models' providers refuse an array without
-        }
+            "type": [*_ELEMENTS, "array"],
+            "properties": _NOTE,
+            "items": {"type": _ELEMENTS, "properties": _NOTE},
+        },
     ),
 ]
-"""Any JSON value, kept as the bytes received."""
+"""A `Json` that is a parameter."""
+_OR_TEXT = {"type": ["object", "string"], "properties": _NOTE}
+GivenObject = Annotated[
+    msgspec.Raw,
+    Meta(description="any members, or that as JSON text", extra_json_schema=_OR_TEXT, extra=OBJECT),
+]
+"""A `JsonObject` that is a parameter; one that comes as text is taken for what the text says."""
+
+Changes = Annotated[
+    msgspec.Raw, Meta(description="merged by top-level key", extra_json_schema=_OR_TEXT, extra=OBJECT)
+]
+"""A `GivenObject` whose keys replace those that are there."""
 
 OBJECT = {"is_object": True}
 """Marks kept JSON that must be an object."""

@@ -323,9 +323,9 @@ _ALL = (
         name="start_session",
         title="Start session",
         description="Your first call: begin with a new job, or continue the work that another tool, "
-        "editor or agent left unfinished: go on where it stopped, pick it up, take it over; "
-        "among several (offered) choose. Opens a session, a place where others can work "
-        "together with you.",
+        "editor or agent left unfinished: go on where it stopped, pick it up, take it over. "
+        "If several could be meant, choose one (offered). Opens a session, a place where "
+        "others can work together with you.",
         weight=1,
     ),
     Tool(
