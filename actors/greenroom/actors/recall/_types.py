@@ -10,7 +10,7 @@ from greenroom.actors.requests._memory_types import Below as Below
 
 OwnBelow = Annotated[Below, Meta(description="all below it; default your user's")]
 After = Annotated[
-    str, Meta(min_length=1, max_length=40, description="date or time, or later; UTC unless timezone")
+    str, Meta(min_length=1, max_length=40, description="date or time, included; UTC unless timezone")
 ]
 Before = Annotated[str, Meta(min_length=1, max_length=40, description="the same, not included")]
 TimeWords = Annotated[

@@ -100,38 +100,6 @@ Changes = Annotated[
 ]
 """A `GivenObject` whose keys replace those that are there."""
 
-OBJECT = {"is_object": True}
-"""Marks kept JSON that must be an object."""
-JsonObject = Annotated[msgspec.Raw, Meta(extra_json_schema={"type": "object"}, extra=OBJECT)]
-"""A JSON object kept as the bytes received."""
-
-_NOTE = {"note": {"type": "string"}}
-"""What objects are said to have that may have anything: OpenAI's strict mode takes none without a member."""
-_ELEMENTS = ["string", "number", "boolean", "object", "null"]
-GivenJson = Annotated[
-    msgspec.Raw,
-    Meta(
-        description="any JSON value",
-        extra_json_schema={
-            "type": [*_ELEMENTS, "array"],
-            "properties": _NOTE,
-            "items": {"type": _ELEMENTS, "properties": _NOTE},
-        },
-    ),
-]
-"""A `Json` that is a parameter."""
-_OR_TEXT = {"anyOf": [{"type": "object", "properties": _NOTE}, {"type": "string"}]}
-GivenObject = Annotated[
-    msgspec.Raw,
-    Meta(description="any members, or that as JSON text", extra_json_schema=_OR_TEXT, extra=OBJECT),
-]
-"""A `JsonObject` that is a parameter; one that comes as text is taken for what the text says."""
-
-Changes = Annotated[
-    msgspec.Raw, Meta(description="merged by top-level key", extra_json_schema=_OR_TEXT, extra=OBJECT)
-]
-"""A `GivenObject` whose keys replace those that are there."""
-
 SentVisibility = Annotated[Visibility, Meta(description="private: only you; agent_only: agents of your type")]
 SinceId = Annotated[int, Meta(ge=0, le=MAX_MESSAGE_ID, description="only messages after this one")]
 OldVersion = Annotated[int, Meta(ge=1, description="an older one; default newest")]
