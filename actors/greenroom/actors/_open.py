@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from greenroom.actors import _audit
 from greenroom.actors._places import default_secrets
@@ -98,6 +98,7 @@ async def open_greenroom(
     codec: RecordCodec | None = None,
     secrets: str | Path | None = None,
     encryption: Encryption | None = None,
+    may: Literal["create", "own", "attach"] = "create",
 ) -> AsyncIterator[SharedRuntime]:
     """Open a runtime with shared sessions and agent memory, inside an ``async with`` block.
 
@@ -127,6 +128,7 @@ async def open_greenroom(
             where the command keeps it unless told otherwise. A new one is then made in the folder of the
             data, where it protects from nobody who can read that.
         encryption: As in `open_runtime`.
+        may: As in `open_shared_runtime`: how far this process may go.
 
     Raises:
         ValueError: a limit is out of range, or there is no such embedder or language.
@@ -181,6 +183,7 @@ async def open_greenroom(
         secrets=[Path(path), default_secrets()] if secrets is None else Path(secrets),
         journals=[_audit.journal(ttl=audit_days * DAY, max_bytes=audit_bytes)],
         encryption=encryption,
+        may=may,
     ) as runtime:
         yield runtime
 

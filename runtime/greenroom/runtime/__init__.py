@@ -46,6 +46,7 @@ from greenroom.runtime._errors import StorageFullError as StorageFullError
 from greenroom.runtime._errors import StoreDamagedError as StoreDamagedError
 from greenroom.runtime._errors import StoreError as StoreError
 from greenroom.runtime._errors import StoreFailedError as StoreFailedError
+from greenroom.runtime._errors import StoreIdleError as StoreIdleError
 from greenroom.runtime._errors import StoreKeyError as StoreKeyError
 from greenroom.runtime._errors import StoreOwnedError as StoreOwnedError
 from greenroom.runtime._errors import StoreTooNewError as StoreTooNewError

@@ -127,6 +127,13 @@ class StoreOwnedError(StoreError):
         self.pid = pid
 
 
+class StoreIdleError(StoreError):
+    """No process owns the folder, and this one was only to attach to one that does.
+
+    Unlike with `StoreOwnedError` a process that may own it can be started at once.
+    """
+
+
 class StoreDamagedError(StoreError):
     """The structure or a record's checksum is wrong. Run `greenroom verify`, then `greenroom restore`."""
 

@@ -201,6 +201,27 @@ class Owner:
         self._marked_clean = True
 
 
+def refused_to_own(folder: Path) -> StoreOwnedError | None:
+    """Return what an `Owner` of the folder would be refused with now; None if it would not be.
+
+    Nothing in the folder changes, but that the file to lock is made.
+
+    Raises:
+        StoreError: its file system has no locks.
+    """
+    status = folder.stat()
+    with Owner._guard:  # noqa: SLF001  the rules of the module's head are kept together
+        if Owner._held.get((status.st_dev, status.st_ino)) == os.getpid():  # noqa: SLF001  likewise
+            return StoreOwnedError(folder, os.getpid())
+        try:
+            os.close(_lock(folder))
+        except StoreOwnedError as refused:
+            return refused
+        except OSError as error:
+            raise folder_error(error, f"{folder} cannot be locked") from error
+    return None
+
+
 def _lock(folder: Path) -> int:
     """Return a descriptor of the owner file, locked."""
     while True:

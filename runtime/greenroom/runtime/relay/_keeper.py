@@ -6,13 +6,19 @@ import errno
 import socket
 from collections.abc import AsyncIterator
 from contextlib import ExitStack, asynccontextmanager
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 import trio
 
-from greenroom.runtime._errors import GreenroomError, StoreError, StoreOwnedError, StoreTooNewError
-from greenroom.runtime._folder import folder_error
-from greenroom.runtime._owner import Owner
+from greenroom.runtime._errors import (
+    GreenroomError,
+    StoreError,
+    StoreIdleError,
+    StoreOwnedError,
+    StoreTooNewError,
+)
+from greenroom.runtime._folder import DATA_FILE, folder_error, prepare_folder
+from greenroom.runtime._owner import Owner, refused_to_own
 from greenroom.runtime._socket_place import peer_is_ours, socket_path
 from greenroom.runtime.relay import _frames as frames
 from greenroom.runtime.relay._host import BEAT_SECONDS, SOCKET_NAME
@@ -39,20 +45,37 @@ _NOBODY_THERE: Final = _SCARCE | {
 }
 
 
+May = Literal["create", "own", "attach"]
+"""How far a process may go when nobody owns the folder: each word allows what those after it do."""
+
+
 @asynccontextmanager
-async def joined(membership: Membership, path: Path) -> AsyncIterator[None]:
+async def joined(membership: Membership, path: Path, may: May = "create") -> AsyncIterator[None]:
     """Own the folder, or attach to its owner, while the block runs; see `open_shared_runtime`."""
-    with ExitStack() as place:
-        try:
-            owner = membership.take(place, Owner(path))
-        except StoreOwnedError as error:
-            refused = error
-        else:
-            async with membership.run(owner):
-                yield
-            return
-    async with Keeper(membership, refused).keeping():
+    if may == "attach":
+        refused = _attachable(path)
+    else:
+        with ExitStack() as place:
+            try:
+                owner = membership.take(place, Owner(path, create=may == "create"))
+            except StoreOwnedError as error:
+                refused = error
+            else:
+                if may == "own" and not (owner.folder / DATA_FILE).exists():
+                    raise StoreError(f"there is no store in {owner.folder}")
+                async with membership.run(owner):
+                    yield
+                return
+    async with Keeper(membership, refused, may_own=may != "attach").keeping():
         yield
+
+
+def _attachable(path: Path) -> StoreOwnedError:
+    folder = prepare_folder(path, create=False)
+    refused = refused_to_own(folder)
+    if refused is None:
+        raise StoreIdleError(f"no process has {folder} open, and this one may only attach to one that has")
+    return refused
 
 
 class Keeper:
@@ -61,9 +84,10 @@ class Keeper:
     Args:
         membership: The process's.
         refused: Why the process could not own the folder at first.
+        may_own: Whether it takes over when the owner ends, and does not wait for another one.
     """
 
-    def __init__(self, membership: Membership, refused: StoreOwnedError) -> None:
+    def __init__(self, membership: Membership, refused: StoreOwnedError, *, may_own: bool = True) -> None:
         self._membership = membership
         self._guest = membership.guest
         self._refused = refused
@@ -73,7 +97,8 @@ class Keeper:
         self._failure: GreenroomError | None = None
         self._answered = trio.Event()
         self._connected = False
-        self._may_own = True
+        self._waits = not may_own
+        self._may_own = may_own
         self._lost_at = trio.current_time()
         self._leaving = trio.Event()
         self._ended = trio.Event()
@@ -167,7 +192,7 @@ class Keeper:
                 owner = self._try_to_own(place)
                 if owner is not None:
                     return owner
-            elif trio.current_time() - self._lost_at > START_SECONDS:
+            elif not self._waits and trio.current_time() - self._lost_at > START_SECONDS:
                 raise StoreTooNewError(
                     f"the process that owned {self._folder} has ended, and it was a newer greenroom whose "
                     "store this one cannot open; upgrade this one"
@@ -181,7 +206,7 @@ class Keeper:
                 continue
             try:
                 welcome = await self._greet(wire)
-                self._may_own = welcome.store_format <= frames.FORMAT_VERSION
+                self._may_own = not self._waits and welcome.store_format <= frames.FORMAT_VERSION
                 self._membership.learn_secret(self._folder, welcome.store_id, welcome.secret_mark)
                 self._answered.set()
                 await self._guest.serve(wire, welcome)

@@ -16,7 +16,7 @@ from greenroom.runtime._errors import StoreError
 from greenroom.runtime._opening import Recipe
 from greenroom.runtime._runtime import Runtime
 from greenroom.runtime._statistics import RelayStatistics, RuntimeStatistics
-from greenroom.runtime.relay._keeper import joined
+from greenroom.runtime.relay._keeper import May, joined
 from greenroom.runtime.relay._membership import Membership
 from greenroom.runtime.relay._pending import AGAIN
 from greenroom.runtime.relay._vocabulary import Vocabulary
@@ -179,6 +179,7 @@ async def open_shared_runtime(
     secrets: Path | Sequence[Path] | None = None,
     encryption: Encryption | None = None,
     journals: Iterable[Journal] = (),
+    may: May = "create",
 ) -> AsyncIterator[SharedRuntime]:
     """Run actors on a folder that other processes use, too, inside an ``async with`` block.
 
@@ -201,8 +202,11 @@ async def open_shared_runtime(
         secrets: As in `open_runtime`; every process is to find the same secret.
         journals: As in `open_runtime`; that of the process that owns the folder counts.
         encryption: As in `open_runtime`; the key is asked for when this process owns the folder.
+        may: How far this process may go: ``create`` a store where there is none, ``own`` one that is there,
+            or only ``attach`` to a process that owns it. The last never takes over: it waits for another.
 
     Raises:
+        StoreIdleError: nobody owns the folder, and this process may only attach.
         StoreOwnedError: the process that owns the folder takes no others: it is another version, or busy
             with a backup, a check or a restore.
         StoreError: as `open_runtime`, at the opening or when this process is to take over; the folder
@@ -212,5 +216,5 @@ async def open_shared_runtime(
         actors, indexes, groups, options, clock, committer, codec, companion, secrets, encryption, journals
     )
     member = Membership(recipe, Vocabulary(recipe.kinds, queries, principal_type, label_type))
-    async with joined(member, Path(path)):
+    async with joined(member, Path(path), may):
         yield SharedRuntime(member)
