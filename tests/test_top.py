@@ -118,18 +118,18 @@ async def test_ctrl_c_ends_it_whatever_it_is_at(tmp_path: Path) -> None:
 
 
 @pytest.mark.promise("cli.top")
-async def test_without_rich_a_terminal_is_told_how_to_get_it(tmp_path: Path) -> None:
-    (tmp_path / "rich.py").write_text("raise ModuleNotFoundError('it is not there', name='rich')\n")
-    async with running(tmp_path, "top", *store(tmp_path), terminal=True, PYTHONPATH=str(tmp_path)) as top:
-        assert await top.end() == 1
-    assert "pip install 'greenroom[top]'" in top.printed
+async def test_q_ends_it_and_the_terminal_is_as_it_was(tmp_path: Path) -> None:
     async with (
-        server_process(tmp_path) as server,
-        running(tmp_path, "top", *store(tmp_path), PYTHONPATH=str(tmp_path)) as top,
+        server_process(tmp_path),
+        running(tmp_path, "top", *store(tmp_path), terminal=True, keyboard=True) as top,
     ):
-        await server.client.initialize()
-        await top.line_with("handled ")
-        assert await top.interrupt() == 0
+        before = top.modes()
+        await top.until(ALTERNATE_SCREEN)
+        await top.until("a server uses")
+        await top.press("xq")
+        assert await top.end() == 0
+        assert ORDINARY_SCREEN in top.printed
+        assert top.modes() == before
 
 
 @pytest.mark.parametrize("seconds", ["0", "-1", "soon", "nan"])

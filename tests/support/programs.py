@@ -6,6 +6,7 @@ import os
 import pty
 import signal
 import subprocess
+import termios
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 class Program:
     """A command that runs, and what it prints."""
 
-    def __init__(self, process: trio.Process, output: trio.abc.ReceiveStream) -> None:
+    def __init__(self, process: trio.Process, output: trio.lowlevel.FdStream) -> None:
         self.process = process
         self.printed = ""
         self._output = output
@@ -48,6 +49,14 @@ class Program:
         self.process.send_signal(signal.SIGINT)
         return await self.end()
 
+    async def press(self, keys: str) -> None:
+        """Press keys, where there is a keyboard."""
+        await self._output.send_all(keys.encode())
+
+    def modes(self) -> list[object]:
+        """Return how the terminal treats what is typed."""
+        return termios.tcgetattr(self._output.fileno())
+
     async def _more(self) -> bool:
         try:
             part = await self._output.receive_some()
@@ -58,13 +67,15 @@ class Program:
 
 
 @asynccontextmanager
-async def running(home: Path, *arguments: str, terminal: bool = False, **more: str) -> AsyncIterator[Program]:
+async def running(
+    home: Path, *arguments: str, terminal: bool = False, keyboard: bool = False, **more: str
+) -> AsyncIterator[Program]:
     """Run a command with its output, errors among it, in a pipe or on a terminal; kill what is left of it."""
     ours, theirs = pty.openpty() if terminal else os.pipe()
     try:
         process = await trio.lowlevel.open_process(
             [*PROGRAM, *arguments],
-            stdin=subprocess.DEVNULL,
+            stdin=theirs if keyboard else subprocess.DEVNULL,
             stdout=theirs,
             stderr=theirs,
             env=clean_environment(home, TERM="xterm", COLUMNS="120", LINES="40", **more),

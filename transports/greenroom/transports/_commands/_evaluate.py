@@ -57,7 +57,7 @@ async def _evaluate(chosen: argparse.Namespace, settings: Settings) -> int:
     depths = tuple(depth for depth in DEPTHS if depth <= chosen.limit)
     found: dict[str, list[Judged]] = {}
     principal = who(settings)
-    with metered("evaluate") as shows:
+    with metered() as shows:
         async with opened(settings, embedder_choice(settings, os.environ)) as runtime:
             embedder = await ready(runtime, principal)
             for mode in modes:

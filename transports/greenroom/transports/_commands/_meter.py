@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import sys
-import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from greenroom.transports._commands._paint import draws
-from greenroom.transports._output import remark
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-LINE_EVERY: Final = 1.0
-"""Seconds between two lines, where there are no bars."""
 
 
 class Shows(Protocol):
@@ -25,17 +20,14 @@ class Shows(Protocol):
 
 
 @contextmanager
-def metered(command: str) -> Iterator[Shows]:
-    """Show bars on a terminal, lines where `rich` is not installed, and nothing where nobody watches."""
+def metered() -> Iterator[Shows]:
+    """Show bars on a terminal, and nothing where nobody watches."""
     if not draws(sys.stderr):
         yield _nothing
         return
-    try:
-        from rich import progress as bars  # noqa: PLC0415 - an extra
-        from rich.console import Console  # noqa: PLC0415 - an extra
-    except ImportError:
-        yield _Lines(command)
-        return
+    from rich import progress as bars  # noqa: PLC0415 - a tenth of a second, for somebody who watches
+    from rich.console import Console  # noqa: PLC0415 - likewise
+
     columns = (
         bars.TextColumn("{task.description:>10}"),
         bars.BarColumn(),
@@ -61,18 +53,3 @@ class _Bars:
         if step not in self._tasks:
             self._tasks[step] = self._progress.add_task(step)
         self._progress.update(self._tasks[step], completed=done, total=total or None)
-
-
-class _Lines:
-    """A line now and then."""
-
-    def __init__(self, command: str) -> None:
-        self._command = command
-        self._said: tuple[str, float] = ("", 0.0)
-
-    def __call__(self, step: str, done: int, total: int) -> None:
-        now = time.monotonic()
-        if step == self._said[0] and now < self._said[1] + LINE_EVERY:
-            return
-        self._said = (step, now)
-        remark(f"greenroom {self._command}: {step}" + (f" {done:,} of {total:,}" if total else ""))

@@ -92,11 +92,7 @@ class Stage:
 def stage() -> Stage:
     """Returns the stage that fits standard output."""
     if draws(sys.stdout):
-        try:
-            from greenroom.transports._commands._stage_rich import RichStage  # noqa: PLC0415 - an extra
-        except ImportError as error:
-            if error.name is None or error.name.partition(".")[0] != "rich":
-                raise
-        else:
-            return RichStage()
+        from greenroom.transports._commands._stage_rich import RichStage  # noqa: PLC0415 - lines do without it
+
+        return RichStage()
     return Stage()

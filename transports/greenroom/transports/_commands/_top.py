@@ -1,8 +1,8 @@
 """`greenroom top`: a running server's figures as they change, asked at its control socket.
 
-On a terminal a frame that is drawn anew, which takes the package `rich`; anywhere else a
-line for each look. A server that goes away is waited for. Needs neither trio nor the
-runtime, so it starts at once also where the machine is busy.
+On a terminal a frame that is drawn anew, until q is pressed; anywhere else a line for each
+look. A server that goes away is waited for. Needs neither trio nor the runtime, so it starts
+at once also where the machine is busy.
 """
 
 from __future__ import annotations
@@ -17,23 +17,20 @@ from typing import TYPE_CHECKING, Any, Final
 from greenroom.transports import _exits
 from greenroom.transports._commands import _gauges
 from greenroom.transports._commands._gauges import Look
+from greenroom.transports._commands._keyboard import pressing
 from greenroom.transports._commands._paint import draws
 from greenroom.transports._door import DoorError, NobodyHomeError, Stats, call
 from greenroom.transports._output import complain, say
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
     from types import FrameType
 
     from greenroom.transports._resolving import Resolved
 
 _PATIENCE: Final = 5.0  # seconds that a server may keep one look waiting
-_INSTALL: Final = (
-    "the live view needs the package rich: pip install 'greenroom[top]'; "
-    "without it, --once shows one frame and a pipe gets a line for each look"
-)
 
 
 class _AwayError(Exception):
@@ -41,7 +38,7 @@ class _AwayError(Exception):
 
 
 def top(chosen: argparse.Namespace, resolved: Resolved) -> int:
-    """Shows the figures until Ctrl-C, or once; returns the exit code."""
+    """Shows the figures until Ctrl-C or q, or once; returns the exit code."""
     over = _end_on_signals()
     folder: Path = resolved.settings.data
     try:
@@ -49,13 +46,10 @@ def top(chosen: argparse.Namespace, resolved: Resolved) -> int:
             return _once(folder, chosen.interval, as_json=chosen.json)
         if chosen.json or not draws(sys.stdout):
             return _lines(looks(folder, chosen.interval, over), as_json=chosen.json)
-        try:
-            from greenroom.transports._commands._top_screen import screen  # noqa: PLC0415 - an extra
-        except ImportError as error:
-            if error.name is None or error.name.partition(".")[0] != "rich":
-                raise
-            return complain("top", _INSTALL, _exits.FAILED)
-        screen(folder, looks(folder, chosen.interval, over))
+        from greenroom.transports._commands._top_screen import screen  # noqa: PLC0415 - lines do without `rich`
+
+        with pressing("q", over) as wait:
+            screen(folder, looks(folder, chosen.interval, over, wait))
     except KeyboardInterrupt:
         pass  # the way to end it
     return _exits.OK
@@ -80,7 +74,9 @@ def _end_on_signals() -> Event:
     return over
 
 
-def looks(folder: Path, interval: float, over: Event) -> Iterator[Look | str]:
+def looks(
+    folder: Path, interval: float, over: Event, wait: Callable[[float], object] = time.sleep
+) -> Iterator[Look | str]:
     """Yields a look each `interval` seconds until `over`, or a sentence that says why there is none."""
     while not over.is_set():
         begun = time.monotonic()
@@ -88,7 +84,7 @@ def looks(folder: Path, interval: float, over: Event) -> Iterator[Look | str]:
             yield _look(folder)
         except _AwayError as error:
             yield f"{error}; waiting for one that answers"
-        time.sleep(max(0.0, begun + interval - time.monotonic()))
+        wait(max(0.0, begun + interval - time.monotonic()))
 
 
 def _look(folder: Path) -> Look:
