@@ -447,3 +447,17 @@ async def test_a_key_that_is_revoked_while_its_handshake_arrives_leaves_nothing_
         await guest.stream.send_all(content[9:])
         assert b"Connection closed" in await guest.stream.receive_some(4_096)
         assert (len(here.app.sessions), len(here.ring._places)) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    "headers", [{}, {"Authorization": "Basic YTpi"}, {"Authorization": f"Bearer {new_key().whole}"}]
+)
+async def test_who_is_turned_away_is_told_which_header_opens(enter: Enter, headers: dict[str, str]) -> None:
+    async with enter() as at, premises(at) as here:
+        await create_key(at, "*")
+        await here.settled()
+        refused = await (await here.guest()).ask("POST", **headers)
+        over_websocket = await refused_by_websocket(here, **headers)
+    assert refused.status == 401
+    for answer in (refused.body, over_websocket):
+        assert b"send the header Authorization: Bearer gr_..." in answer

@@ -44,6 +44,8 @@ FRAMES: Final = 10
 
 AUTHORIZATION: Final = b"authorization"
 _SCHEME: Final = "bearer"
+HEADER: Final = "Authorization: Bearer gr_..."
+"""What a client with a key is to send, as people are told."""
 _CHALLENGE: Final = 'Bearer realm="greenroom"'
 
 
@@ -197,7 +199,7 @@ class KeyGate:
         shown = _bearer(headers)
         if shown is None:
             if self._ring.required:
-                sentence = "a key is needed; send it in the header Authorization: Bearer"
+                sentence = "a key is needed, which `greenroom keys create` makes on the server"
                 raise unauthorized(sentence, more=self._challenge)
             return caller
         credential = await self._credential(shown)
@@ -273,10 +275,11 @@ def unauthorized(sentence: str, *, error: str | None = None, more: str = "") -> 
     """Return the refusal of somebody who has not shown what opens.
 
     Args:
-        sentence: For people.
+        sentence: For people; it is added which header opens.
         error: For programs, as RFC 6750 says; None for who has shown nothing.
         more: Further parameters of the challenge.
     """
+    sentence = f"{sentence}; send the header {HEADER}"
     challenge = _CHALLENGE + more + ("" if error is None else f', error="{error}"')
     return RefusedError(HTTPStatus.UNAUTHORIZED, sentence, **{"WWW-Authenticate": challenge})
 
@@ -294,5 +297,5 @@ def _bearer(headers: Headers) -> str | None:
         raise RefusedError(HTTPStatus.BAD_REQUEST, "the header Authorization stands there more than once")
     scheme, _, token = given[0].partition(" ")
     if scheme.lower() != _SCHEME or not (token := token.strip()):
-        raise unauthorized("the header Authorization must be Bearer and a key", error="invalid_request")
+        raise unauthorized("the header Authorization holds no bearer token", error="invalid_request")
     return token
