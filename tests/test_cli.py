@@ -8,10 +8,12 @@ import os
 import pty
 import re
 import signal
+import ssl
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 from harness import PROGRAM, clean_environment
@@ -28,7 +30,7 @@ def test_the_installed_program_and_the_module_are_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", ["serve", "config", "backup", "restore", "verify", "stats", "top", "readmit"]
+    "command", ["serve", "config", "backup", "restore", "verify", "stats", "top", "watch", "readmit"]
 )
 def test_every_command_has_help(tmp_path: Path, command: str) -> None:
     done = run(tmp_path, command, "--help")
@@ -37,9 +39,8 @@ def test_every_command_has_help(tmp_path: Path, command: str) -> None:
     assert "[GREENROOM_DATA]" in done.stdout
 
 
-@pytest.mark.parametrize("command", ["watch", "demo"])
-def test_a_command_without_a_store_does_not_take_one(tmp_path: Path, command: str) -> None:
-    done = run(tmp_path, command, "--help")
+def test_a_command_without_a_store_does_not_take_one(tmp_path: Path) -> None:
+    done = run(tmp_path, "demo", "--help")
     assert (done.returncode, done.stderr) == (0, "")
     assert "--data" not in done.stdout
 
@@ -350,3 +351,73 @@ def test_at_a_terminal_it_explains_itself_and_ctrl_c_ends_it(tmp_path: Path) -> 
         check=True,
     )
     assert json.loads(started.stdout)["result"]["serverInfo"]["name"] == "greenroom"
+
+
+def said_on_a_terminal(home: Path, *flags: str) -> str:
+    """Return what a server says to a terminal before its first client, which is none: it is interrupted."""
+    controller, terminal = pty.openpty()
+    said = b""
+    with subprocess.Popen(
+        [*PROGRAM, "serve", "--data", str(home / "store"), *flags],
+        stdin=subprocess.DEVNULL,
+        stderr=terminal,
+        env=clean_environment(home),
+    ) as process:
+        os.close(terminal)
+        while said.count(b"}\r\n\r\n") < sum(flag in {"--ws", "--http"} for flag in flags):
+            said += os.read(controller, 65536)
+        process.send_signal(signal.SIGINT)
+        assert process.wait() == 0
+    os.close(controller)
+    return said.decode().replace("\r", "")
+
+
+@pytest.mark.promise("cli.terminal")
+@pytest.mark.parametrize(("flag", "kind", "path"), [("--ws", "ws", "/"), ("--http", "http", "/mcp")])
+def test_at_a_terminal_a_server_with_sockets_tells_its_folder_and_a_configuration(
+    tmp_path: Path, flag: str, kind: str, path: str
+) -> None:
+    text = said_on_a_terminal(tmp_path, flag, "127.0.0.1:0")
+    assert f"Greenroom keeps its data in {tmp_path / 'store'}\n" in text
+    listening = re.search(rf"listening on ({kind}://127.0.0.1:\d+{path})\n", text)
+    assert listening is not None
+    entry = json.loads(text[text.index("{") :])["mcpServers"]["greenroom"]
+    assert entry == {"type": kind, "url": listening[1]}
+
+
+@pytest.mark.promise("cli.terminal")
+def test_what_a_configuration_needs_when_keys_are_wanted_is_in_it(tmp_path: Path) -> None:
+    text = said_on_a_terminal(tmp_path, "--ws", "127.0.0.1:0", "--http", "127.0.0.1:0", "--require-key")
+    assert text.count("keeps its data in") == 1
+    for block in text[text.index("{") :].split("\n\n")[:2]:
+        entry = json.loads(block)["mcpServers"]["greenroom"]
+        assert entry["headers"] == {"Authorization": "Bearer gr_..."}
+
+
+def test_nobody_but_a_terminal_is_told(tmp_path: Path) -> None:
+    with serving(tmp_path, "--ws", "127.0.0.1:0", "--stdio") as server:
+        server.process.terminate()
+        assert server.process.wait() == 0
+    assert "mcpServers" not in server.errors.read_text()
+
+
+def test_the_certificate_that_the_page_makes_serves_a_client_that_trusts_it(tmp_path: Path) -> None:
+    page = (Path(__file__).parent.parent / "docs/how-to/serve-http.md").read_text()
+    (command,) = re.findall(r"^\$ (openssl req .*)$", page, re.MULTILINE)
+    subprocess.run(["bash", "-c", command], cwd=tmp_path, check=True, stdout=subprocess.DEVNULL)
+    certificate, key = str(tmp_path / "cert.pem"), str(tmp_path / "key.pem")
+    flags = ["--http", "127.0.0.1:0", "--tls-cert", certificate, "--tls-key", key]
+    with subprocess.Popen(
+        [*PROGRAM, "serve", "--data", str(tmp_path / "store"), *flags],
+        stderr=subprocess.PIPE,
+        env=clean_environment(tmp_path),
+        text=True,
+    ) as server:
+        assert server.stderr is not None
+        url = next(line.split()[-1] for line in server.stderr if "listening on" in line)
+        trusting = ssl.create_default_context(cafile=certificate)
+        for host in ("127.0.0.1", "localhost"):
+            healthy = url.replace("127.0.0.1", host).replace("/mcp", "/healthz")
+            with urlopen(healthy, context=trusting) as answer:  # noqa: S310  it is https, or the test fails
+                assert json.load(answer) == {"status": "ok"}
+        server.terminate()

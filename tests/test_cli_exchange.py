@@ -6,7 +6,6 @@ import json
 import os
 import pty
 import subprocess
-import sys
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -48,13 +47,16 @@ def test_import_and_export_on_a_stopped_store(tmp_path: Path) -> None:
     assert (tried.returncode, tried.stdout, tried.stderr) == (
         0,
         "2 created: that would come of 2 memories for 2 namespaces (jsonl)\n",
-        "",
+        f"greenroom import: there is no store at {tmp_path / 'store'}; this goes by an empty one\n",
     )
+    assert not (tmp_path / "store").exists()
     assert (
         run(tmp_path, "import", source).stdout
         == "2 created: that came of 2 memories for 2 namespaces (jsonl)\n"
     )
-    again = json.loads(run(tmp_path, "import", source, "--json").stdout)
+    repeated = run(tmp_path, "import", source, "--json")
+    assert (repeated.returncode, "nothing is new" in repeated.stderr) == (0, True)
+    again = json.loads(repeated.stdout)
     assert (again["counts"], again["format"], again["dry_run"]) == ({"skipped": 2}, "jsonl", False)
     target = tmp_path / "out.jsonl"
     done = run(tmp_path, "export", target)
@@ -66,7 +68,7 @@ def test_import_and_export_on_a_stopped_store(tmp_path: Path) -> None:
     assert [each["key"] for each in json.loads(part.stdout)] == ["b"]
     assert "1 memories" in part.stderr
     refused = run(tmp_path, "export", target)
-    assert (refused.returncode, "exists already" in refused.stderr) == (1, True)
+    assert (refused.returncode, "exists already" in refused.stderr) == (73, True)
     left = {each.name for each in tmp_path.iterdir()} - {".config", "Library"}  # where secrets are
     assert left == {"in.jsonl", "out.jsonl", "store"}
 
@@ -87,16 +89,17 @@ def test_bad_lines_are_named_and_nothing_is_imported(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "sentence"),
     [
-        (["import", "nowhere.jsonl"], 1, "nothing was imported: nowhere.jsonl cannot be read: No such file"),
+        (["import", "/dev/null"], 1, "/dev/null is neither a file nor a folder"),
+        (["import", "nowhere.jsonl"], 73, "nothing was imported: nowhere.jsonl cannot be read: No such file"),
         (["import", "x", "--format", "csv"], 2, "'csv', but it must be one of auto, jsonl, mem0"),
         (
             ["import", "x", "--on-conflict", "merge"],
             2,
             "'merge', but it must be one of skip, overwrite, version",
         ),
-        (["import", __file__, "--namespace", "here"], 1, "namespace: it takes 2 to 8 segments"),
+        (["import", __file__, "--namespace", "here"], 1, "--namespace: it takes 2 to 8 segments"),
         (["export", "/nowhere/file"], 73, "cannot be written: No such file"),
-        (["export", "new", "--namespace", "or here"], 1, "namespace: it takes 1 to 8 segments"),
+        (["export", "new", "--namespace", "or here"], 1, "--namespace: it takes 1 to 8 segments"),
         (["evaluate", "nowhere.jsonl"], 73, "nowhere.jsonl cannot be read"),
         (["evaluate", "/dev/null"], 1, "holds no queries"),
         (["evaluate", "x", "--limit", "101"], 2, "'101', but it must be a number from 1 to 100"),
@@ -108,6 +111,24 @@ def test_what_cannot_be_done_is_said_in_a_sentence(
     done = run(tmp_path, *arguments)
     assert (done.returncode, sentence in done.stderr) == (code, True), done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.promise("exchange.commands")
+@pytest.mark.parametrize("more", [[], ["--dry-run"], ["--json"], ["--format", "mem0"]])
+def test_an_import_that_makes_nothing_fails_and_says_what_it_was_read_as(
+    tmp_path: Path, more: list[str]
+) -> None:
+    source = tmp_path / "in.json"
+    source.write_text("[]")
+    done = run(tmp_path, "import", source, *more)
+    read_as = "mem0" if "mem0" in more else "jsonl"
+    assert done.returncode == 1
+    sentence = (
+        f"greenroom import: nothing was imported: {source}, read as {read_as}, holds no memories; --format"
+    )
+    assert sentence in done.stderr
+    if "--json" not in more:
+        assert done.stdout == ""
 
 
 @pytest.mark.promise("exchange.commands")
@@ -203,26 +224,10 @@ def test_a_bad_query_is_named(tmp_path: Path, query: Any, sentence: str) -> None
     assert (done.returncode, sentence in done.stderr) == (1, True), done.stderr
 
 
-def test_without_rich_there_are_lines_now_and_then(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(_meter, "draws", lambda _: True)
-    monkeypatch.setitem(sys.modules, "rich", None)
-    monkeypatch.setitem(sys.modules, "rich.console", None)
-    with _meter.metered("import") as shows:
-        for done in range(100):
-            shows("staging", done * 1_000, 100_000)
-        shows("importing", 0, 0)
-    assert capsys.readouterr().err.splitlines() == [
-        "greenroom import: staging 0 of 100,000",
-        "greenroom import: importing",
-    ]
-
-
 def test_nobody_who_watches_sees_nothing(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(_meter, "draws", lambda _: False)
-    with _meter.metered("import") as shows:
+    with _meter.metered() as shows:
         shows("staging", 1, 2)
     assert capsys.readouterr().err == ""

@@ -98,16 +98,22 @@ def test_how_long_a_message_may_be_is_what_the_settings_say(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("arguments", "sentence"),
+    ("arguments", "code", "sentence"),
     [
-        (("stamp",), "'stamp' is none of signer, show, export, restore"),
-        (("show",), "--file says which file"),
-        (("export", "--file", "x"), "--session says which session"),
-        (("show", "--file", "missing"), "cannot be read"),
-        (("signer", "--trust-signer", "nobody"), "a signer's public key is allowed"),
+        (("stamp",), 2, "invalid choice: 'stamp' (choose from"),
+        (("show",), 2, "required: --file"),
+        (("export", "--file", "x"), 2, "required: --session"),
+        (("export", "--file", __file__, "--session", "x"), 73, "exists already"),
+        (("show", "--file", "missing"), 73, "missing cannot be read: No such file"),
+        (("restore", "--file", "missing"), 73, "missing cannot be read: No such file"),
+        (("signer", "--trust-signer", "nobody"), 2, "a signer's public key is allowed"),
     ],
 )
-def test_what_is_missing_is_said(tmp_path: Path, arguments: tuple[str, ...], sentence: str) -> None:
+def test_what_is_missing_is_said(
+    tmp_path: Path, arguments: tuple[str, ...], code: int, sentence: str
+) -> None:
+    if "export" in arguments:
+        with serving(tmp_path) as server:
+            assert server.end() == 0
     done = run(tmp_path, *arguments)
-    assert done.returncode in {1, 2}
-    assert sentence in done.stderr
+    assert (done.returncode, sentence in done.stderr) == (code, True), done.stderr

@@ -12,8 +12,12 @@ from harness import PROGRAM, clean_environment
 @pytest.mark.parametrize(
     ("flags", "code", "sentence"),
     [
-        (["--embedder", "onnx:/nowhere"], 1, "the folder /nowhere, where the model is to be, does not exist"),
-        (["--embedder", "http://127.0.0.1:9/v1"], 2, "needs the name of its model (embedder_model)"),
+        (
+            ["--embedder", "onnx:/nowhere"],
+            73,
+            "the folder /nowhere, where the model is to be, does not exist",
+        ),
+        (["--embedder", "http://127.0.0.1:9/v1"], 2, "needs the name of its model: --embedder-model NAME"),
         (["--embedder", "word2vec"], 2, "static, none, onnx:DIR or http:URL is allowed"),
     ],
 )

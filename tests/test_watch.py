@@ -9,7 +9,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from harness import ServerProcess, server_process
+import trio
+from harness import PROGRAM, ServerProcess, clean_environment, server_process
 from support.programs import Program, running
 
 from greenroom.transports._commands._watch_lines import as_json, coloured, plain
@@ -104,6 +105,71 @@ async def test_a_server_that_is_killed_and_started_again_costs_no_message(tmp_pa
     for content in ("before the crash", "after the crash"):
         assert watch.printed.count(content) == 1
     assert "Traceback" not in watch.printed
+
+
+@pytest.mark.promise("cli.watch")
+@pytest.mark.parametrize("transport", ["--stdio", "--ws=127.0.0.1:0", "--http=127.0.0.1:0"])
+async def test_any_server_on_the_folder_will_do_and_the_next_one_too(tmp_path: Path, transport: str) -> None:
+    """Watch without a URL: attached to the process that has the folder, never owning it."""
+    flags = dict.fromkeys([transport, "--stdio", "--agent=alice"])
+    store = ["--data", str(tmp_path / "store")]
+    async with server_process(tmp_path, *flags) as first:
+        await first.client.initialize()
+        await create(first)
+        await say(first, "written before")
+        await say(first, "for nobody else", visibility="private")
+        async with running(tmp_path, "watch", "s", "--agent", "bob", *store) as watch:
+            assert "'p' is active; 1 messages" in await watch.line_with("greenroom watch: session://s")
+            assert (await watch.line_with("written before")).endswith("Z  alice  public  written before")
+            await say(first, "while it looks")
+            await watch.line_with("while it looks")
+            first.process.kill()
+            await first.process.wait()
+            async with server_process(tmp_path, *flags) as second:
+                await second.client.initialize()
+                stats = json.loads(
+                    (
+                        await trio.run_process(
+                            [*PROGRAM, "stats", "--json", *store],
+                            env=clean_environment(tmp_path),
+                            capture_stdout=True,
+                        )
+                    ).stdout
+                )
+                assert stats["relay"]["owner_pid"] == second.process.pid
+                for number in range(120):
+                    await send(second, f"after {number:03}.")
+                for _ in range(120):
+                    await second.client.receive()
+                await watch.line_with("after 119.")
+                await second.client.call("update_session", session_id="s", status="terminated")
+                await watch.line_with("session://s is terminated")
+                assert await watch.end() == 0
+    assert "for nobody else" not in watch.printed
+    printed = [line.rpartition("  ")[2] for line in watch.printed.splitlines() if "public" in line]
+    assert printed == ["written before", "while it looks", *(f"after {n:03}." for n in range(120))]
+
+
+@pytest.mark.promise("cli.watch")
+async def test_without_a_server_or_a_session_it_says_so_and_changes_nothing(tmp_path: Path) -> None:
+    store = ["--data", str(tmp_path / "store")]
+    async with running(tmp_path, "watch", "s", *store) as watch:
+        assert await watch.end() == 73
+    assert watch.printed == f"greenroom watch: there is no store at {tmp_path / 'store'}\n"
+    assert not (tmp_path / "store").exists()
+    async with server_process(tmp_path) as server:
+        await server.client.initialize()
+        async with running(tmp_path, "watch", "s", *store) as watch:
+            assert await watch.end() == 1
+        assert watch.printed.startswith(
+            "greenroom watch: session://s: there is no resource 'session://s' that you may see"
+        )
+        await server.client.end_input()
+        await server.process.wait()
+    async with running(tmp_path, "watch", "s", *store) as watch:
+        assert await watch.end() == 1
+    assert watch.printed.startswith(f"greenroom watch: no server uses {tmp_path / 'store'}; start one")
+    assert watch.printed.count("\n") == 1
 
 
 @pytest.mark.promise("cli.watch")

@@ -116,15 +116,15 @@ def test_files_that_do_not_fit_together_are_told(tmp_path: Path) -> None:
     address = ["--ws", "127.0.0.1:0"]
     assert refused(tmp_path, *address, *good[:2]) == (
         2,
-        "greenroom serve: tls_cert and tls_key go together; one of them is missing\n",
+        "greenroom serve: --tls-cert and --tls-key go together; --tls-key is missing\n",
     )
-    for flags, says in [
-        ([*good[:2], *other[2:]], "belong together"),
-        ([*good[:2], "--tls-key", str(tmp_path / "none")], "none cannot be read"),
-        (["--tls-cert", good[3], "--tls-key", good[1]], "no certificate and key"),
+    for flags, expected, says in [
+        ([*good[:2], *other[2:]], 1, "belong together"),
+        ([*good[:2], "--tls-key", str(tmp_path / "none")], 73, "none cannot be read"),
+        (["--tls-cert", good[3], "--tls-key", good[1]], 1, "no certificate and key"),
     ]:
         code, said = refused(tmp_path, *address, *flags)
-        assert (code, says in said) == (1, True), said
+        assert (code, says in said) == (expected, True), said
 
 
 @pytest.mark.promise("websocket.drain", "mcp.signals")

@@ -12,6 +12,7 @@ import trio
 
 from greenroom.runtime import GreenroomError
 from greenroom.transports._addresses import HostPort, is_loopback
+from greenroom.transports._verdicts import NoAccessError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,14 +31,15 @@ def tls_context(certificate: Path, key: Path) -> ssl.SSLContext:
     """Return the server's side of TLS for a certificate (with its chain) and its key, both PEM.
 
     Raises:
-        ListenError: they cannot be read, or do not belong together.
+        NoAccessError: they cannot be read.
+        ListenError: they do not belong together.
     """
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     for file in (certificate, key):
         try:
             file.open("rb").close()
         except OSError as error:
-            raise ListenError(f"{file} cannot be read: {error.strerror}") from None
+            raise NoAccessError(f"{file} cannot be read: {error.strerror}") from None
     try:
         context.load_cert_chain(certificate, key, password=lambda: "")  # it must not ask on a terminal
     except (ssl.SSLError, OSError) as error:

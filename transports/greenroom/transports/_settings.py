@@ -195,7 +195,7 @@ class Settings:
     stdio: Annotated[
         bool,
         Setting(
-            "serve standard input and output besides WebSocket and HTTP; without `ws` and `http` they are "
+            "serve standard input and output besides WebSocket and HTTP; without --ws and --http they are "
             "served anyway",
             "yes|no",
             truth,

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from typing import Final
 
+from greenroom.actors.embedding._errors import ModelMissingError
 from greenroom.runtime import (
     GreenroomError,
     StoreDamagedError,
     StoreError,
     StoreFailedError,
+    StoreIdleError,
     StoreOwnedError,
     StoreTooNewError,
 )
 from greenroom.transports import _exits
+
+
+class NoAccessError(GreenroomError):
+    """A file that a command needs cannot be opened, read or made; the sentence says which and why."""
+
 
 # Leaves stand before their base, and the gravest before the others, for the first match counts.
 _CODES: Final[tuple[tuple[type[GreenroomError], int], ...]] = (
@@ -20,7 +27,10 @@ _CODES: Final[tuple[tuple[type[GreenroomError], int], ...]] = (
     (StoreTooNewError, _exits.TOO_NEW),
     (StoreDamagedError, _exits.DAMAGED),
     (StoreFailedError, _exits.STORE_FAILED),
+    (StoreIdleError, _exits.FAILED),
     (StoreError, _exits.NO_ACCESS),
+    (NoAccessError, _exits.NO_ACCESS),
+    (ModelMissingError, _exits.NO_ACCESS),
     (GreenroomError, _exits.FAILED),
 )
 

@@ -20,5 +20,9 @@ class EmbedderError(GreenroomError):
         self.retry_after = retry_after
 
 
+class ModelMissingError(EmbedderError):
+    """The model is not where it is said to be."""
+
+
 class TextRefusedError(EmbedderError):
     """An endpoint will not embed this text however often it is asked; others it does. Leave this one out."""

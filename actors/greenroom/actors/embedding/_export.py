@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from greenroom.actors.embedding._errors import EmbedderError
+from greenroom.actors.embedding._errors import EmbedderError, ModelMissingError
 
 Pooling = Literal["mean", "cls", "lasttoken"]
 
@@ -85,9 +85,9 @@ def _graph(place: Path) -> Path:
     if place.suffix == ".onnx":
         if place.is_file():
             return place
-        raise EmbedderError(f"the model {place} does not exist")
+        raise ModelMissingError(f"the model {place} does not exist")
     if not place.is_dir():
-        raise EmbedderError(f"the folder {place}, where the model is to be, does not exist")
+        raise ModelMissingError(f"the folder {place}, where the model is to be, does not exist")
     for each in _GRAPHS:
         if (place / each).is_file():
             return place / each

@@ -31,6 +31,10 @@ class SourceError(Exception):
     """A file is not in its format at all, or cannot be read; nothing was imported."""
 
 
+class SourceUnreadableError(SourceError):
+    """A file is not there, or cannot be opened; unlike any other `SourceError` not for what it holds."""
+
+
 def read_whole(file: BinaryIO, name: str, remedy: str = "split it") -> bytes:
     """Return the rest of a file that cannot be read line by line.
 

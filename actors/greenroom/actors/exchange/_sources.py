@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from greenroom.actors.exchange import _knowledge_graph, _markdown, _mem0, _memory_service, _shared_context
 from greenroom.actors.exchange._json_lines import Source, file_lines
-from greenroom.actors.exchange._making import Made, SourceError, parsed
+from greenroom.actors.exchange._making import Made, SourceError, SourceUnreadableError, parsed
 from greenroom.actors.exchange._sqlite import MAGIC, tables_of
 
 if TYPE_CHECKING:
@@ -41,7 +41,8 @@ def open_source(path: Path, chosen: str, principal: Principal) -> Source:
         principal: Who imports: what a file holds of this agent becomes its own.
 
     Raises:
-        SourceError: it is in none of the formats, or cannot be read.
+        SourceUnreadableError: it cannot be opened.
+        SourceError: it is in none of the formats.
     """
     try:
         _check_kind(path)
@@ -49,7 +50,7 @@ def open_source(path: Path, chosen: str, principal: Principal) -> Source:
         size = _size(path)
         left_out = _markdown.left_out(path) if found == "markdown" else ()
     except OSError as error:
-        raise SourceError(f"{path} cannot be read: {error.strerror or error}") from None
+        raise SourceUnreadableError(f"{path} cannot be read: {error.strerror or error}") from None
     readers: dict[str, Callable[[], Iterator[Made]]] = {
         "jsonl": lambda: file_lines(path),
         "mem0": lambda: _mem0.read(path),

@@ -19,7 +19,7 @@ from greenroom.actors.keys._record import KeyLimits, check_claims, credential_of
 from greenroom.runtime import GreenroomError, Refusal
 from greenroom.transports._admission import Caller
 from greenroom.transports._gate import OPEN_GATE, Gate, Heard, KeyGate
-from greenroom.transports._settings import API_KEY_VARIABLE
+from greenroom.transports._settings import API_KEY_VARIABLE, flag
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -71,6 +71,11 @@ class Admitting:
         self.gate: Gate = OPEN_GATE if ring is None else _gate(settings, ring, tokens, heard)
         self.on_stdio = NOBODY if shown is None else Caller(credential=shown)
 
+    @property
+    def needs_key(self) -> bool:
+        """Whether nobody is let in over sockets without a key."""
+        return self._ring is not None and self._ring.required
+
     def principal(self, client_name: str, caller: Caller) -> Principal:
         """Return who a client is.
 
@@ -116,13 +121,15 @@ def check_admission(settings: Settings) -> None:
     Raises:
         ValueError: they do not, or it would be.
     """
-    if (settings.oauth_issuer is None) != (settings.oauth_resource is None):
-        raise ValueError("oauth_issuer and oauth_resource go together; one of them is missing")
+    for pair in (("tls_cert", "tls_key"), ("oauth_issuer", "oauth_resource")):
+        missing = [flag(key) for key in pair if getattr(settings, key) is None]
+        if len(missing) == 1:
+            raise ValueError(f"{' and '.join(map(flag, pair))} go together; {missing[0]} is missing")
     for address in _beyond(settings):
         if settings.tls_cert is None and not settings.behind_proxy:
             raise ValueError(
-                f"other machines reach {address}, so keys and contents need TLS: give tls_cert and tls_key, "
-                "or say --behind-proxy if a proxy before this server speaks it"
+                f"other machines reach {address}, so keys and contents need TLS: give --tls-cert and "
+                "--tls-key, or say --behind-proxy if a proxy before this server speaks it"
             )
 
 

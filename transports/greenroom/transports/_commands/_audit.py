@@ -21,7 +21,7 @@ from greenroom.runtime import Checkpoint, Refusal
 from greenroom.transports import _exits
 from greenroom.transports._commands._opening import opened
 from greenroom.transports._commands._recording import operator, record
-from greenroom.transports._commands._reporting import reported, start_logging
+from greenroom.transports._commands._reporting import reported, start_logging, with_flags
 from greenroom.transports._commands._visible import visible
 from greenroom.transports._output import complain, remark, say
 
@@ -45,8 +45,6 @@ class BadCheckpointError(Exception):
 def audit(chosen: argparse.Namespace, resolved: Resolved) -> int:
     """Carries one of the actions out; returns the exit code."""
     start_logging(resolved.settings.log_level)
-    if chosen.action not in _ACTIONS:
-        return complain("audit", f"{chosen.action!r} is none of {', '.join(_ACTIONS)}", _exits.USAGE)
     action = partial(_carry_out, chosen, resolved.settings)
     return reported("audit", partial(trio.run, action, strict_exception_groups=True))
 
@@ -57,7 +55,7 @@ async def _carry_out(chosen: argparse.Namespace, settings: Settings) -> int:
         async with opened(settings) as runtime:
             return await _ACTIONS[chosen.action](chosen, runtime, principal)
     except Refusal as refusal:
-        return complain("audit", refusal.sentence, _exits.FAILED)
+        return complain("audit", with_flags(refusal.sentence, chosen), _exits.FAILED)
     except BadCheckpointError as error:
         return complain("audit", str(error), _exits.FAILED)
     except OSError as error:

@@ -10,12 +10,14 @@ from greenroom.transports._output import say
 from greenroom.transports._settings import table
 
 if TYPE_CHECKING:
+    import argparse
+
     from greenroom.transports._resolving import Resolved
 
 
-def config(resolved: Resolved, *, as_json: bool) -> int:
+def config(chosen: argparse.Namespace, resolved: Resolved) -> int:
     """Prints every setting; a value that is spelled as `greenroom` reads it, or a dash for none."""
-    say(_json(resolved) if as_json else _table(resolved))
+    say(_json(resolved) if chosen.json else _table(resolved))
     return _exits.OK
 
 

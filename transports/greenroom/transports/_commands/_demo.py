@@ -11,7 +11,7 @@ import shutil
 import tempfile
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import trio
 
@@ -21,10 +21,15 @@ from greenroom.transports._commands._reporting import leaves, reported
 from greenroom.transports._commands._signals import until_signal
 from greenroom.transports._commands._stage import Stage, stage
 
+if TYPE_CHECKING:
+    import argparse
+
+    from greenroom.transports._resolving import Resolved
+
 PATIENCE: Final = 60.0  # seconds for everything; it takes a tenth of that
 
 
-def demo() -> int:
+def demo(_chosen: argparse.Namespace, _resolved: Resolved) -> int:
     """Plays everything; returns 0 if every claim held, else 1."""
     logging.getLogger().addHandler(logging.NullHandler())  # the stage tells what happens
     return reported(

@@ -19,14 +19,14 @@ from greenroom.actors.exchange._errands import ExportWriter
 from greenroom.actors.exchange._exporting import exported
 from greenroom.actors.exchange._importing import Imported, Importer, ImportRefusedError
 from greenroom.actors.exchange._lines import check_below
-from greenroom.actors.exchange._making import SourceError
-from greenroom.actors.exchange._sources import open_source
+from greenroom.actors.exchange._making import SourceError, SourceUnreadableError
+from greenroom.actors.exchange._sources import FORMATS, open_source
 from greenroom.runtime import Refusal
 from greenroom.transports import _exits
 from greenroom.transports._commands._meter import Shows, metered
-from greenroom.transports._commands._opening import opened, who
+from greenroom.transports._commands._opening import opened, opened_to_try, who
 from greenroom.transports._commands._options import embedder_choice
-from greenroom.transports._commands._reporting import reported, start_logging
+from greenroom.transports._commands._reporting import reported, start_logging, with_flags
 from greenroom.transports._output import complain, remark, say
 
 if TYPE_CHECKING:
@@ -61,8 +61,14 @@ async def _import(chosen: argparse.Namespace, settings: Settings) -> int:
         source = open_source(path, chosen.format, principal)
         for name in source.left_out:
             remark(f"greenroom import: {name!r} is left out: it is a link out of {path}")
-        with metered("import") as shows:
-            async with opened(settings, embedder_choice(settings, os.environ)) as runtime:
+        with metered() as shows:
+            embedder = embedder_choice(settings, os.environ)
+            opening = (
+                opened_to_try("import", settings, embedder)
+                if chosen.dry_run
+                else opened(settings, embedder, may="create")
+            )
+            async with opening as runtime:
                 importer = Importer(
                     runtime,
                     principal,
@@ -78,14 +84,22 @@ async def _import(chosen: argparse.Namespace, settings: Settings) -> int:
         more = "; there may be more" if error.more else ""
         return complain("import", f"nothing was imported, since {path} has such lines{more}", _exits.FAILED)
     except SourceError as error:
-        return complain("import", f"nothing was imported: {error}", _exits.FAILED)
+        code = _exits.NO_ACCESS if isinstance(error, SourceUnreadableError) else _exits.FAILED
+        return complain("import", f"nothing was imported: {error}", code)
     except Refusal as refusal:
-        return complain("import", f"nothing was imported: {refusal}", _exits.FAILED)
+        sentence = f"nothing was imported: {with_flags(refusal.sentence, chosen)}"
+        return complain("import", sentence, _exits.FAILED)
     _show_import(chosen, source, done)
+    if not done.lines:
+        others = ", ".join(each for each in FORMATS if each not in {"auto", source.format})
+        sentence = f"{path}, read as {source.format}, holds no memories; --format may say {others}"
+        return complain("import", f"nothing was imported: {sentence}", _exits.FAILED)
     return _exits.FAILED if done.counts.get("refused") else _exits.OK
 
 
 def _show_import(chosen: argparse.Namespace, source: Source, done: Imported) -> None:
+    if done.counts.keys() == {"skipped"}:
+        remark("greenroom import: nothing is new: the store has every key already (see --on-conflict)")
     if chosen.json:
         said = {**done._asdict(), "format": source.format, "dry_run": chosen.dry_run}
         said["left_out"] = list(source.left_out)
@@ -95,7 +109,8 @@ def _show_import(chosen: argparse.Namespace, source: Source, done: Imported) -> 
     places = f"{len(done.namespaces):,} namespaces" if len(done.namespaces) > 1 else "".join(done.namespaces)
     verb = "would come of" if chosen.dry_run else "came of"
     of = f"{done.lines:,} memories for {places or 'no namespace'} ({source.format})"
-    say(f"{counts or 'nothing'}: that {verb} {of}")
+    if done.lines:
+        say(f"{counts or 'nothing'}: that {verb} {of}")
     if done.embedded is False:
         remark(
             "greenroom import: they are found by their words; their meaning follows when the embedder works"
@@ -105,9 +120,12 @@ def _show_import(chosen: argparse.Namespace, source: Source, done: Imported) -> 
 async def _export(chosen: argparse.Namespace, settings: Settings) -> int:
     path = None if chosen.file == TO_STANDARD_OUTPUT else Path(chosen.file)
     if path is not None and path.exists():
-        return complain("export", f"{path} exists already; choose another name", _exits.FAILED)
-    if chosen.namespace is not None:
-        check_below(chosen.namespace)
+        return complain("export", f"{path} exists already; choose another name", _exits.NO_ACCESS)
+    try:
+        if chosen.namespace is not None:
+            check_below(chosen.namespace)
+    except Refusal as refusal:
+        return complain("export", with_flags(refusal.sentence, chosen), _exits.FAILED)
     part = None if path is None else path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         count, size, digest, unwritten = await _written(chosen, settings, part)
@@ -142,7 +160,7 @@ async def _written(
     writer, digest = ExportWriter(chosen.format), sha256()
     count = size = 0
     descriptor = os.dup(1) if part is None else os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with metered("export") as shows, os.fdopen(descriptor, "wb") as file:
+    with metered() as shows, os.fdopen(descriptor, "wb") as file:
         async with opened(settings, embedder_choice(settings, os.environ)) as runtime:
             found = exported(
                 runtime, who(settings), chosen.namespace, progress=_told(shows), unwritten=unwritten

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import trio
@@ -26,7 +26,7 @@ from greenroom.runtime import Refusal
 from greenroom.transports import _exits
 from greenroom.transports._commands._opening import opened
 from greenroom.transports._commands._recording import operator
-from greenroom.transports._commands._reporting import reported, start_logging
+from greenroom.transports._commands._reporting import reported, start_logging, with_flags
 from greenroom.transports._commands._visible import visible
 from greenroom.transports._output import complain, remark, say
 
@@ -37,18 +37,10 @@ if TYPE_CHECKING:
     from greenroom.transports._resolving import Resolved
     from greenroom.transports._settings import Settings
 
-ACTIONS: Final = ("create", "list", "rotate", "revoke")
-
 
 def keys(chosen: argparse.Namespace, resolved: Resolved) -> int:
     """Carries one of the actions out; returns the exit code."""
     start_logging(resolved.settings.log_level)
-    if chosen.action not in ACTIONS:
-        sentence = f"{chosen.action!r} is none of {', '.join(ACTIONS)}"
-        return complain("keys", sentence, _exits.USAGE)
-    if (chosen.action in {"rotate", "revoke"}) != (chosen.key_id is not None):
-        needs = "needs the id of a key" if chosen.key_id is None else "takes no id of a key"
-        return complain("keys", f"{chosen.action} {needs}", _exits.USAGE)
     action = partial(_carry_out, chosen, resolved.settings)
     return reported("keys", partial(trio.run, action, strict_exception_groups=True))
 
@@ -56,10 +48,10 @@ def keys(chosen: argparse.Namespace, resolved: Resolved) -> int:
 async def _carry_out(chosen: argparse.Namespace, settings: Settings) -> int:
     try:
         request, show = _request(chosen)
-        async with opened(settings) as runtime:
+        async with opened(settings, may="create" if chosen.action == "create" else "own") as runtime:
             reply = await Agent(runtime, operator(settings)).ask(request)
     except Refusal as refusal:
-        return complain("keys", refusal.sentence, _exits.FAILED)
+        return complain("keys", with_flags(refusal.sentence, chosen), _exits.FAILED)
     if chosen.json:
         say(json.dumps(msgspec.to_builtins(reply), indent=2))
     else:

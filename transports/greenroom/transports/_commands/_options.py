@@ -51,6 +51,8 @@ def embedder_choice(settings: Settings, environment: Mapping[str, str]) -> Embed
     Raises:
         ValueError: They do not go together.
     """
+    if str(settings.embedder).startswith("http") and settings.embedder_model is None:
+        raise ValueError(f"--embedder {settings.embedder} needs the name of its model: --embedder-model NAME")
     return read_choice(
         str(settings.embedder),
         model=settings.embedder_model,

@@ -22,11 +22,12 @@ from greenroom.actors.passport import _format as formats
 from greenroom.actors.passport._signing import Signers
 from greenroom.runtime import Refusal
 from greenroom.transports import _exits
-from greenroom.transports._commands._opening import opened, who
+from greenroom.transports._commands._opening import opened, opened_to_try, who
 from greenroom.transports._commands._options import embedder_choice, passport_options
-from greenroom.transports._commands._reporting import reported, start_logging
+from greenroom.transports._commands._reporting import reported, start_logging, with_flags
 from greenroom.transports._output import complain, say
 from greenroom.transports._settings import PASSPHRASE_VARIABLE
+from greenroom.transports._verdicts import NoAccessError
 
 if TYPE_CHECKING:
     import argparse
@@ -46,18 +47,25 @@ class _CannotError(Exception):
 def passport(chosen: argparse.Namespace, resolved: Resolved) -> int:
     """Carries one action out; returns the exit code."""
     start_logging(resolved.settings.log_level)
-    if chosen.action not in _ACTIONS:
-        known = ", ".join(_ACTIONS)
-        return complain("passport", f"{chosen.action!r} is none of {known}", _exits.USAGE)
     action = partial(_carried_out, chosen, resolved.settings)
     return reported("passport", partial(trio.run, action, strict_exception_groups=True))
 
 
 async def _carried_out(chosen: argparse.Namespace, settings: Settings) -> int:
     try:
-        async with opened(settings, embedder_choice(settings, os.environ)) as runtime:
-            said = await _ACTIONS[chosen.action](chosen, settings, runtime)
-    except (Refusal, _CannotError, ValueError) as error:
+        embedder = embedder_choice(settings, os.environ)
+        text = _read(Path(chosen.file)) if chosen.action in {"show", "restore"} else ""
+        if chosen.action == "show":
+            opening = opened_to_try("passport", settings, embedder)
+        else:
+            opening = opened(settings, embedder, may="create" if chosen.action == "restore" else "own")
+        async with opening as runtime:
+            said = await _ACTIONS[chosen.action](chosen, settings, runtime, text)
+    except Refusal as refusal:
+        return complain("passport", with_flags(refusal.sentence, chosen), _exits.FAILED)
+    except NoAccessError as error:
+        return complain("passport", str(error), _exits.NO_ACCESS)
+    except (_CannotError, ValueError) as error:
         return complain("passport", str(error), _exits.FAILED)
     if chosen.json:
         say(json.dumps(said, indent=2))
@@ -67,12 +75,14 @@ async def _carried_out(chosen: argparse.Namespace, settings: Settings) -> int:
     return _exits.OK
 
 
-async def _signer(_: argparse.Namespace, __: Settings, runtime: SharedRuntime) -> dict[str, Any]:
+async def _signer(_: argparse.Namespace, __: Settings, runtime: SharedRuntime, ___: str) -> dict[str, Any]:
     return {"signer": Signers(runtime.derive).name}
 
 
-async def _show(chosen: argparse.Namespace, settings: Settings, runtime: SharedRuntime) -> dict[str, Any]:
-    found, body = formats.read(_read(chosen))
+async def _show(
+    _: argparse.Namespace, settings: Settings, runtime: SharedRuntime, text: str
+) -> dict[str, Any]:
+    found, body = formats.read(text)
     options = passport_options(settings, os.environ)
     try:
         Signers(runtime.derive, options.trusted, options.shared).check(body, found.signature)
@@ -91,12 +101,10 @@ async def _show(chosen: argparse.Namespace, settings: Settings, runtime: SharedR
     }
 
 
-async def _export(chosen: argparse.Namespace, settings: Settings, runtime: SharedRuntime) -> dict[str, Any]:
-    if chosen.session is None:
-        raise _CannotError("--session says which session is to be exported")
-    path = _file(chosen)
-    if path.exists():
-        raise _CannotError(f"{path} exists; name a file that is to be made")
+async def _export(
+    chosen: argparse.Namespace, settings: Settings, runtime: SharedRuntime, _: str
+) -> dict[str, Any]:
+    path = _new(Path(chosen.file))
     agent = _agent(settings, runtime)
     days = {} if chosen.days is None else {"expires_in": round(chosen.days * 86_400)}
     exporting = ExportSession(
@@ -108,9 +116,12 @@ async def _export(chosen: argparse.Namespace, settings: Settings, runtime: Share
     )
     exported = await agent.ask(exporting)
     read: Any = await agent.ask(ReadResource(uri=exported.uri))
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _OWN_ALONE)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.write(read.text)
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _OWN_ALONE)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(read.text)
+    except OSError as error:
+        raise NoAccessError(f"{path} cannot be written: {error.strerror or error}") from None
     return {
         "file": str(path),
         "session": exported.session_id,
@@ -121,8 +132,9 @@ async def _export(chosen: argparse.Namespace, settings: Settings, runtime: Share
     }
 
 
-async def _restore(chosen: argparse.Namespace, settings: Settings, runtime: SharedRuntime) -> dict[str, Any]:
-    text = _read(chosen)
+async def _restore(
+    _: argparse.Namespace, settings: Settings, runtime: SharedRuntime, text: str
+) -> dict[str, Any]:
     is_sealed = formats.read(text)[0].content.encryption is not None
     restoring = RestoreSession(passport=text, passphrase=_passphrase(is_sealed, twice=False))
     restored = await _agent(settings, runtime).ask(restoring)
@@ -134,7 +146,7 @@ async def _restore(chosen: argparse.Namespace, settings: Settings, runtime: Shar
     }
 
 
-Action = Callable[["argparse.Namespace", "Settings", "SharedRuntime"], Awaitable[dict[str, Any]]]
+Action = Callable[["argparse.Namespace", "Settings", "SharedRuntime", str], Awaitable[dict[str, Any]]]
 _ACTIONS: Final[Mapping[str, Action]] = {
     "signer": _signer,
     "show": _show,
@@ -147,20 +159,19 @@ def _agent(settings: Settings, runtime: SharedRuntime) -> Agent:
     return Agent(runtime, who(settings), client=CLIENT, passports=passport_options(settings, os.environ))
 
 
-def _file(chosen: argparse.Namespace) -> Path:
-    if chosen.file is None:
-        raise _CannotError("--file says which file holds the passport")
-    return Path(chosen.file)
+def _new(path: Path) -> Path:
+    if path.exists():
+        raise NoAccessError(f"{path} exists already; choose another name")
+    return path
 
 
-def _read(chosen: argparse.Namespace) -> str:
-    path = _file(chosen)
+def _read(path: Path) -> str:
     try:
         with path.open("rb") as file:
             found = file.read(formats.MAX_DOCUMENT_BYTES + 1)
         return found.decode()
     except OSError as error:
-        raise _CannotError(f"{path} cannot be read: {error.strerror or error}") from None
+        raise NoAccessError(f"{path} cannot be read: {error.strerror or error}") from None
     except UnicodeDecodeError:
         raise _CannotError(f"{path} is no passport: it is not UTF-8") from None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import re
 import select
 import traceback
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ from greenroom.transports._output import complain
 from greenroom.transports._verdicts import judge
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Callable
 
 STANDARD_ERROR = 2
@@ -88,6 +90,13 @@ def reported(command: str, action: Callable[[], int]) -> int:
             traceback.print_exception(error)
         code, sentence = verdict or (_exits.INTERNAL, f"internal fault: {type(error).__name__}: {error}")
         return complain(command, sentence, code)
+
+
+def with_flags(sentence: str, chosen: argparse.Namespace) -> str:
+    """A refusal's sentence that begins with a request's field, with the flag that filled it instead."""
+    name = re.match(r"\w*", sentence)
+    assert name is not None, "it matches nothing, too"
+    return str(chosen.flags.get(name[0], name[0])) + sentence[name.end() :]
 
 
 def leaves(error: BaseException) -> list[BaseException]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from greenroom.runtime import renew_secret
 from greenroom.transports import _exits
 from greenroom.transports._commands._recording import record_afterwards
 from greenroom.transports._commands._reporting import reported, start_logging
-from greenroom.transports._output import complain, remark, say
+from greenroom.transports._output import remark, say
 
 if TYPE_CHECKING:
     import argparse
@@ -16,14 +16,10 @@ if TYPE_CHECKING:
     from greenroom.transports._resolving import Resolved
     from greenroom.transports._settings import Settings
 
-ACTIONS: Final = ("renew",)
 
-
-def secret(chosen: argparse.Namespace, resolved: Resolved) -> int:
+def secret(_chosen: argparse.Namespace, resolved: Resolved) -> int:
     """Carries the action out; returns the exit code."""
     start_logging(resolved.settings.log_level)
-    if chosen.action not in ACTIONS:
-        return complain("secret", f"{chosen.action!r} is none of {', '.join(ACTIONS)}", _exits.USAGE)
     return reported("secret", lambda: _renew(resolved.settings))
 
 

@@ -8,7 +8,6 @@ lock is released.
 from __future__ import annotations
 
 import gc
-import json
 import logging
 import os
 import signal
@@ -24,6 +23,7 @@ from greenroom.actors import Agent
 from greenroom.actors.passport._travels import Whereabouts
 from greenroom.transports import _exits
 from greenroom.transports._commands._admitting import check_admission, open_admitting
+from greenroom.transports._commands._explaining import explain_sockets, explain_stdio
 from greenroom.transports._commands._opening import opened
 from greenroom.transports._commands._options import (
     embedder_choice,
@@ -32,9 +32,9 @@ from greenroom.transports._commands._options import (
 from greenroom.transports._commands._reporting import reported, start_logging
 from greenroom.transports._commands._sockets import open_sockets
 from greenroom.transports._control import serve_control
-from greenroom.transports._output import complain, remark
+from greenroom.transports._output import complain
 from greenroom.transports._resolving import near
-from greenroom.transports._settings import flag, table, variable
+from greenroom.transports._settings import table, variable
 from greenroom.transports._stdio import serve_stdio
 from greenroom.transports.observability._exporting import exporting
 from greenroom.transports.observability._looks import Watched
@@ -44,6 +44,8 @@ from greenroom.transports.protocol._tool_profiles import DEFAULT
 from greenroom.transports.protocol._tools import TOOLS
 
 if TYPE_CHECKING:
+    import argparse
+
     from greenroom.actors import EmbedderChoice, PassportOptions
     from greenroom.runtime import SharedRuntime
     from greenroom.transports._admission import Caller
@@ -54,12 +56,10 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-def serve(resolved: Resolved) -> int:
+def serve(_chosen: argparse.Namespace, resolved: Resolved) -> int:
     """Serves until the end of input or a signal; returns the exit code."""
     start_logging(resolved.settings.log_level)
     settings = resolved.settings
-    if (settings.tls_cert is None) != (settings.tls_key is None):
-        return complain("serve", "tls_cert and tls_key go together; one of them is missing", _exits.USAGE)
     try:
         embedder = embedder_choice(settings, os.environ)
         passports = passport_options(settings, os.environ)
@@ -96,7 +96,7 @@ async def _serve(resolved: Resolved, embedder: EmbedderChoice, passports: Passpo
     async with AsyncExitStack() as stack:
         # Before the store: an address that is taken is told at once.
         sockets = await open_sockets(settings, stack)
-        runtime = await stack.enter_async_context(opened(settings, embedder, serves=True))
+        runtime = await stack.enter_async_context(opened(settings, embedder, may="create", serves=True))
         nursery = await stack.enter_async_context(trio.open_nursery())
         admitting = await stack.enter_async_context(
             open_admitting(settings, runtime, os.environ, on_stdio=_on_stdio(settings))
@@ -141,9 +141,11 @@ async def _serve(resolved: Resolved, embedder: EmbedderChoice, passports: Passpo
                 stop,
                 admitting.gate,
             )
+            if sys.stderr is not None and sys.stderr.isatty():
+                explain_sockets(resolved, sockets.urls(), needs_key=admitting.needs_key)
             if _on_stdio(settings):
                 if sys.stdin.isatty():
-                    _explain(resolved)
+                    explain_stdio(resolved)
                 code = await _serve_stdio(server, limits, stop, admitting)
         nursery.cancel_scope.cancel()
     return code
@@ -191,35 +193,3 @@ async def _stop_on_signal(
     # error must not keep us from ending.
     logger.debug("%s: answering what was asked, then ending", signal.Signals(number).name)
     stop.set()
-
-
-def _explain(resolved: Resolved) -> None:
-    """Says what a server without a client waits for: somebody typed the command to see what happens."""
-    configuration = json.dumps(_client_configuration(resolved), indent=2)
-    remark(
-        f"Greenroom keeps its data in {resolved.settings.data}\n"
-        "and waits for an MCP client on standard input. A client starts the server itself; its\n"
-        f"configuration for a server like this one, which Ctrl-C ends:\n\n{configuration}\n"
-    )
-
-
-def _client_configuration(resolved: Resolved) -> object:
-    """A client's configuration for a server with the same data and the same flags as this one."""
-    arguments = ["serve", "--data", str(resolved.settings.data)]
-    for key, setting in table().items():
-        if key != "data" and resolved.sources[key].kind == "flag":
-            value = getattr(resolved.settings, key)
-            if setting.switch:
-                arguments.append(flag(key))
-                continue
-            for each in value if setting.repeatable else [setting.show(value)]:
-                arguments += [flag(key), each]
-    if resolved.config is not None:
-        arguments += ["--config", str(resolved.config)]
-    # The installed script stands beside the interpreter; a client's PATH may know neither.
-    script = Path(sys.executable).with_name("greenroom")
-    if os.access(script, os.X_OK):
-        command, before = str(script), []
-    else:
-        command, before = sys.executable, ["-m", "greenroom.transports.cli"]
-    return {"mcpServers": {"greenroom": {"command": command, "args": [*before, *arguments]}}}

@@ -80,10 +80,15 @@ class Sockets:
             watched.add("http", https.statistics)
             await nursery.start(https.serve, self._http, stop)
         # Programs that start us read these lines for the ports; they stay as they are.
-        for listener in self._websocket:
-            remark(f"greenroom serve: listening on {url_of(listener, 'ws', '/')}")
-        for listener in self._http:
-            remark(f"greenroom serve: listening on {url_of(listener, 'http', '/mcp')}")
+        for _, url in self.urls():
+            remark(f"greenroom serve: listening on {url}")
+
+    def urls(self) -> list[tuple[str, str]]:
+        """Return the type of each transport, as clients call it, and where it listens."""
+        return [
+            *(("ws", url_of(listener, "ws", "/")) for listener in self._websocket),
+            *(("http", url_of(listener, "http", "/mcp")) for listener in self._http),
+        ]
 
 
 async def open_sockets(settings: Settings, stack: AsyncExitStack) -> Sockets:
@@ -95,6 +100,7 @@ async def open_sockets(settings: Settings, stack: AsyncExitStack) -> Sockets:
 
     Raises:
         ListenError: An address is taken, or the certificate cannot be used.
+        NoAccessError: The certificate or its key cannot be read.
     """
     tls = None
     if settings.tls_cert is not None and settings.tls_key is not None:

@@ -1,63 +1,84 @@
-"""`greenroom watch`: a session as it grows, followed over WebSocket by the client that programs have.
+"""`greenroom watch`: a session as it grows, read where its server is: on the folder, or at a WebSocket.
 
 Messages go to standard output; what is said about the session and the connection goes to
-standard error. The transport connects again by itself and then tells of one change, so a
-message is neither missed nor printed twice: what is new is what comes after the last one.
+standard error. What is new is what comes after the last message, so none is missed and none is
+printed twice, whatever becomes of the server meanwhile.
 """
 
 from __future__ import annotations
 
-import json
 import logging
-import os
 import sys
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from functools import partial
-from importlib.metadata import version
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import trio
-from mcp import Client, MCPError
-from mcp.client.subscriptions import SubscriptionLost
-from mcp_types import Implementation, TextContent, TextResourceContents
 
-from greenroom.transports import WebSocketRefusedError, _exits, websocket_client
+from greenroom.transports import _exits
 from greenroom.transports._commands import _watch_lines
 from greenroom.transports._commands._paint import paints
 from greenroom.transports._commands._reporting import reported
 from greenroom.transports._commands._signals import until_signal
 from greenroom.transports._commands._visible import visible
 from greenroom.transports._output import complain, remark, say
-from greenroom.transports._settings import API_KEY_VARIABLE
 from greenroom.transports._values import NotAllowedError, name
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import AsyncIterator, Callable
 
     from greenroom.transports._resolving import Resolved
     from greenroom.transports._settings import Settings
 
-_SCHEME: Final = "session://"
+SCHEME: Final = "session://"
 _ENDED: Final = frozenset({"terminated", "archived"})
-_PAGE: Final = 100  # messages at once when many were written since the last look
+
+
+class NotWatchedError(Exception):
+    """The session cannot be followed, or not any more; the message says why."""
+
+
+class Seen(Protocol):
+    """A session as its server shows it; what it does raises `NotWatchedError`."""
+
+    async def read(self) -> dict[str, Any]:
+        """Return the resource: the session with its newest messages."""
+
+    async def page(self, after: int) -> dict[str, Any]:
+        """Return messages that are newer than one, the oldest of them first."""
+
+    def changes(self) -> AbstractAsyncContextManager[Callable[[], Awaitable[bool]]]:
+        """Return a block in which one may wait for the next change, False when a new block is needed."""
 
 
 def watch(chosen: argparse.Namespace, resolved: Resolved) -> int:
     """Prints the session's messages until it ends, or until Ctrl-C; returns the exit code."""
     _start_logging(resolved.settings.log_level)
     try:
-        session_id = name(128)(chosen.session.removeprefix(_SCHEME))
+        session_id = name(128)(chosen.session.removeprefix(SCHEME))
     except NotAllowedError as error:
         return complain("watch", f"the session is {chosen.session!r}, but {error}", _exits.USAGE)
+    place = _place(session_id, chosen.url, resolved.settings)
     line = _watch_lines.style(json=chosen.json, colours=paints(sys.stdout))
-    follow = partial(_follow, _Session(session_id), chosen.url, resolved.settings, line)
+    follow = partial(_follow, _Session(session_id), place, line)
     return reported("watch", partial(trio.run, until_signal, follow, _exits.OK, strict_exception_groups=True))
 
 
+def _place(session_id: str, url: str | None, settings: Settings) -> AbstractAsyncContextManager[Seen]:
+    """Where the session is seen."""
+    if url is None:
+        from greenroom.transports._commands._watch_folder import on_folder  # noqa: PLC0415 - only one is needed
+
+        return on_folder(session_id, settings)
+    from greenroom.transports._commands._watch_socket import at_socket  # noqa: PLC0415 - the SDK takes a second
+
+    return at_socket(session_id, url, settings)
+
+
 def _start_logging(level: str) -> None:
-    """Sends what the transport says of the connection to standard error, without a log's ornaments."""
+    """Sends what is said of the connection to standard error, without a log's ornaments."""
     logging.basicConfig(stream=sys.stderr, level="WARNING", format="greenroom watch: %(message)s")
     logging.getLogger("greenroom").setLevel(level.upper())
 
@@ -78,56 +99,42 @@ class _Session:
     @property
     def uri(self) -> str:
         """The resource whose changes are followed."""
-        return _SCHEME + self.id
+        return SCHEME + self.id
 
 
 async def _follow(
-    session: _Session, url: str, settings: Settings, line: Callable[[_watch_lines.Message], str]
+    session: _Session,
+    place: AbstractAsyncContextManager[Seen],
+    line: Callable[[_watch_lines.Message], str],
 ) -> int:
-    us = Implementation(name="greenroom-watch", version=version("greenroom"))
-    key = (os.environ.get(API_KEY_VARIABLE) or "").strip()
-    transport = websocket_client(
-        url,
-        agent=settings.agent,
-        agent_type=settings.agent_type,
-        projects=settings.project,
-        headers={"Authorization": f"Bearer {key}"} if key else None,
-    )
-    async with AsyncExitStack() as stack:
-        try:
-            client = await stack.enter_async_context(Client(transport, client_info=us, cache=None))
-        except ValueError as error:
-            return complain("watch", str(error), _exits.USAGE)
-        except WebSocketRefusedError as error:
-            return complain("watch", f"{url} does not take us: {visible(str(error))}", _exits.FAILED)
-        except OSError as error:
-            return complain("watch", f"no server was reached at {url}: {error}", _exits.FAILED)
-        return await _print_all(client, session, line)
-    return _exits.OK
-
-
-async def _print_all(client: Client, session: _Session, line: Callable[[_watch_lines.Message], str]) -> int:
     try:
-        while True:
-            async with client.listen(resource_subscriptions=[session.uri]) as changes:
-                while True:
-                    read = await _read(client, session)
-                    is_first = session.last is None
-                    if is_first:
-                        _introduce(session, read)
-                    async for message in _new_messages(client, session, read):
-                        if not await _say(line(message)):
-                            return _exits.OK
-                    status = read["session"]["status"]
-                    if status in _ENDED:
-                        remark(f"greenroom watch: {session.uri} is {status}")
+        async with place as seen:
+            try:
+                return await _print_all(seen, session, line)
+            except NotWatchedError as error:  # what is around it would put it into a group
+                return complain("watch", str(error), _exits.FAILED)
+    except NotWatchedError as error:
+        return complain("watch", str(error), _exits.FAILED)
+    except ValueError as error:  # a URL that is none
+        return complain("watch", str(error), _exits.USAGE)
+
+
+async def _print_all(seen: Seen, session: _Session, line: Callable[[_watch_lines.Message], str]) -> int:
+    while True:
+        async with seen.changes() as next_change:
+            while True:
+                read = await seen.read()
+                if session.last is None:
+                    _introduce(session, read)
+                async for message in _new_messages(seen, session, read):
+                    if not await _say(line(message)):
                         return _exits.OK
-                    if await anext(changes, None) is None:
-                        break  # the server closed the stream; a new one says what was missed
-    except MCPError as error:
-        return complain("watch", f"{session.uri}: {visible(error.message)}", _exits.FAILED)
-    except SubscriptionLost:
-        return complain("watch", "the connection is lost for good", _exits.FAILED)
+                status = read["session"]["status"]
+                if status in _ENDED:
+                    remark(f"greenroom watch: {session.uri} is {status}")
+                    return _exits.OK
+                if not await next_change():
+                    break
 
 
 def _introduce(session: _Session, read: dict[str, Any]) -> None:
@@ -137,24 +144,14 @@ def _introduce(session: _Session, read: dict[str, Any]) -> None:
     remark(f"greenroom watch: {session.uri} {visible(about['purpose'])!r} is {about['status']}; {which}")
 
 
-async def _read(client: Client, session: _Session) -> dict[str, Any]:
-    (content,) = (await client.read_resource(session.uri)).contents
-    assert isinstance(content, TextResourceContents), "a session is text"
-    found: dict[str, Any] = json.loads(content.text)
-    return found
-
-
 async def _new_messages(
-    client: Client, session: _Session, read: dict[str, Any]
+    seen: Seen, session: _Session, read: dict[str, Any]
 ) -> AsyncIterator[_watch_lines.Message]:
     """Yields the messages after the last one, oldest first, and notes them."""
     newest: list[_watch_lines.Message] = read["messages"]
     if session.last is not None and read["has_more"] and newest[0]["message_id"] > session.last:
-        await client.list_tools()  # says which tools only read, so that a lost connection is no failure
-        page: dict[str, Any] = {"next_cursor": None}
         while True:
-            arguments = {"session_id": session.id, "since_id": session.last, "limit": _PAGE}
-            page = await _call(client, "get_messages", arguments)
+            page = await seen.page(session.last)
             for message in page["messages"]:
                 session.last = message["message_id"]
                 yield message
@@ -165,16 +162,6 @@ async def _new_messages(
             session.last = message["message_id"]
             yield message
     session.last = session.last or 0
-
-
-async def _call(client: Client, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
-    result = await client.call_tool(tool, arguments)
-    content = result.content[0]
-    assert isinstance(content, TextContent), "tools answer with text"
-    answer: dict[str, Any] = json.loads(content.text)
-    if result.is_error:
-        raise MCPError(0, answer["error"])
-    return answer
 
 
 async def _say(text: str) -> bool:
