@@ -142,6 +142,10 @@ _COMMANDS: Final[Mapping[str, _Command]] = {
     "restore": _Command(
         "replace the store with a backup; no server may be using it", {"source": "file that `backup` made"}
     ),
+    "repair": _Command(
+        "save what is sound of a damaged store, and say what is missing; no server may be using it",
+        {"destination": "file to make, which `restore` takes; it must not exist"},
+    ),
     "encrypt": _Command(
         "encrypt the store with the key of --encryption-key, by rewriting it; no server may be using it", {}
     ),
