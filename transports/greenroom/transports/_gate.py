@@ -27,8 +27,9 @@ from greenroom.actors.keys._limits import Bucket, Buckets
 from greenroom.actors.keys._record import check_claims, credential_of
 from greenroom.actors.keys._text import PREFIX, read_key
 from greenroom.runtime import GreenroomError, Refusal
+from greenroom.transports._addresses import is_loopback
 from greenroom.transports._admission import Caller, Headers, RefusedError, values_of
-from greenroom.transports._origins import FORWARDED, Network, client_address, neighbourhood
+from greenroom.transports._origins import FORWARDED, Network, client_address, is_trusted, neighbourhood
 from greenroom.transports.protocol._client import Toll
 
 if TYPE_CHECKING:
@@ -94,6 +95,12 @@ class Gate(Protocol):
     def toll(self, caller: Caller) -> Toll | None:
         """Return what somebody's requests are counted by; None where they are not."""
 
+    def neighbours(self, address: str | None) -> str | None:
+        """Return what the connections from an address are counted under.
+
+        None where they are not counted: those of this machine, and of proxies, which bring many.
+        """
+
 
 class OpenGate:
     """Lets everybody in, as whom they say they are: for programs that know who can reach them."""
@@ -111,6 +118,9 @@ class OpenGate:
 
     def toll(self, caller: Caller) -> Toll | None:
         """Count nobody's requests."""
+
+    def neighbours(self, address: str | None) -> str | None:
+        """Count nobody's connections."""
 
 
 OPEN_GATE: Final = OpenGate()
@@ -230,6 +240,12 @@ class KeyGate:
         requests = self._requests.of(holder, limits.rate, limits.burst)
         frames = self._frames.of(holder, _tenfold(limits.rate), _tenfold(limits.burst))
         return Toll(requests.take, frames.take)
+
+    def neighbours(self, address: str | None) -> str | None:
+        """Return what the connections from an address are counted under, see `Gate`."""
+        if address is None or is_loopback(address) or is_trusted(address, self._trusted):
+            return None
+        return neighbourhood(address)
 
     async def _credential(self, shown: str) -> Credential:
         if not shown.startswith(f"{PREFIX}_"):

@@ -37,6 +37,13 @@ class Connection(Protocol):
     gone: bool
     address: str | None
 
+    def let_in(self, holder: str | None) -> None:
+        """Take note that a request was let in, and by whose key.
+
+        Raises:
+            RefusedError: there is no place for it.
+        """
+
     def hold(self) -> None:
         """Send what is written next together with what follows."""
 
@@ -49,6 +56,9 @@ class PlainConnection:
 
     gone = False
     address: str | None = None
+
+    def let_in(self, holder: str | None) -> None:
+        """Leave it to the server."""
 
     def hold(self) -> None:
         """Do without."""
@@ -245,6 +255,10 @@ class Exchange:
     def address(self) -> str | None:
         """Where the client is, when known."""
         return self._connection.address
+
+    def let_in(self, holder: str | None) -> None:
+        """Take note that the request is let in, see `Connection`."""
+        self._connection.let_in(holder)
 
     def abort(self) -> None:
         """Hang up on a client that does not read, or is not to."""
