@@ -170,10 +170,13 @@ class HttpApp:
             await self._answer(exchange, scope, receive, send)
         except RefusedError as error:
             logger.debug("a request was refused (%d): %s", error.status, error)
+            exchange.drop()
             with suppress(ClientGoneError):
                 await exchange.reply(refusal(error))
         except ClientGoneError:
             pass
+        finally:
+            exchange.drop()
 
     async def _answer(self, exchange: Exchange, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         head = exchange.head
@@ -221,6 +224,7 @@ class HttpApp:
         # Over one connection of a proxy several come, by several keys.
         credential = caller.credential if caller.address == peer else None
         exchange.let_in(None if credential is None else credential.holder)
+        exchange.held = self.gate.body(caller)
         return caller
 
     def _health(self) -> Reply:

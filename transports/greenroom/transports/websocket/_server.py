@@ -234,7 +234,8 @@ class WebSocketServer:
         shaking.deadline = visitor.since + self._options.handshake_time
         protocol = await handshake.accept()
         self._welcomed += 1
-        return WebSocket(stream, protocol, self._options.limits.frame, self._spawn), caller
+        body = self._options.gate.body(caller)
+        return WebSocket(stream, protocol, self._options.limits.frame, self._spawn, body), caller
 
     async def _served(self, websocket: WebSocket, connection: Connection, caller: Caller) -> None:
         def door_for(client_name: str) -> Door:
