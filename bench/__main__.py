@@ -42,6 +42,7 @@ NAMES = (
     "index",
     "encryption",
     "admission",
+    "doors",
     "audit",
     "passport",
     "tool_choice",

@@ -5,6 +5,7 @@ The tables go by the registry of tools, so a tool that somebody adds has to say 
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -274,8 +275,9 @@ async def test_reading_a_resource_leaves_a_record(folder: Path) -> None:
         uris = (world.export, world.passport)
         read: list[Any] = [await alice.ask(ReadResource(uri=uri)) for uri in uris]
         sizes = [len(each.text) for each in read]
-        messages = len((await alice.ask(ReadResource(uri="session://s"))).messages)
-        entries = (await alice.ask(ReadResource(uri="agent://alice/memory"))).counts.total
+        session: Any = await alice.ask(ReadResource(uri="session://s"))
+        memory: Any = await alice.ask(ReadResource(uri="agent://alice/memory"))
+        messages, entries = len(session.messages), memory.counts.total
         records = await since(runtime, before)
         check_who(records, ALICE)
         assert [(each.action, each.details) for each in records] == [
@@ -290,6 +292,10 @@ async def test_reading_a_resource_leaves_a_record(folder: Path) -> None:
         assert [each.session_id for each in records] == [None, None, "s", None]
 
 
+def _same(agent: Agent, _name: str) -> Agent:
+    return agent
+
+
 async def test_a_resource_that_is_read_over_the_relay_leaves_a_record_whichever_way_it_is_asked_for(
     folder: Path,
 ) -> None:
@@ -298,7 +304,8 @@ async def test_a_resource_that_is_read_over_the_relay_leaves_a_record_whichever_
         await made(owner)
         before = await last_number(owner)
         for runtime in (owner, attached):
-            async with served(lambda _, runtime=runtime: Agent(runtime, ALICE), TOOLS) as client:
+            agent = Agent(runtime, ALICE)
+            async with served(partial(_same, agent), TOOLS) as client:
                 await client.initialize()
                 for more in ({}, {"_meta": {"progressToken": 1}, "odd": True}):  # which the SDK answers
                     read = await client.request("resources/read", {"uri": "session://s", **more})

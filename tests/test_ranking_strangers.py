@@ -29,8 +29,10 @@ async def test_a_dozen_near_equal_memories_lift_no_stranger_to_the_top(tmp_path:
         # As good as a memory can be that nobody has rated.
         await ann.ask(StoreMemory(content=stranger, metadata=msgspec.Raw(b'{"importance": 1.0}')))
         with trio.fail_after(60):
-            while (await ann.ask(MemorySearch(query="x", include_debug=True))).debug.weights != ["static"]:
-                pass
+            while True:
+                debug = (await ann.ask(MemorySearch(query="x", include_debug=True))).debug
+                if debug and debug.weights == ["static"]:
+                    break
         for query in ("database config", "database config note", "database config note 99"):
             for mode in ("semantic", "hybrid"):
                 found = (await ann.ask(MemorySearch(query=query, mode=mode, limit=20))).memories

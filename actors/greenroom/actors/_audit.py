@@ -101,7 +101,7 @@ def note(
     notes.note(JOURNAL, row(principal, action, session, details, outcome))
 
 
-def note_read(context: Context, **size: int) -> None:
+def note_read(context: Context, **size: Any) -> None:
     """Note that the actor is read as a resource, and how much of it, by what it is counted in."""
     kind, key = context.address.kind, context.address.key
     if kind == "session":

@@ -27,8 +27,8 @@ NEW_SHARE: Final = 1 / 4
 """Part of the places that the newcomers of one address may have."""
 FEW: Final = 16
 """As many places as one address or key has in any case."""
-AT_ONCE: Final = 16
-"""Connections that are ended before others have their turn; each takes about 0.1 ms."""
+AT_ONCE: Final = 4
+"""Connections that are ended before others have their turn; over HTTP each takes about a millisecond."""
 TOLD_EVERY: Final = 10.0
 """Seconds after the first hang-up in which all others are told in the same line."""
 _NAMES: Final = 1_024

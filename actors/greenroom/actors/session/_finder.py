@@ -46,9 +46,9 @@ class Finder:
         since = _since(request.recent_hours, context.now)
         window: Window | None = None
         while window is None:
+            index = self._index or SearchIndex()
             if self._index is None:
-                self._index = SearchIndex()
-                self._lanes = Lanes(self._index)
+                self._index, self._lanes = index, Lanes(index)
             window = yield from self._lanes.window(
                 context,
                 shelves,
@@ -58,7 +58,7 @@ class Finder:
             )
             if window is None:
                 self._index = None
-        matches = yield from self._index.search(
+        matches = yield from index.search(
             SearchRequest(
                 text=request.query,
                 shelves=shelves,

@@ -140,7 +140,8 @@ class WebSocketServer:
         while True:
             await trio.sleep(interval / 4)
             now = trio.current_time()
-            await in_slices(partial(each.keep_alive, now, interval) for each in list(self._open))
+            due = [each for each in self._open if each.is_due(now, interval)]
+            await in_slices(partial(each.keep_alive, now, interval) for each in due)
 
     async def _hurry(self) -> None:
         """Hang up on newcomers whose handshake takes too long, however many they are, a few at a time."""

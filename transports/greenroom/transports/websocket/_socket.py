@@ -208,6 +208,10 @@ class WebSocket:
             data = b""
         return data
 
+    def is_due(self, now: float, interval: float) -> bool:
+        """Return whether `keep_alive` would do something."""
+        return self._liveness.due(now, interval) is not Due.NOTHING
+
     def keep_alive(self, now: float, interval: float) -> None:
         """Ping a client that is silent for `interval` seconds; end one that is so after a ping."""
         match self._liveness.due(now, interval):
