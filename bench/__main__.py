@@ -43,6 +43,7 @@ NAMES = (
     "index",
     "encryption",
     "admission",
+    "doors",
     "audit",
     "passport",
     "tool_choice",

@@ -5,6 +5,7 @@ The tables go by the registry of tools, so a tool that somebody adds has to say 
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -266,7 +267,7 @@ async def test_what_a_tool_does_leaves_its_records_and_no_others(folder: Path, t
             assert answer["api_key"].rpartition("_")[2] not in msgspec.json.encode(records).decode()
 
 
-async def test_what_was_exported_leaves_a_record_each_time_it_is_read(folder: Path) -> None:
+async def test_reading_a_resource_leaves_a_record(folder: Path) -> None:
     async with open_greenroom(folder, **QUIET) as runtime:
         world = await made(runtime)
         before = await last_number(runtime)
@@ -274,8 +275,9 @@ async def test_what_was_exported_leaves_a_record_each_time_it_is_read(folder: Pa
         uris = (world.export, world.passport)
         read: list[Any] = [await alice.ask(ReadResource(uri=uri)) for uri in uris]
         sizes = [len(each.text) for each in read]
-        for uri in ("session://s", "agent://alice/memory"):
-            await alice.ask(ReadResource(uri=uri))
+        session: Any = await alice.ask(ReadResource(uri="session://s"))
+        memory: Any = await alice.ask(ReadResource(uri="agent://alice/memory"))
+        messages, entries = len(session.messages), memory.counts.total
         records = await since(runtime, before)
         check_who(records, ALICE)
         assert [(each.action, each.details) for each in records] == [
@@ -284,7 +286,39 @@ async def test_what_was_exported_leaves_a_record_each_time_it_is_read(folder: Pa
                 "read_resource",
                 {"target": world.passport.removeprefix("greenroom://"), "characters": sizes[1]},
             ),
+            ("read_resource", {"messages": messages}),
+            ("read_resource", {"target": "memory/alice", "entries": entries}),
         ]
+        assert [each.session_id for each in records] == [None, None, "s", None]
+
+
+def _same(agent: Agent, _name: str) -> Agent:
+    return agent
+
+
+async def test_a_resource_that_is_read_over_the_relay_leaves_a_record_whichever_way_it_is_asked_for(
+    folder: Path,
+) -> None:
+    async with open_greenroom(folder, **QUIET) as owner, open_greenroom(folder, **QUIET) as attached:
+        assert attached.role == "attached"
+        await made(owner)
+        before = await last_number(owner)
+        for runtime in (owner, attached):
+            agent = Agent(runtime, ALICE)
+            async with served(partial(_same, agent), TOOLS) as client:
+                await client.initialize()
+                for more in ({}, {"_meta": {"progressToken": 1}, "odd": True}):  # which the SDK answers
+                    read = await client.request("resources/read", {"uri": "session://s", **more})
+                    assert "result" in read
+        records: list[AuditRecord] = []
+        with trio.fail_after(60):
+            while sum(each.times for each in records) < 4:
+                records = await since(owner, before)
+        assert {(each.action, each.session_id, each.outcome) for each in records} == {
+            ("read_resource", "s", "done")
+        }
+        assert CONTENT not in msgspec.json.encode(records).decode()
+        check_who(records, ALICE)
 
 
 async def test_a_passport_that_is_restored_leaves_a_record_of_each_actor_that_it_changes(

@@ -49,7 +49,27 @@ def test_names_of_this_machine_are_answered(host: str) -> None:
 @pytest.mark.promise("http.admission")
 @pytest.mark.parametrize(
     "host",
-    ["", "example.org", "127.0.0.1.example.org", "localhost.example.org", "[::1", "10.0.0.1", "8.8.8.8"],
+    [
+        *("", "example.org", "127.0.0.1.example.org", "localhost.example.org", "[::1", "10.0.0.1", "8.8.8.8"),
+        *(
+            "ann@localhost",
+            "localhost:0",
+            "localhost:65536",
+            "localhost:",
+            "localhost:8x",
+            "localhost/",
+            "a..localhost",
+        ),
+        *(
+            "localhost#.example.org",
+            "localhost\\.example.org",
+            "localhost?",
+            ".localhost",
+            "localhost..",
+            "[::1%1]",
+            "::1",
+        ),
+    ],
 )
 def test_a_name_that_somebody_else_gave_this_machine_is_refused(host: str) -> None:
     with pytest.raises(RefusedError, match="loopback") as caught:
@@ -77,6 +97,18 @@ def test_a_request_without_a_host_is_refused() -> None:
         ("null", False),
         ("", False),
         ("http://localhost, https://evil.example", False),
+        ("HTTP://LOCALHOST", True),
+        ("http://ann@localhost", False),
+        ("http://localhost/", False),
+        ("http://localhost#evil.example", False),
+        ("http://localhost\\.evil.example", False),
+        ("http:/\\localhost", False),
+        ("ftp://localhost", False),
+        ("javascript://localhost", False),
+        ("http://localhost:65536", False),
+        ("http://localhost:", False),
+        ("http://evil..localhost", False),
+        ("https://example.org/", False),
     ],
 )
 def test_pages_of_other_origins_are_refused_unless_they_are_allowed(origin: str, passes: bool) -> None:  # noqa: FBT001

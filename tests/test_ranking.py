@@ -32,9 +32,9 @@ def test_the_worked_example_of_bm25() -> None:
     notes = [Note("red apple"), Note("green apple"), Note("green pear")]
     found = search(notes, "apple")
     assert found.rows.tolist() == [1, 0]
-    # rarity ln(1 + (3 - 2 + 0.5) / (2 + 0.5)), both texts as long as the mean: tf * 1.8 / (tf + 0.8) is 1.
-    assert found.signals["words"] == pytest.approx([np.log(1.6)] * 2, rel=1e-5)
-    assert found.shares["words"] == pytest.approx(SIGNALS["words"].words * np.log(1.6), rel=1e-5)
+    # rarity ln(1 + (50 - 2 + 0.5) / (2 + 0.5)), both texts as long as the mean: tf * 1.8 / (tf + 0.8) is 1.
+    assert found.signals["words"] == pytest.approx([np.log(20.4)] * 2, rel=1e-5)
+    assert found.shares["words"] == pytest.approx(SIGNALS["words"].words * np.log(20.4), rel=1e-5)
 
 
 def test_shares_add_up_to_the_score() -> None:

@@ -76,6 +76,34 @@ def test_a_secret_that_others_reach_is_refused(tmp_path: Path, mode: int) -> Non
         find_secret([tmp_path], "0011", "")
 
 
+@pytest.mark.promise("secrets.folder")
+@pytest.mark.parametrize("mode", [0o770, 0o702, 0o777, 0o1777])
+def test_a_folder_of_secrets_that_others_may_write_is_refused(tmp_path: Path, mode: int) -> None:
+    where = tmp_path / "secrets"
+    for made in (False, True):
+        where.mkdir(exist_ok=True)
+        if made:
+            where.chmod(0o700)
+            make_secret(where, "0011")
+        where.chmod(mode)
+        with pytest.raises(StoreError, match=rf"chmod 700 {where}"):
+            find_secret([where], "0011", "")
+        assert len(list(where.iterdir())) == made
+    where.chmod(0o755)  # who may only look may not change anything
+    assert find_secret([where], "0011", "").place == where / "0011.key"
+
+
+@pytest.mark.promise("secrets.folder")
+def test_a_server_whose_secrets_others_may_replace_does_not_start(tmp_path: Path) -> None:
+    with serving(tmp_path) as server:
+        assert server.end() == 0
+    (key,) = tmp_path.rglob("*.key")
+    key.parent.chmod(0o777)
+    done = run_on_store(tmp_path, "serve")
+    assert done.returncode != 0
+    assert f"chmod 700 {key.parent}" in done.stderr
+
+
 @pytest.mark.parametrize("content", [b"", b"00" * 31, b"00" * 33, b"zz" * 32, b"\xff" * 64, b"00" * 100_000])
 def test_a_file_that_is_no_secret_is_not_quoted(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "0011.key"

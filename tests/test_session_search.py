@@ -21,6 +21,7 @@ from greenroom.actors import (
     UpdateSession,
     parse_request,
 )
+from greenroom.actors.session._window import CHARACTERS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -147,8 +148,52 @@ async def test_matches_too_long_for_one_answer_are_said_to_be_left_out(enter: En
         alice = await begin(at)
         for _ in range(6):
             await say(alice, "s", "zebra " + "x" * 999_990)
+        await alice.ask(SearchContext(session_id="s", query="zebra"))  # prepares what one may
         found = await alice.ask(SearchContext(session_id="s", query="zebra"))
         assert (found.message_count, found.scanned, found.truncated) == (3, 6, True)
+
+
+@pytest.mark.promise("sessions.search-bounded")
+async def test_a_search_prepares_so_many_characters_says_so_and_the_next_goes_on(enter: Enter) -> None:
+    async with enter(content_limit=1_000_000) as at:
+        alice = await begin(at)
+        for number in range(10):
+            await say(alice, "s", f"zebra{number} " + "x" * (CHARACTERS // 5))
+        seen = []
+        for _ in range(3):
+            found = await alice.ask(SearchContext(session_id="s", query="zebra2"))
+            words = [hit.message.content.partition(" ")[0] for hit in found.results]
+            seen.append((found.scanned, found.truncated, "zebra2" in words))
+        assert [scanned for scanned, _, _ in seen] == [5, 10, 10]
+        assert seen[0][1]
+        assert [is_found for _, _, is_found in seen] == [False, True, True]
+
+
+@pytest.mark.promise("sessions.search-bounded")
+async def test_the_newest_are_looked_at_whatever_came_since_the_last_search(enter: Enter) -> None:
+    async with enter(content_limit=1_000_000) as at:
+        alice = await begin(at)
+        await say(alice, "s", "an old zebra")
+        await alice.ask(SearchContext(session_id="s", query="zebra"))
+        for _ in range(12):
+            await say(alice, "s", "y" * (CHARACTERS // 5))
+        await say(alice, "s", "a new zebra")
+        for _ in range(3):
+            found = await alice.ask(SearchContext(session_id="s", query="zebra"))
+            assert found.results[0].message.content == "a new zebra"
+        assert (found.scanned, found.truncated) == (14, False)
+        assert len(found.results) == 2
+
+
+async def test_the_preview_of_a_long_message_shows_the_match_also_where_many_are_shown(enter: Enter) -> None:
+    async with enter(content_limit=1_000_000) as at:
+        alice = await begin(at)
+        for _ in range(100):
+            await say(alice, "s", "a word " * 1_500 + "striped zebras graze")
+        found = await alice.ask(SearchContext(session_id="s", query="zebras striped", limit=100))
+        assert {hit.match_preview[hit.match_start : hit.match_end] for hit in found.results} == {
+            "striped zebras"
+        }
 
 
 @pytest.mark.promise("sessions.search")

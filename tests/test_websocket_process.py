@@ -77,7 +77,11 @@ def test_what_is_no_address_is_refused(given: object) -> None:
 
 
 @pytest.mark.parametrize(
-    "given", ["", "example.org", "https://example.org/path", "https://", 7, "http://[::1"]
+    "given",
+    [
+        *("", "example.org", "https://example.org/path", "https://", 7, "http://[::1", "http://a..example"),
+        *("https://ann@example.org", "https://example.org:99999", "https://example.org#a", "https://a\\b"),
+    ],
 )
 def test_what_is_no_origin_is_refused(given: object) -> None:
     with pytest.raises(NotAllowedError, match="origin"):

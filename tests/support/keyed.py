@@ -93,7 +93,7 @@ def bearer(key: ApiKeyMade | None) -> dict[str, Any]:
 
 @asynccontextmanager
 async def premises(
-    at: House, *, required: bool = False, tokens: Any = None, **settings: Any
+    at: House, *, required: bool = False, tokens: Any = None, connections: int = 4096, **settings: Any
 ) -> AsyncIterator[Premises]:
     """Serve the tools over WebSocket and HTTP on streams in memory."""
     chosen = Settings(user="owner", **settings)
@@ -106,11 +106,13 @@ async def premises(
 
         server = McpServer(TOOLS, lambda name: door_for(Caller(), name), profiles=chosen.tools)
         gate = here.admitting.gate
-        websockets = WebSocketServer(server, door_for, WebSocketOptions(limits=Limits(), gate=gate))
+        websockets = WebSocketServer(
+            server, door_for, WebSocketOptions(limits=Limits(), gate=gate, connections=connections)
+        )
         here.app = HttpApp(
             server, door_for, HttpOptions(limits=Limits(), gate=gate, routes={"/metrics": figures})
         )
-        https = HttpServer(here.app, pace=PATIENT)
+        https = HttpServer(here.app, pace=PATIENT, connections=connections)
         stop = trio.Event()
         async with server.running(), trio.open_nursery() as nursery:
             await nursery.start(websockets.serve, [here.websockets], stop)

@@ -101,10 +101,13 @@ def note(
     notes.note(JOURNAL, row(principal, action, session, details, outcome))
 
 
-def note_read(context: Context, characters: int) -> None:
-    """Note that what was exported is handed out as a resource."""
-    target = f"{context.address.kind}/{context.address.key}"
-    note(context, context.principal, "read_resource", None, target=target, characters=characters)
+def note_read(context: Context, **size: Any) -> None:
+    """Note that the actor is read as a resource, and how much of it, by what it is counted in."""
+    kind, key = context.address.kind, context.address.key
+    if kind == "session":
+        note(context, context.principal, "read_resource", key, **size)
+    else:
+        note(context, context.principal, "read_resource", None, target=f"{kind}/{key}", **size)
 
 
 def journal(*, ttl: int, max_bytes: int | None) -> Journal:

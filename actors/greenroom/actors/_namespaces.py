@@ -23,6 +23,8 @@ KIND = "memory"
 AGENT = "agent:"
 USER = "user:"
 PROJECT = "project:"
+RESERVED = (AGENT, USER, PROJECT)
+"""What the roots of somebody begin with; all other roots are everybody's."""
 
 ROOT_TAG_BYTES = 6
 _MAX_SEGMENT = 100
@@ -37,6 +39,17 @@ _FOREIGN = re.compile(r"[^A-Za-z0-9_.@+-]")
 def root_of(namespace: str) -> str:
     """Return the first two segments."""
     return ":".join(namespace.split(":", _ROOT_SEGMENTS)[:_ROOT_SEGMENTS])
+
+
+def imitated(namespace: str) -> str | None:
+    """Return what a namespace that reads like somebody's should begin with, such as ``user:``; else None.
+
+    Names are compared byte for byte, so such a namespace is everybody's, whatever a reader takes it for.
+    Segments are ASCII, so nothing but the case can deceive.
+    """
+    first = namespace.split(":", 1)[0] + ":"
+    plain = first.lower()
+    return plain if plain != first and plain in RESERVED else None
 
 
 def is_below(namespace: str, prefix: str) -> bool:

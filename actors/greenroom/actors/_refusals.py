@@ -159,6 +159,15 @@ def session_exists(session_id: str) -> Refusal:
     )
 
 
+def imitation(namespace: str, reserved: str) -> Refusal:
+    """A new root reads like that of a user, an agent or a project, and would be everybody's."""
+    return invalid(
+        "namespace",
+        f"namespace: {namespace!r} reads like one below {reserved!r} and would be open to everybody; "
+        f"write {reserved!r} if you mean that, or choose another first segment",
+    )
+
+
 def denial(refusal: Refusal) -> Refusal:
     """Mark a refusal as one for want of rights; who is refused gets the same answer as ever."""
     refusal.is_denial = True

@@ -33,6 +33,7 @@ _SALT: Final = b"greenroom"
 _MARK: Final = "greenroom/mark"
 _MARK_BYTES: Final = 8
 _OTHERS: Final = 0o077
+_OTHERS_WRITE: Final = 0o022
 
 
 class Secret:
@@ -80,7 +81,7 @@ def find_secret(places: Sequence[Path], store_id: str, mark: str) -> Secret:
         mark: That of the secret that the store was used with; empty if there was none yet.
 
     Raises:
-        StoreError: it is lost or another one, or cannot be read or made, or others can read it.
+        StoreError: it is lost or another one, or cannot be read or made, or others can read or replace it.
     """
     found: list[str] = []
     for folder in places:
@@ -124,7 +125,7 @@ def read_secret(path: Path) -> Secret:
 
     Raises:
         OSError: it cannot be read.
-        StoreError: others can read it, or it is no secret.
+        StoreError: others can read it or put another in its place, or it is no secret.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
@@ -134,12 +135,28 @@ def read_secret(path: Path) -> Secret:
                 f"the store's secret {path} can be read or changed by others; make it yours alone "
                 f"(chmod 600 {path}), and think of whether it is still a secret"
             )
+        _refuse_shared(path.parent)
         text = os.read(descriptor, 4 * SECRET_BYTES)
     finally:
         os.close(descriptor)
     with suppress(ValueError):
         return Secret(bytes.fromhex(text.decode("ascii")), path)
     raise StoreError(f"{path} is no secret of a store: it has {2 * SECRET_BYTES} hexadecimal digits")
+
+
+def _refuse_shared(folder: Path) -> None:
+    """Refuse a folder in which others may put another file in a secret's place, or take away what is there.
+
+    Raises:
+        OSError: it cannot be looked at.
+        StoreError: they may.
+    """
+    status = folder.stat()
+    if status.st_mode & _OTHERS_WRITE or status.st_uid not in {os.geteuid(), 0}:
+        raise StoreError(
+            f"the folder of secrets {folder} can be changed by others, who may put another secret there; "
+            f"make it yours alone (chmod 700 {folder}), or name another one with --secrets"
+        )
 
 
 def make_secret(folder: Path, store_id: str) -> Secret:
@@ -152,6 +169,7 @@ def make_secret(folder: Path, store_id: str) -> Secret:
     if not folder.exists():
         folder.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
         sync_folder(folder.parent)
+    _refuse_shared(folder)
     path = folder / f"{store_id}.key"
     part = folder / f".{store_id}.{secrets.token_hex(4)}"
     create_file(part, secrets.token_hex(SECRET_BYTES).encode() + b"\n")

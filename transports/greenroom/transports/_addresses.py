@@ -5,14 +5,20 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from ipaddress import IPv6Address, ip_address
-from typing import Final
-from urllib.parse import urlsplit
+from typing import Final, NamedTuple
 
 from greenroom.transports._values import NotAllowedError
 
 LAST_PORT: Final = 65535
 
 _PORT: Final = re.compile("[0-9]{1,5}")
+_LABEL: Final = "[a-z0-9_-]{1,63}"
+_AUTHORITY: Final = re.compile(
+    rf"(?:\[(?P<v6>[0-9a-f:.]+)\]|(?P<name>{_LABEL}(?:\.{_LABEL})*\.?))(?::(?P<port>[0-9]{{1,5}}))?",
+    re.ASCII | re.IGNORECASE,
+)
+_ORIGIN: Final = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]*)://(?P<authority>.+)", re.ASCII)
+_OF_PAGES: Final = frozenset({"http", "https"})
 
 
 @dataclass(frozen=True)
@@ -65,6 +71,18 @@ def is_loopback(host: str) -> bool:
     return address.is_loopback
 
 
+class Origin(NamedTuple):
+    """What the parts of an origin are; only those of web pages may be of this machine."""
+
+    scheme: str
+    host: str
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether it is of a page that this machine served."""
+        return self.scheme in _OF_PAGES and is_loopback(self.host)
+
+
 def origin(value: object) -> str:
     """Return an origin as a browser spells it; for settings.
 
@@ -75,12 +93,30 @@ def origin(value: object) -> str:
     if not isinstance(value, str):
         raise NotAllowedError(allowed)
     plain = value.strip().lower().removesuffix("/")
-    if plain == "null":
-        return plain
-    try:
-        parts = urlsplit(plain)
-        if not parts.scheme or not parts.hostname or plain != f"{parts.scheme}://{parts.netloc}":
-            raise NotAllowedError(allowed)
-    except ValueError:
-        raise NotAllowedError(allowed) from None
+    if plain != "null" and origin_parts(plain) is None:
+        raise NotAllowedError(allowed)
     return plain
+
+
+def origin_parts(text: str) -> Origin | None:
+    """Return the parts of an origin in lower case; None if it is anything but a scheme, a host and a port."""
+    match = _ORIGIN.fullmatch(text)
+    host = None if match is None else host_of(match["authority"])
+    return None if match is None or host is None else Origin(match["scheme"], host)
+
+
+def host_of(authority: str) -> str | None:
+    """Return the host in lower case of ``HOST`` or ``HOST:PORT``; None if it is anything else.
+
+    Nothing is read leniently: who reads a user's name, a path or a port of 99999 otherwise than the program
+    that wrote it may mean another host.
+    """
+    match = _AUTHORITY.fullmatch(authority)
+    if match is None or not 0 < int(match["port"] or 1) <= LAST_PORT:
+        return None
+    if match["v6"] is None:
+        return match["name"].lower()
+    try:
+        return str(IPv6Address(match["v6"]))
+    except ValueError:
+        return None

@@ -11,14 +11,14 @@ from collections.abc import Iterable
 from functools import lru_cache
 from http import HTTPStatus
 from typing import Final
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import parse_qsl, unquote
 
 import msgspec
 
 from greenroom.actors._tool_profiles import TOOL_PROFILES
 from greenroom.actors.keys._record import Credential
 from greenroom.actors.keys._text import has_key, without_keys
-from greenroom.transports._addresses import is_loopback, origin
+from greenroom.transports._addresses import host_of, is_loopback, origin_parts
 from greenroom.transports._values import NotAllowedError, name, word
 
 Headers = Iterable[tuple[bytes, bytes]]
@@ -122,19 +122,16 @@ def check_origin(value: str, allowed: frozenset[str]) -> None:
 
 @lru_cache(_REMEMBERED)
 def _means_this_machine(host: str) -> bool:
-    try:
-        return is_loopback(urlsplit(f"//{host}").hostname or "")
-    except ValueError:
-        return False
+    return is_loopback(host_of(host) or "")
 
 
 @lru_cache(_REMEMBERED)
 def _origin_passes(value: str, allowed: frozenset[str]) -> bool:
-    try:
-        plain = origin(value)
-    except NotAllowedError:
-        return False
-    return plain in allowed or is_loopback(urlsplit(plain).hostname or "")
+    plain = value.lower()
+    if plain in allowed:
+        return True
+    parts = origin_parts(plain)
+    return parts is not None and parts.is_loopback
 
 
 def values_of(headers: Headers, wanted: bytes) -> list[str]:

@@ -27,8 +27,10 @@ from greenroom.actors.keys._limits import Bucket, Buckets
 from greenroom.actors.keys._record import check_claims, credential_of
 from greenroom.actors.keys._text import PREFIX, read_key
 from greenroom.runtime import GreenroomError, Refusal
+from greenroom.transports._addresses import is_loopback
 from greenroom.transports._admission import Caller, Headers, RefusedError, values_of
-from greenroom.transports._origins import FORWARDED, Network, client_address, neighbourhood
+from greenroom.transports._bodies import Bodies, Body
+from greenroom.transports._origins import FORWARDED, Network, client_address, is_trusted, neighbourhood
 from greenroom.transports.protocol._client import Toll
 
 if TYPE_CHECKING:
@@ -94,9 +96,21 @@ class Gate(Protocol):
     def toll(self, caller: Caller) -> Toll | None:
         """Return what somebody's requests are counted by; None where they are not."""
 
+    def neighbours(self, address: str | None) -> str | None:
+        """Return what the connections from an address are counted under.
+
+        None where they are not counted: those of this machine, and of proxies, which bring many.
+        """
+
+    def body(self, caller: Caller) -> Body:
+        """Return what the bytes of somebody's requests are counted by."""
+
 
 class OpenGate:
     """Lets everybody in, as whom they say they are: for programs that know who can reach them."""
+
+    def __init__(self) -> None:
+        self._bodies = Bodies()
 
     async def admit(self, caller: Caller, headers: Headers) -> Caller:  # noqa: ARG002  (it does not look)
         """Return who comes."""
@@ -111,6 +125,13 @@ class OpenGate:
 
     def toll(self, caller: Caller) -> Toll | None:
         """Count nobody's requests."""
+
+    def neighbours(self, address: str | None) -> str | None:
+        """Count nobody's connections."""
+
+    def body(self, caller: Caller) -> Body:  # noqa: ARG002  (it does not look)
+        """Count the bytes of all together."""
+        return self._bodies.of(None)
 
 
 OPEN_GATE: Final = OpenGate()
@@ -128,6 +149,7 @@ class KeyGate:
         tokens: Checks tokens that are no keys of ours; None where there are none such.
         challenge: What a refusal says besides to clients that look for a token.
         heard: Notes in the audit log who was let in and who was not.
+        frame: The longest request, in bytes.
     """
 
     def __init__(
@@ -140,8 +162,10 @@ class KeyGate:
         tokens: TokenVerifier | None = None,
         challenge: str = "",
         heard: Heard | None = None,
+        frame: int = 0,
     ) -> None:
         self._heard = heard
+        self._bodies = Bodies(frame)
         self._noted = Buckets(1, 1)
         self._reloads = Bucket(30, 2)  # so that who makes keys up does not keep the keeper busy
         self._ring = ring
@@ -230,6 +254,17 @@ class KeyGate:
         requests = self._requests.of(holder, limits.rate, limits.burst)
         frames = self._frames.of(holder, _tenfold(limits.rate), _tenfold(limits.burst))
         return Toll(requests.take, frames.take)
+
+    def neighbours(self, address: str | None) -> str | None:
+        """Return what the connections from an address are counted under, see `Gate`."""
+        if address is None or is_loopback(address) or is_trusted(address, self._trusted):
+            return None
+        return neighbourhood(address)
+
+    def body(self, caller: Caller) -> Body:
+        """Count by the key, else by where somebody comes from."""
+        credential = caller.credential
+        return self._bodies.of(self.neighbours(caller.address) if credential is None else credential.holder)
 
     async def _credential(self, shown: str) -> Credential:
         if not shown.startswith(f"{PREFIX}_"):

@@ -47,7 +47,7 @@ def client_address(peer: str | None, forwarded: Sequence[str], trusted: Sequence
         forwarded: What stands in the ``Forwarded`` headers, in their order.
         trusted: The networks of the proxies that are trusted.
     """
-    if not trusted or not forwarded or not _is_trusted(peer, trusted):
+    if not trusted or not forwarded or not is_trusted(peer, trusted):
         return peer
     hops = _ELEMENT.findall(", ".join(forwarded)[-_LONGEST:])
     nearest = peer
@@ -56,7 +56,7 @@ def client_address(peer: str | None, forwarded: Sequence[str], trusted: Sequence
         if told is None:  # hidden, or a mistake: what stands before it is nobody's word
             return nearest
         nearest = told
-        if not _is_trusted(told, trusted):
+        if not is_trusted(told, trusted):
             return told
     return nearest
 
@@ -87,6 +87,7 @@ def _read(text: str | None) -> Address | None:
     return address if mapped is None else mapped
 
 
-def _is_trusted(peer: str | None, trusted: Sequence[Network]) -> bool:
+def is_trusted(peer: str | None, trusted: Sequence[Network]) -> bool:
+    """Return whether an address is that of a trusted proxy."""
     address = _read(peer)
     return address is not None and any(address in each for each in trusted)

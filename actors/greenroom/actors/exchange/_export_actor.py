@@ -73,7 +73,7 @@ class ExportActor(Actor):
         if not pieces:
             raise _refusals.resource_not_found(request.uri)
         text = "".join(pieces)
-        _audit.note_read(context, len(text))
+        _audit.note_read(context, characters=len(text))
         return resources.ExportResource(uri=request.uri, mime_type=MIME_TYPES[head.format], text=text)
 
     @handles(requests.ForgetExport)

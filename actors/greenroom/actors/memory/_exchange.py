@@ -21,7 +21,7 @@ class MemoryExchange(Actor):
     @handles(requests.StageLines)
     def stage_lines(self, request: requests.StageLines, context: Context) -> requests.Staged:
         """Keep a batch of lines until it is decided what becomes of them."""
-        return importing.stage(request, context)
+        return importing.stage(self._keeper, request, context)
 
     @handles(requests.ReadStaged)
     def read_staged(self, request: requests.ReadStaged, context: Context) -> requests.Staged:

@@ -95,11 +95,11 @@ def topic_of(import_id: str) -> str:
 # -- before the decision -------------------------------------------------------
 
 
-def stage(request: requests.StageLines, context: Context) -> requests.Staged:
+def stage(keeper: Keeper, request: requests.StageLines, context: Context) -> requests.Staged:
     """Keep a batch; one that is there already is kept once.
 
     Raises:
-        Refusal: ``IMPORT_NOT_STAGING``: nobody would decide what becomes of it.
+        Refusal: ``IMPORT_NOT_STAGING``: nobody would decide what becomes of it; as `Keeper.check_root`.
     """
     known: requests.ImportProgress | None = context.answer
     if known is None or (known.staging, known.state) != (request.staging, "staging"):
@@ -107,6 +107,7 @@ def stage(request: requests.StageLines, context: Context) -> requests.Staged:
     head = _head(context, request.staging) or Head(request.root, context.principal, request.on_conflict)
     _check_asker(head, context)
     _policy.check_writes_namespace(context.principal, request.root)
+    keeper.check_root(request.root)
     if request.number == head.staged:
         if request.number == 0:  # another one may have decided since the question, and even be done
             told = requests.LinesStaged(staging=request.staging, root=request.root)
@@ -130,8 +131,9 @@ def staged(request: requests.ReadStaged, context: Context) -> requests.Staged:
 
 
 def try_lines(keeper: Keeper, request: requests.TryLines, context: Context) -> Slices[dict[str, int]]:
-    """Count what would become of lines."""
+    """Count what would become of lines; raises as `Keeper.check_root`."""
     _policy.check_writes_namespace(context.principal, request.root)
+    keeper.check_root(request.root)
     head = Head(request.root, context.principal, request.on_conflict)
     counts: dict[str, int] = Counter()
     for raw in request.lines:
@@ -264,10 +266,10 @@ def _write(keeper: Keeper, context: Context, head: Head, judged: _Judged) -> Sli
     draft, held, outcome = judged
     if outcome not in _WRITTEN:
         return outcome
-    keeper.begin(context, head.root)
     if held is not None and draft.created_at is not None:
         held = Held(held.where, msgspec.structs.replace(held.entry, created_at=draft.created_at))
     try:
+        keeper.begin(context, head.root)
         written = yield from write(keeper, context, draft, held)
     except Refusal:
         if draft.supersedes is None:

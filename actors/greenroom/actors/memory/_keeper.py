@@ -81,7 +81,12 @@ class Keeper:
         return entry.deleted_at is None and (to is None or entry.update <= to)
 
     def begin(self, context: Context, root: str) -> Common:
-        """Return what holds for all memories of the root; staged if there is nothing yet."""
+        """Return what holds for all memories of the root; staged if there is nothing yet.
+
+        Raises:
+            Refusal: as `check_root`.
+        """
+        self.check_root(root)
         if self.common is None:
             secret = context.random.randbytes(_ids.SECRET_BYTES)
             # What an agent stores by key lies on its own shelf without saying so.
@@ -91,6 +96,15 @@ class Keeper:
         if not self._is_listed:
             self.list_root(context)
         return self.common
+
+    def check_root(self, root: str) -> None:
+        """Check the name of a root that is written to for the first time.
+
+        Raises:
+            Refusal: ``VALIDATION_ERROR``: it reads like that of a user, an agent or a project.
+        """
+        if self.common is None and (reserved := names.imitated(root)) is not None:
+            raise _refusals.imitation(root, reserved)
 
     def name_root(self, namespace: str) -> None:
         """Take note of the root's name, which the address does not tell when it is too long for one."""

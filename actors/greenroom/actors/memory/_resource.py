@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from greenroom.actors import _cursor
+from greenroom.actors import _audit, _cursor
 from greenroom.actors._times import to_datetime
 from greenroom.actors.memory._records import is_live, view
 from greenroom.actors.resources import _reading as resources
@@ -46,6 +46,7 @@ def memory_resource(
         if context.slice_over():
             yield
     total = counts.total()
+    _audit.note_read(context, entries=total)
     has_more = total > NEWEST_ENTRIES
     return resources.MemoryResource(
         agent_id=context.address.key,

@@ -120,7 +120,7 @@ class PassportActor(Actor):
         if head.owner != user_namespace(context.principal):
             raise refusals.denial(refusals.resource_not_found(request.uri))
         text = yield from self._text(context)
-        _audit.note_read(context, len(text))
+        _audit.note_read(context, characters=len(text))
         return resources.ExportResource(uri=request.uri, mime_type=MIME_TYPE, text=text)
 
     @handles(requests.Redeem)

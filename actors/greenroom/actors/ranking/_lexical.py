@@ -2,13 +2,13 @@
 
 For each term, over the visible memories only:
 
-    rarity   = ln(1 + (n - df + 0.5) / (df + 0.5))
+    rarity   = ln(1 + (max(n, 50) - df + 0.5) / (df + 0.5))
     BM25     = rarity * tf * (k + 1) / (tf + k * (1 - b + b * length / mean length))
 
 - *own*: the memory's text.
 - *nearby*: the same of a text to which the neighbours in the conversation add their words, fewer the
   farther they are. What is told over several turns is found as one.
-- *conversation*: the conversation as one text. The rarity is then by conversations.
+- *conversation*: the conversation as one text. The rarity is then by conversations, however few they are.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
     Postings = tuple[Rows, Floats]
 
+FEW = 50
+"""Texts that there are at least, as far as rarity in texts goes."""
 K, B = 0.8, 0.4
 """For short texts: a word said twice says little more than once, and length matters little."""
 K_CONVERSATION = 1.2
@@ -71,6 +73,11 @@ def rarity(count: int, of: int) -> float:
     return math.log(1 + (of - count + 0.5) / (count + 0.5))
 
 
+def rarity_in_texts(count: int, of: int) -> float:
+    """Return `rarity` where the texts may be few: what a dozen have in common is not common for that."""
+    return rarity(count, max(of, FEW))
+
+
 def own(view: View, groups: Sequence[Group], pace: Callable[[], bool]) -> Slices[Floats]:
     """Return only the score of the memories' own texts."""
     if not groups:
@@ -79,7 +86,7 @@ def own(view: View, groups: Sequence[Group], pace: Callable[[], bool]) -> Slices
     mean = max(1.0, view.total / max(1, view.count))
     for group in groups:
         total[group.rows] += _bm25(
-            group.times, view.lengths[group.rows] / mean, rarity(len(group.rows), view.count), K
+            group.times, view.lengths[group.rows] / mean, rarity_in_texts(len(group.rows), view.count), K
         )
         if pace():
             yield
@@ -96,7 +103,7 @@ def nearby(view: View, groups: Sequence[Group], words: Floats, pace: Callable[[]
     scratch = np.zeros(size, np.float32)
     for group in groups:
         rows = _spread(view, group, scratch)
-        weight = rarity(len(group.rows), view.count)
+        weight = rarity_in_texts(len(group.rows), view.count)
         total[rows] += _bm25(scratch[rows], view.nearby_lengths[rows] / mean, weight, K)
         scratch[rows] = 0
         if pace():

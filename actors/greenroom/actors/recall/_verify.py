@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from greenroom.actors._namespaces import KIND, memory_address, root_at
+from greenroom.actors._namespaces import KIND, imitated, memory_address, root_at
 from greenroom.actors.memory._directory import INDEX, NamespaceRow
 from greenroom.actors.requests._upkeep import VerifyIndex
 from greenroom.runtime import Address, Desk, GreenroomError, IndexReader, Procedure, Query, Slices
@@ -19,12 +19,14 @@ class MemoriesVerified(msgspec.Struct, frozen=True, kw_only=True):
         rebuilt: The roots whose index was made anew.
         unindexed: How many memories of an older program nobody has searched yet, so that they are in no
             index and were not compared; ``rebuild`` and the first search put them into one.
+        imitations: Roots that read like those of a user, an agent or a project, and are open to everybody.
     """
 
     memories: int
     problems: list[tuple[str, str]]
     rebuilt: list[str]
     unindexed: int = 0
+    imitations: list[str] = []
 
 
 class AllNamespaces(Query[list[str]], frozen=True, kw_only=True):
@@ -59,7 +61,8 @@ class VerifyMemories(Procedure[MemoriesVerified], frozen=True, kw_only=True):
         memories = unindexed = 0
         problems: list[tuple[str, str]] = []
         rebuilt: list[str] = []
-        for root in await desk.query(AllNamespaces()):
+        roots = await desk.query(AllNamespaces())
+        for root in roots:
             try:
                 found = await desk.ask(memory_address(root), VerifyIndex(rebuild=self.rebuild))
             except GreenroomError as error:
@@ -70,4 +73,10 @@ class VerifyMemories(Procedure[MemoriesVerified], frozen=True, kw_only=True):
             problems += [(root, problem) for problem in found.problems]
             if found.rebuilt:
                 rebuilt.append(root)
-        return MemoriesVerified(memories=memories, problems=problems, rebuilt=rebuilt, unindexed=unindexed)
+        return MemoriesVerified(
+            memories=memories,
+            problems=problems,
+            rebuilt=rebuilt,
+            unindexed=unindexed,
+            imitations=[root for root in roots if imitated(root) is not None],
+        )

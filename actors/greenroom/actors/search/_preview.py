@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rapidfuzz import fuzz, process
 
-from greenroom.actors.search._text import Token, is_unspaced, spans, tokens
+from greenroom.actors.search._text import STOP_WORDS, Token, is_unspaced, spans, tokens
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-# Characters in which single words are looked for (2 ms); the query as it stands is found anywhere.
-_LOOKED_AT = 12_000
+# Characters in which single words are looked for at most (2 ms); the query as it stands is found anywhere.
+LOOKED_AT = 12_000
 _LOOSE_WORDS = 32  # words of a query for which similar words are looked for
 _TYPO_CUTOFF = 75.0
 _JOINER = "\u200d"
@@ -36,14 +36,16 @@ class Preview(NamedTuple):
     end: int
 
 
-def preview(content: str, query: str, width: int = 150) -> Preview:
+def preview(content: str, query: str, width: int = 150, *, looked_at: int = LOOKED_AT) -> Preview:
     """Return the at most ``width`` characters of ``content`` around its best match with ``query``.
+
+    Single words are looked for in ``looked_at`` characters at most, from where the first one stands.
 
     The best match is the query as it stands, or else the stretch of no more than ``width``
     characters that has the most different words of the query. Bounded: a few milliseconds for a
     content of 1 MB.
     """
-    start, end = _match(content, query, width)
+    start, end = _match(content, query, width, min(looked_at, LOOKED_AT))
     end = min(end, start + width)
     if len(content) <= width:
         return Preview(content, start, end)
@@ -54,11 +56,11 @@ def preview(content: str, query: str, width: int = 150) -> Preview:
     return Preview(content[left:right], start - left, end - left)
 
 
-def _match(content: str, query: str, width: int) -> tuple[int, int]:
+def _match(content: str, query: str, width: int, most: int) -> tuple[int, int]:
     literal, alone = _literal(content, query)
     if literal and alone:
         return literal
-    dense = _densest(content, query, width)
+    dense = _densest(content, query, width, most)
     if literal and not 0 < dense[1] - dense[0] <= width:
         return literal
     return dense
@@ -81,9 +83,10 @@ def _literal(content: str, query: str) -> tuple[tuple[int, int] | None, bool]:
     return ((first, first + len(wanted)), False) if first >= 0 else (None, False)
 
 
-def _densest(content: str, query: str, width: int) -> tuple[int, int]:
+def _densest(content: str, query: str, width: int, most: int) -> tuple[int, int]:
     """Return the stretch of ``content`` that has the most of the query's words, (0, 0) if none."""
-    looked_at = content[:_LOOKED_AT]
+    begin = _first_word(content, query, most)
+    looked_at = content[begin : begin + most]
     words = list(spans(looked_at))
     meaning = _meanings({word for _, _, word in words}, tokens(query))
     places = sorted(
@@ -105,8 +108,18 @@ def _densest(content: str, query: str, width: int) -> tuple[int, int]:
         # Longer words stand for rarer ones; between equals the tighter stretch wins.
         value = length - min(0.5, (end - places[first][0]) / (4 * width))
         if value > worth:
-            best, worth = (places[first][0], end), value
+            best, worth = (begin + places[first][0], begin + end), value
     return best
+
+
+def _first_word(content: str, query: str, most: int) -> int:
+    """Return where the first word stands that is spelt as asked, 0 if ``most`` characters reach so far."""
+    if len(content) <= most:
+        return 0
+    given = content.lower()
+    words = [word for _, _, word in spans(query.lower()) if word not in STOP_WORDS][:_LOOSE_WORDS]
+    first = min((place for word in words if (place := given.find(word)) >= 0), default=0)
+    return first if first >= most and len(given) == len(content) else 0
 
 
 def _place(text: str, start: int, end: int, term: str) -> tuple[int, int]:

@@ -128,6 +128,7 @@ class SessionActor(Actor):
         if not _policy.may_see_session(context.principal, header.project_id):
             raise _refusals.denial(_refusals.resource_not_found(request.uri))
         read = yield from self._read(context, header)
+        _audit.note_read(context, messages=len(read.messages))
         return resources.SessionResource(
             session=read.session,
             messages=read.messages,

@@ -11,7 +11,7 @@ from greenroom.actors.requests import _replies as replies
 from greenroom.actors.search import preview
 from greenroom.actors.session import _ids, _log
 from greenroom.actors.session._records import named, view
-from greenroom.actors.session._window import Lanes
+from greenroom.actors.session._window import Lanes, Window
 
 if TYPE_CHECKING:
     from greenroom.actors.requests._sessions import SearchContext
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from greenroom.runtime import Context, Slices
 
 HIGH, MEDIUM = 80, 60
+SHOWN = 240_000
+"""Characters in which previews look for single words, all of one search together: 0.1 s."""
 
 
 class Finder:
@@ -40,19 +42,23 @@ class Finder:
         yield from imported("greenroom.actors.search._index")
         from greenroom.actors.search._index import SearchIndex, SearchRequest  # noqa: PLC0415 - needs numpy
 
-        if self._index is None:
-            self._index = SearchIndex()
-            self._lanes = Lanes(self._index)
         shelves = _policy.shelves(context.principal, request.search_scope)
         since = _since(request.recent_hours, context.now)
-        window = yield from self._lanes.window(
-            context,
-            shelves,
-            newest_id=tallies.newest(shelves),
-            lowest_id=_ids.lowest_id(since),
-            rows=request.max_rows_scanned,
-        )
-        matches = yield from self._index.search(
+        window: Window | None = None
+        while window is None:
+            index = self._index or SearchIndex()
+            if self._index is None:
+                self._index, self._lanes = index, Lanes(index)
+            window = yield from self._lanes.window(
+                context,
+                shelves,
+                newest_id=tallies.newest(shelves),
+                lowest_id=_ids.lowest_id(since),
+                rows=request.max_rows_scanned,
+            )
+            if window is None:
+                self._index = None
+        matches = yield from index.search(
             SearchRequest(
                 text=request.query,
                 shelves=shelves,
@@ -63,6 +69,7 @@ class Finder:
             ),
             context.slice_over,
         )
+        looked_at = SHOWN // max(1, len(matches))
         hits: list[replies.SearchHit] = []
         size = 0
         for match in matches:
@@ -73,7 +80,7 @@ class Finder:
                 break
             # After a jump of the clock an older message can lie within the window of ids.
             if entry.message.timestamp >= since:
-                shown = preview(entry.message.content, request.query)
+                shown = preview(entry.message.content, request.query, looked_at=looked_at)
                 hits.append(
                     replies.SearchHit(
                         message=view(entry, context.principal),

@@ -2,7 +2,8 @@
 
 The search index is filled backwards, as far as requests need, and forwards with what
 has come since; it lives as long as its actor is resident. A session that nobody
-searches prepares nothing.
+searches prepares nothing, and no search prepares more than `CHARACTERS`: the next one
+goes on where it ended.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, bisect_right
 from operator import neg
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from greenroom.actors.search import metadata_text
 from greenroom.actors.session import _log
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
     from greenroom.actors.search._index import SearchIndex
     from greenroom.actors.session._records import Entry
     from greenroom.runtime import Context, Slices
+
+
+CHARACTERS: Final = 2_500_000
+"""Characters of messages that one search prepares, of its last message perhaps more: 0.6 s."""
 
 
 class Window(NamedTuple):
@@ -65,11 +70,14 @@ class Lanes:
     def __init__(self, index: SearchIndex) -> None:
         self._index = index
         self._lanes: dict[Shelf, Lane] = {}
+        self._left = 0
 
     def window(
         self, context: Context, shelves: Sequence[Shelf], *, newest_id: int, lowest_id: int, rows: int | None
-    ) -> Slices[Window]:
-        """Prepare and return the newest messages on ``shelves``.
+    ) -> Slices[Window | None]:
+        """Prepare and return the newest messages on ``shelves``, as many as one search may.
+
+        Returns None where more has come since the last time than that: it is less work to begin anew.
 
         Args:
             context: The message's context.
@@ -78,10 +86,15 @@ class Lanes:
             lowest_id: Where the window ends at the latest, for its age.
             rows: How many messages it holds at most; None for all.
         """
+        self._left = CHARACTERS
         lanes = [self._lanes.setdefault(shelf, Lane(shelf, newest_id)) for shelf in shelves]
         for lane in lanes:
             yield from self._catch_up(context, lane)
+            if self._left <= 0:
+                return None
         yield from self._dig(context, lanes, lowest_id, rows)
+        if self._left <= 0:
+            lowest_id = max([lowest_id, *(lane.floor for lane in lanes if not lane.complete)])
         scanned = _count(lanes, lowest_id)
         if rows is None or scanned <= rows:
             return Window(lowest_id, scanned)
@@ -93,11 +106,13 @@ class Lanes:
             yield from self._prepare(context, entry)
             lane.newer.append(entry.message_id)
             lane.top = entry.message_id
+            if self._left <= 0:
+                return
 
     def _dig(self, context: Context, lanes: Sequence[Lane], lowest_id: int, rows: int | None) -> Slices[None]:
         """Prepare backwards, always where the prepared part ends soonest, until the window is covered."""
         walks: dict[Shelf, Iterator[Entry]] = {}
-        while True:
+        while self._left > 0:
             shallow = [lane for lane in lanes if not lane.complete and lane.floor > lowest_id]
             if not shallow:
                 return
@@ -116,6 +131,7 @@ class Lanes:
     def _prepare(self, context: Context, entry: Entry) -> Slices[None]:
         message = entry.message
         values = metadata_text(message.metadata)
+        self._left -= len(message.content) + len(values)
         yield from self._index.add_in_slices(
             entry.message_id,
             entry.shelf,

@@ -190,6 +190,7 @@ def _gate(settings: Settings, ring: KeyRing, tokens: TokenVerifier | None, heard
         tokens=tokens,
         challenge=challenge,
         heard=heard,
+        frame=settings.max_frame,
     )
 
 

@@ -19,6 +19,10 @@ def _verify(result: Result) -> str:
     found = result["index"]
     lines += [f"index of {root}: {problem}" for root, problem in found["problems"]]
     lines += [f"the index of {root} was made anew" for root in found["rebuilt"]]
+    lines += [
+        f"the namespace {root} reads like that of somebody and is open to everybody: move what is in it"
+        for root in found.get("imitations", ())
+    ]
     if differs(result):
         lines.append("make what differs anew with `greenroom verify --rebuild`")
     if found.get("unindexed"):

@@ -96,12 +96,14 @@ class HttpApp:
 
     Attributes:
         sessions: The sessions of the handshake era.
+        gate: Decides who comes in.
     """
 
     def __init__(
         self, server: McpServer, door_for: Callable[[Caller, str], Door], options: HttpOptions
     ) -> None:
         self.sessions = Sessions(options.sessions, options.session_idle)
+        self.gate = options.gate
         self._options = options
         self._service = Service(server, door_for, options.limits, options.gate)
         self._modern = ModernEra(self._service)
@@ -168,10 +170,13 @@ class HttpApp:
             await self._answer(exchange, scope, receive, send)
         except RefusedError as error:
             logger.debug("a request was refused (%d): %s", error.status, error)
+            exchange.drop()
             with suppress(ClientGoneError):
                 await exchange.reply(refusal(error))
         except ClientGoneError:
             pass
+        finally:
+            exchange.drop()
 
     async def _answer(self, exchange: Exchange, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         head = exchange.head
@@ -213,8 +218,14 @@ class HttpApp:
 
     async def _let_in(self, exchange: Exchange, scope: dict[str, Any], caller: Caller) -> Caller:
         """Return who asks, with what they showed."""
-        caller = msgspec.structs.replace(caller, address=_address(exchange, scope))
-        return await self._options.gate.admit(caller, exchange.head.lines)
+        peer = _address(exchange, scope)
+        caller = msgspec.structs.replace(caller, address=peer)
+        caller = await self._options.gate.admit(caller, exchange.head.lines)
+        # Over one connection of a proxy several come, by several keys.
+        credential = caller.credential if caller.address == peer else None
+        exchange.let_in(None if credential is None else credential.holder)
+        exchange.held = self.gate.body(caller)
+        return caller
 
     def _health(self) -> Reply:
         status = "failed" if not self._options.sound() else "stopping" if self._stopping else "ok"

@@ -10,6 +10,8 @@ from typing import Any, Final, Protocol
 import trio
 
 from greenroom.transports._admission import RefusedError
+from greenroom.transports._bodies import Body
+from greenroom.transports._gathering import Gathering
 from greenroom.transports.http._events import PING
 from greenroom.transports.http._head import Head
 from greenroom.transports.http._replies import CLOSE, EVENTS, Header, Reply
@@ -37,6 +39,13 @@ class Connection(Protocol):
     gone: bool
     address: str | None
 
+    def let_in(self, holder: str | None) -> None:
+        """Take note that a request was let in, and by whose key.
+
+        Raises:
+            RefusedError: there is no place for it.
+        """
+
     def hold(self) -> None:
         """Send what is written next together with what follows."""
 
@@ -49,6 +58,9 @@ class PlainConnection:
 
     gone = False
     address: str | None = None
+
+    def let_in(self, holder: str | None) -> None:
+        """Leave it to the server."""
 
     def hold(self) -> None:
         """Do without."""
@@ -103,15 +115,21 @@ class Exchange:
     Attributes:
         extra: Headers that the answer gets whatever it is.
         gone: Whether the client has hung up.
+        held: What the bytes of the body are counted by; set when the request is let in.
     """
 
-    __slots__ = ("_connection", "_receive", "_scope", "_send", "_woken", "extra", "gone", "head", "whole")
+    __slots__ = (
+        *("_connection", "_gathered", "_receive", "_scope", "_send", "_woken"),
+        *("extra", "gone", "head", "held", "whole"),
+    )
 
     def __init__(self, head: Head, connection: Connection, receive: Receive, send: Send) -> None:
         self.head = head
         self.extra: Sequence[Header] = ()
         self.gone = False
         self.whole = False
+        self.held: Body | None = None
+        self._gathered = Gathering()
         self._connection = connection
         self._receive = receive
         self._send = send
@@ -127,26 +145,31 @@ class Exchange:
             limit: The most bytes it may have.
 
         Raises:
-            RefusedError: it has more, or does not come.
+            RefusedError: it has more, does not come, or there is too much of others under way.
             ClientGoneError: the client hung up.
         """
         length = self.head.length()
         if length is not None and length > limit:
             raise _too_large(limit)
         with trio.move_on_after(BODY_TIME):
-            data = await self._part()
+            data = await self._kept_part()
             if self.whole or len(data) == length:
                 self.whole = True
                 return data
-            parts, size = [data], len(data)
-            while size <= limit:
-                parts.append(data := await self._part())
-                size += len(data)
+            self._gathered.add(data)
+            while len(self._gathered) <= limit:
+                self._gathered.add(await self._kept_part())
                 if self.whole:
-                    return b"".join(parts)
+                    return self._gathered.take()
             raise _too_large(limit)
         sentence = f"the body of the request did not come within {BODY_TIME:g} s"
         raise RefusedError(HTTPStatus.REQUEST_TIMEOUT, sentence)
+
+    async def _kept_part(self) -> bytes:
+        data = await self._part()
+        if self.held is not None:
+            self.held.take(len(data))
+        return data
 
     async def _part(self) -> bytes:
         message = await self._receive()
@@ -155,6 +178,12 @@ class Exchange:
             raise ClientGoneError
         self.whole = not message.get("more_body", False)
         return bytes(message.get("body", b""))
+
+    def drop(self) -> None:
+        """Keep nothing of the body any more, and count it no more."""
+        self._gathered.clear()
+        if self.held is not None:
+            self.held.drop()
 
     async def discard(self) -> None:
         """Read what is left of the body, so that the client hears the answer; not for long."""
@@ -245,6 +274,10 @@ class Exchange:
     def address(self) -> str | None:
         """Where the client is, when known."""
         return self._connection.address
+
+    def let_in(self, holder: str | None) -> None:
+        """Take note that the request is let in, see `Connection`."""
+        self._connection.let_in(holder)
 
     def abort(self) -> None:
         """Hang up on a client that does not read, or is not to."""

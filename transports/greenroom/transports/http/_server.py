@@ -7,7 +7,7 @@ after the clock for all of them.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import trio
 
+from greenroom.transports._crowd import Crowd, Visitor, in_slices, tell_turned_away
 from greenroom.transports.http._app import HttpApp
 from greenroom.transports.http._hypercorn import Worker
 from greenroom.transports.http._wire import Pace, Wire
@@ -63,10 +64,10 @@ class HttpServer:
     ) -> None:
         self._app = app
         self._worker = Worker(app)
-        self._connections = connections
         self._stop = stop
         self._pace = pace if pace is not None else Pace()
-        self._wires: set[Wire] = set()
+        self._crowd = Crowd(connections)
+        self._wires: dict[Wire, Visitor] = {}
         self._gone = trio.lowlevel.ParkingLot()
         self._accepted = 0
         self._refused = 0
@@ -96,6 +97,7 @@ class HttpServer:
                 welcome = partial(trio.serve_listeners, handler_nursery=clients)
                 await helpers.start(welcome, partial(self._handle, clients.start_soon), list(listeners))
                 helpers.start_soon(self._watch)
+                helpers.start_soon(tell_turned_away, self._crowd)
                 task_status.started()
                 await stop.wait()
                 helpers.cancel_scope.cancel()
@@ -130,32 +132,37 @@ class HttpServer:
         pace = self._pace
         while True:
             await trio.sleep(min(pace.head, pace.rest, pace.write) / LOOKS)
-            now = trio.current_time()
-            for wire in list(self._wires):
-                if wire.overdue(now, pace):
-                    self._overdue += 1
-                    wire.abort()
+            await in_slices(self._late(pace))
+
+    def _late(self, pace: Pace) -> Iterator[Callable[[], None]]:
+        for wire, visitor in list(self._wires.items()):
+            if wire.overdue(trio.current_time(), pace):
+                self._overdue += 1
+                yield self._crowd.overdue(visitor)
 
     async def _handle(self, hang_up: Callable[..., None], stream: trio.abc.Stream) -> None:
         """Serve one connection; `trio.serve_listeners` closes the stream behind it."""
-        if len(self._wires) >= self._connections:
+        wire = Wire(stream, partial(hang_up, trio.aclose_forcefully, stream))
+        name = self._app.gate.neighbours(wire.address)
+        visitor = self._crowd.arrive(name, trio.current_time(), wire.abort)
+        if visitor is None:
             self._refused += 1
             await _say_full(stream)
             return
-        wire = Wire(stream, partial(hang_up, trio.aclose_forcefully, stream))
-        self._wires.add(wire)
+        wire.let_in = partial(self._crowd.let_in, visitor, name)
+        self._wires[wire] = visitor
         self._accepted += 1
         try:
             if isinstance(stream, trio.SSLStream):
-                with trio.fail_after(self._pace.handshake):
-                    await stream.do_handshake()
+                await stream.do_handshake()
             await self._worker.serve(wire)
-        except (trio.BrokenResourceError, trio.ClosedResourceError, trio.TooSlowError):
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
             pass  # the client is gone
         except Exception:
             logger.exception("an HTTP client could not be served")
         finally:
-            self._wires.discard(wire)
+            del self._wires[wire]
+            self._crowd.leave(visitor)
             self._gone.unpark_all()
 
 

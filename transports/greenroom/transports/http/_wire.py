@@ -22,13 +22,12 @@ class Pace(msgspec.Struct, frozen=True, kw_only=True):
     """How long a client may let the server wait, in seconds.
 
     Attributes:
-        handshake: For the handshake of TLS.
-        head: From the first byte of a request to the end of its head.
+        head: From the first byte of a request to the end of its head. For the first one from the beginning of
+            the connection, and with the handshake of TLS.
         rest: Between two requests.
         write: Without taking any of what is written to it.
     """
 
-    handshake: float = 10.0
     head: float = 10.0
     rest: float = 75.0
     write: float = 20.0
@@ -45,6 +44,7 @@ class Wire(trio.abc.HalfCloseableStream):
         resting: Whether no request is under way.
         gone: Whether the connection is over.
         address: Where it comes from, when known.
+        let_in: Called with whose key a request showed (None for none), whenever one is let in.
     """
 
     def __init__(self, stream: trio.abc.Stream, hang_up: Callable[[], None]) -> None:
@@ -53,8 +53,9 @@ class Wire(trio.abc.HalfCloseableStream):
         self.address = peer_of(stream)
         self._stream = stream
         self._hang_up = hang_up
+        self.let_in: Callable[[str | None], None] = _count_nobody
         self._since = trio.current_time()
-        self._head_since = inf
+        self._head_since = self._since
         self._writing_since = inf
         self._holding = False
         self._held = b""
@@ -133,3 +134,7 @@ class Wire(trio.abc.HalfCloseableStream):
         self.gone = True
         with trio.move_on_after(CLOSE_TIME):
             await self._stream.aclose()
+
+
+def _count_nobody(_holder: str | None) -> None:
+    """Stand where there is no server that counts."""

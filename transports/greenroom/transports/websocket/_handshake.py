@@ -21,11 +21,16 @@ READ_SIZE = 4096
 
 
 class Handshake:
-    """One client's handshake, from its first byte to an answer."""
+    """One client's handshake, from its first byte to an answer.
+
+    Attributes:
+        has_begun: Whether anything came.
+    """
 
     def __init__(self, stream: trio.abc.Stream) -> None:
         self._stream = stream
         self._core = H11Handshake(ConnectionType.SERVER)
+        self.has_begun = False
 
     async def asked(self) -> Asked | None:
         """Return what the client asks for; None when it went away before.
@@ -35,6 +40,7 @@ class Handshake:
             trio.BrokenResourceError: the client is gone, or speaks no TLS where it should.
         """
         while data := await self._stream.receive_some(READ_SIZE):
+            self.has_begun = True
             try:
                 self._core.receive_data(bytes(data))
                 for event in self._core.events():

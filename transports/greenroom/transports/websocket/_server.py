@@ -18,6 +18,7 @@ from wsproto.frame_protocol import CloseReason
 
 from greenroom.runtime import StoreFailedError
 from greenroom.transports._admission import Caller, DeniedError, RefusedError
+from greenroom.transports._crowd import Crowd, Visitor, in_slices, tell_turned_away
 from greenroom.transports._gate import OPEN_GATE, Gate
 from greenroom.transports._listen import peer_of
 from greenroom.transports.protocol._connection import Connection, Limits
@@ -89,9 +90,8 @@ class WebSocketServer:
         self._server = server
         self._door_for = door_for
         self._options = options
-        self._arrived = 0
         self._open: dict[WebSocket, Connection] = {}
-        self._accepting = 0
+        self._crowd = Crowd(options.connections, BEYOND)
         self._shaking: set[trio.CancelScope] = set()
         self._welcomed = 0
         self._refused = 0
@@ -120,6 +120,8 @@ class WebSocketServer:
             welcome = partial(trio.serve_listeners, handler_nursery=clients)
             await helpers.start(welcome, self._handle, list(listeners))
             helpers.start_soon(self._keep_alive)
+            helpers.start_soon(self._hurry)
+            helpers.start_soon(tell_turned_away, self._crowd)
             task_status.started()
             await stop.wait()
             helpers.cancel_scope.cancel()
@@ -138,16 +140,27 @@ class WebSocketServer:
         while True:
             await trio.sleep(interval / 4)
             now = trio.current_time()
-            for websocket in self._open:
-                websocket.keep_alive(now, interval)
+            due = [each for each in self._open if each.is_due(now, interval)]
+            await in_slices(partial(each.keep_alive, now, interval) for each in due)
+
+    async def _hurry(self) -> None:
+        """Hang up on newcomers whose handshake takes too long, however many they are, a few at a time."""
+        patience = self._options.handshake_time
+        while True:
+            now = trio.current_time()
+            await in_slices(self._crowd.late(now - patience))
+            oldest = self._crowd.oldest()
+            await trio.sleep_until((now if oldest is None else oldest) + patience)
 
     async def _handle(self, stream: trio.abc.Stream) -> None:
         """Serve one client; `trio.serve_listeners` closes the stream behind it."""
-        if self._arrived >= self._options.connections + BEYOND:
+        shaking = trio.CancelScope()
+        came_from = self._options.gate.neighbours(peer_of(stream))
+        visitor = self._crowd.arrive(came_from, trio.current_time(), shaking.cancel)
+        if visitor is None:
             return
-        self._arrived += 1
         try:
-            await self._come_and_gone(stream)
+            await self._come_and_gone(stream, visitor, shaking)
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             pass  # the client is gone
         except StoreFailedError:
@@ -155,10 +168,12 @@ class WebSocketServer:
         except Exception:
             logger.exception("a WebSocket client could not be served")
         finally:
-            self._arrived -= 1
+            self._crowd.leave(visitor)
 
-    async def _come_and_gone(self, stream: trio.abc.Stream) -> None:
-        found = await self._admitted(stream)
+    async def _come_and_gone(
+        self, stream: trio.abc.Stream, visitor: Visitor, shaking: trio.CancelScope
+    ) -> None:
+        found = await self._admitted(stream, visitor, shaking)
         if found is None:
             return
         websocket, caller = found
@@ -171,22 +186,25 @@ class WebSocketServer:
         finally:
             del self._open[websocket]
 
-    async def _admitted(self, stream: trio.abc.Stream) -> tuple[WebSocket, Caller] | None:
+    async def _admitted(
+        self, stream: trio.abc.Stream, visitor: Visitor, shaking: trio.CancelScope
+    ) -> tuple[WebSocket, Caller] | None:
         handshake = Handshake(stream)
+        self._shaking.add(shaking)
         try:
-            with trio.move_on_after(self._options.handshake_time) as scope:
-                self._shaking.add(scope)
-                try:
-                    return await self._accepted(stream, handshake)
-                finally:
-                    self._shaking.remove(scope)
+            with shaking:
+                return await self._accepted(stream, handshake, visitor, shaking)
         except RefusedError as caught:
             refusal = caught
+            logger.info("a WebSocket client was refused (%d): %s", refusal.status, refusal)
         else:
             sentence = f"the handshake took longer than {self._options.handshake_time:g} s"
             refusal = self._stopped() or RefusedError(HTTPStatus.REQUEST_TIMEOUT, sentence)
+        finally:
+            self._shaking.remove(shaking)
         self._refused += 1
-        logger.info("a WebSocket client was refused (%d): %s", refusal.status, refusal)
+        if visitor.turned_away == "made room" or (visitor.turned_away and not handshake.has_begun):
+            return None  # who has said nothing is told nothing, since of these there may be thousands
         with trio.move_on_after(PARTING if self._stopping else CLOSE_TIME):
             await handshake.refuse(refusal)
         return None
@@ -197,7 +215,7 @@ class WebSocketServer:
         return RefusedError(HTTPStatus.SERVICE_UNAVAILABLE, STOPPING)
 
     async def _accepted(
-        self, stream: trio.abc.Stream, handshake: Handshake
+        self, stream: trio.abc.Stream, handshake: Handshake, visitor: Visitor, shaking: trio.CancelScope
     ) -> tuple[WebSocket, Caller] | None:
         asked = await handshake.asked()
         if asked is None:
@@ -210,21 +228,15 @@ class WebSocketServer:
             raise
         said = msgspec.structs.replace(said, address=address)
         caller = await self._options.gate.admit(said, asked.headers)
-        self._refuse_when_full()
-        self._accepting += 1
-        try:
-            protocol = await handshake.accept()
-        finally:
-            self._accepting -= 1
-        self._welcomed += 1
-        return WebSocket(stream, protocol, self._options.limits.frame, self._spawn), caller
-
-    def _refuse_when_full(self) -> None:
         if (stopped := self._stopped()) is not None:
             raise stopped
-        if len(self._open) + self._accepting >= self._options.connections:
-            sentence = f"there are {self._options.connections} connections, which is the limit"
-            raise RefusedError(HTTPStatus.SERVICE_UNAVAILABLE, sentence, **{"Retry-After": "5"})
+        holder = None if caller.credential is None else caller.credential.holder
+        self._crowd.let_in(visitor, self._options.gate.neighbours(caller.address), holder)
+        shaking.deadline = visitor.since + self._options.handshake_time
+        protocol = await handshake.accept()
+        self._welcomed += 1
+        body = self._options.gate.body(caller)
+        return WebSocket(stream, protocol, self._options.limits.frame, self._spawn, body), caller
 
     async def _served(self, websocket: WebSocket, connection: Connection, caller: Caller) -> None:
         def door_for(client_name: str) -> Door:

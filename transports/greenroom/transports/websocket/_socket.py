@@ -26,6 +26,9 @@ from wsproto.connection import ConnectionState
 from wsproto.events import BytesMessage, CloseConnection, Ping, TextMessage
 from wsproto.frame_protocol import MAX_PAYLOAD_NORMAL, MAX_PAYLOAD_TWO_BYTE, CloseReason
 
+from greenroom.transports._admission import RefusedError
+from greenroom.transports._bodies import Body
+from greenroom.transports._gathering import Gathering
 from greenroom.transports.websocket._liveness import Due, Liveness
 
 READ_SIZE = 16 * 1024
@@ -45,14 +48,16 @@ class WebSocket:
         protocol: What the handshake left.
         limit: The longest message, in bytes.
         spawn: Starts a task that outlives the call.
+        body: What the bytes of a message are counted by until it is whole.
 
     Attributes:
         serving: Around whatever serves this client; cancelled when there is nothing left to serve.
     """
 
     def __init__(
-        self, stream: trio.abc.Stream, protocol: Protocol, limit: int, spawn: Callable[..., Any]
+        self, stream: trio.abc.Stream, protocol: Protocol, limit: int, spawn: Callable[..., Any], body: Body
     ) -> None:
+        self._body = body
         self.serving = trio.CancelScope()
         self._stream = stream
         self._protocol = protocol
@@ -64,7 +69,7 @@ class WebSocket:
         self._socket = stream.socket if isinstance(stream, trio.SocketStream) else None
         self._rest = b""
         self._reason: tuple[int, str] | None = None
-        self._part = bytearray()
+        self._part = Gathering()
         self._messages: list[bytes] = []
         self._pong: bytes | None = None
         self._ping: bytes | None = None
@@ -100,11 +105,15 @@ class WebSocket:
 
     def _take(self, event: Any) -> None:
         if isinstance(event, TextMessage):
-            self._part += event.data.encode()
+            data = event.data.encode()
+            self._part.add(data)
             if len(self._part) > self._limit:
                 self.fail(CloseReason.MESSAGE_TOO_BIG, f"a message has at most {self._limit} bytes")
-            elif event.message_finished:
-                message, self._part = bytes(self._part), bytearray()
+            elif not event.message_finished:
+                self._keep(len(data))
+            else:
+                self._body.drop()
+                message = self._part.take()
                 if b"\n" in message or b"\r" in message:
                     message = message.translate(_LINE_ENDS)
                 self._messages.append(message)
@@ -119,11 +128,21 @@ class WebSocket:
             else:  # what came is no WebSocket frame, or no UTF-8
                 self.fail(event.code, event.reason or "")
 
+    def _keep(self, size: int) -> None:
+        try:
+            self._body.take(size)
+        except RefusedError as refusal:
+            self.fail(CloseReason.TRY_AGAIN_LATER, str(refusal))
+
+    def _forget_part(self) -> None:
+        self._part.clear()
+        self._body.drop()
+
     def fail(self, code: int, sentence: str) -> None:
         """End the connection for this reason, unless it is ending already."""
         if self._reason is None:
             self._reason = (code, sentence)
-            self._part = bytearray()
+            self._forget_part()
             self.serving.cancel()
 
     # -- out -------------------------------------------------------------------------------------
@@ -189,6 +208,10 @@ class WebSocket:
             data = b""
         return data
 
+    def is_due(self, now: float, interval: float) -> bool:
+        """Return whether `keep_alive` would do something."""
+        return self._liveness.due(now, interval) is not Due.NOTHING
+
     def keep_alive(self, now: float, interval: float) -> None:
         """Ping a client that is silent for `interval` seconds; end one that is so after a ping."""
         match self._liveness.due(now, interval):
@@ -223,6 +246,7 @@ class WebSocket:
             patience: Seconds.
         """
         code, sentence = self._reason = self._reason or (code, sentence)
+        self._forget_part()
         with trio.move_on_after(patience), suppress(trio.BrokenResourceError, trio.ClosedResourceError):
             if self._protocol.state in {ConnectionState.OPEN, ConnectionState.REMOTE_CLOSING}:
                 await self._write(self._protocol.send(CloseConnection(code=code, reason=sentence)))
