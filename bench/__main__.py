@@ -37,6 +37,7 @@ NAMES = (
     "relay",
     "chaos",
     "finding",
+    "heavy",
     "embedding",
     "retrieval",
     "index",

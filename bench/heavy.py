@@ -7,8 +7,10 @@ time of the server as well, which changes least on a busy machine.
 
 from __future__ import annotations
 
+import random
 import sys
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ import msgspec
 
 from bench.client import Client, ToolCall, serving
 from bench.closed_loop import Contender, Cost, Load, cost, sequential, verified
-from bench.corpus import PLANTED, conversation
+from bench.corpus import SEED, conversation
 from bench.harness import Figure, Plan, Report, Table, check, medians, take_turns
 from bench.imported import import_memories, settle
 from bench.servers import greenroom
@@ -24,6 +26,10 @@ from bench.wires import Kind
 
 IN_FLIGHT = 8
 ITEMS = 1_000
+ASKED_WORDS = 4
+"""Words of a search."""
+SWAPPED = 0.5
+"""Typing errors that are two letters swapped; of the others a letter is missing."""
 NAMESPACE = "project:bench"
 PEER = "substrings in a JSON file"
 SUBSTRINGS = (sys.executable, "-m", "bench.substring_server")
@@ -34,35 +40,61 @@ MOST_ALONE = 2.0
 
 
 class Asked:
-    """Searches whose answer is planted; every second one has typing errors."""
+    """Searches for some of a message's words, another message each time; every second one is mistyped."""
 
-    def __init__(self, tool: str, more: dict[str, Any], *, mistyped: bool = True) -> None:
+    def __init__(self, tool: str, more: dict[str, Any], contents: Sequence[str]) -> None:
         self.kind = Kind("tools/call", tool)
         self._tool = tool
-        asked = [(each.question, each.sentence) for each in PLANTED]
-        if mistyped:
-            asked += [(each.mistyped, each.sentence) for each in PLANTED]
-        self._sentences = [sentence for _, sentence in asked]
-        self._arguments = [msgspec.json.encode({"query": question, **more}) for question, _ in asked]
+        self._contents = contents
+        self._arguments = [msgspec.json.encode({"query": query, **more}) for query in self._queries(contents)]
 
     def body(self, client: Client, number: int) -> bytes:
         """Return a search."""
         return client.call_body(number, self._tool, self._arguments[number % len(self._arguments)])
 
     def judge(self, number: int, told: Any) -> None:
-        """Check that the planted sentence comes first."""
+        """Check that the message comes first."""
         found = told.get("memories") or [hit["message"] for hit in told.get("results", ())]
-        sentence = self._sentences[number % len(self._sentences)]
+        wanted = self._contents[number % len(self._contents)]
         first = found[0]["content"] if found else None
-        check(first == sentence, f"{self._tool} found {first!r}, and {sentence!r} was wanted")
+        check(first == wanted, f"{self._tool} found {first!r}, and {wanted!r} was wanted")
+
+    def _queries(self, contents: Sequence[str]) -> list[str]:
+        counts = Counter(word for content in contents for word in set(content.split()))
+        chance = random.Random(SEED)
+        queries = []
+        for number, content in enumerate(contents):
+            words = _telling(content, counts)
+            if number % 2:
+                place = max(range(len(words)), key=lambda at: len(words[at]))
+                words[place] = _mistyped(words[place], chance)
+            queries.append(" ".join(words))
+        return queries
 
 
 class Scanned(Asked):
-    """Searches for a planted sentence's own words, which substrings need."""
+    """Searches for a part of a message as it stands, which substrings need."""
 
-    def __init__(self) -> None:
-        super().__init__("search", {}, mistyped=False)
-        self._arguments = [msgspec.json.encode({"query": each.sentence[4:40]}) for each in PLANTED]
+    def __init__(self, contents: Sequence[str]) -> None:
+        super().__init__("search", {}, contents)
+
+    def _queries(self, contents: Sequence[str]) -> list[str]:
+        return [content[4:44] for content in contents]
+
+
+def _telling(content: str, counts: Mapping[str, int]) -> list[str]:
+    """Return the rarest words of a message, in their order there."""
+    words = list(dict.fromkeys(content.split()))
+    rarest = set(sorted(words, key=lambda word: (counts[word], word))[:ASKED_WORDS])
+    return [word for word in words if word in rarest]
+
+
+def _mistyped(word: str, chance: random.Random) -> str:
+    """Return a word without one of its inner letters, or with two of them swapped."""
+    place = chance.randrange(1, max(2, len(word) - 1))
+    if chance.random() < SWAPPED:
+        return word[:place] + word[place : place + 2][::-1] + word[place + 2 :]
+    return word[:place] + word[place + 1 :]
 
 
 class Stored:
@@ -105,10 +137,10 @@ def _compared(plan: Plan, folder: Path, contents: list[str]) -> Report:
         settle(searching, NAMESPACE)
         session = _session(searching, contents)
         jobs = {
-            "memory_search": (searching, Asked("memory_search", {"namespace": NAMESPACE})),
-            "search_context": (searching, Asked("search_context", {"session_id": session})),
+            "memory_search": (searching, Asked("memory_search", {"namespace": NAMESPACE}, contents)),
+            "search_context": (searching, Asked("search_context", {"session_id": session}, contents)),
             "store_memory": (storing, Stored(contents)),
-            PEER: (peer, Scanned()),
+            PEER: (peer, Scanned(contents)),
         }
         load = Load(IN_FLIGHT, plan.size(2.0, 0.1))
         contenders = {}

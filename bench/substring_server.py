@@ -27,13 +27,15 @@ async def list_tools(_context: Any, _params: Any) -> types.ListToolsResult:
 
 async def call_tool(_context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
     """Answer the first items that hold the text."""
-    wanted = (params.arguments or {})["query"].lower()
-    items = json.loads(Path(sys.argv[1]).read_bytes())
-    found = [item for item in items if wanted in item["content"].lower()][:LIMIT]
-    said = {"memories": found}
+    said = {"memories": _holding((params.arguments or {})["query"].lower())[:LIMIT]}
     return types.CallToolResult(
         content=[types.TextContent(type="text", text=json.dumps(said))], structured_content=said
     )
+
+
+def _holding(text: str) -> list[dict[str, str]]:
+    items: list[dict[str, str]] = json.loads(Path(sys.argv[1]).read_bytes())
+    return [item for item in items if text in item["content"].lower()]
 
 
 server: Server[Any] = Server("substrings", on_list_tools=list_tools, on_call_tool=call_tool)
