@@ -49,6 +49,8 @@ OPENING = 3
 """Memories with which a conversation opens."""
 LONG = 100
 """Words beyond which a memory is not longer: a book would come first whatever is asked."""
+_BYTES_A_ROW = 52
+"""What a view that has served a search keeps of each row."""
 
 
 def is_nothing(signal: Floats) -> bool:
@@ -112,9 +114,14 @@ class View:
     def prepare(self, pace: Callable[[], bool]) -> Slices[None]:
         """Calculate what every query needs, which is then kept; yields when ``pace`` says so."""
         for name in _NEEDED:
-            getattr(self, name)
-            if pace():
-                yield
+            if name not in self.__dict__:  # where a `cached_property` is kept
+                getattr(self, name)
+                if pace():
+                    yield
+
+    def resident_bytes(self) -> int:
+        """Return an estimate of the memory in use."""
+        return _BYTES_A_ROW * len(self.visible)
 
     def postings(self, field: str, term: str) -> tuple[Rows, Floats]:
         """Return the visible rows that hold ``term``, and how often."""
