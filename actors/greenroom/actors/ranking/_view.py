@@ -183,6 +183,36 @@ class View:
         return total
 
     @cached_property
+    def side_by_side(self) -> Rows:
+        """All rows; those that have neighbours stand next to these."""
+        order = self.neighbours.order
+        return np.append(order, np.flatnonzero(self.neighbours.place < 0).astype(np.int32))
+
+    @cached_property
+    def places(self) -> Rows:
+        """Where each row is in `side_by_side`."""
+        places = np.empty(len(self.visible), np.int32)
+        places[self.side_by_side] = np.arange(len(places), dtype=np.int32)
+        return places
+
+    @cached_property
+    def before_weights(self) -> list[Floats]:
+        """`BEFORE` by `side_by_side` without its first 1, 2, ... rows; 0 where nothing is so far before."""
+        return self._weights(BEFORE)
+
+    @cached_property
+    def after_weights(self) -> list[Floats]:
+        """The same of `AFTER`; without the last rows, 0 where nothing is so far after."""
+        return self._weights(AFTER)
+
+    def _weights(self, weights: Sequence[float]) -> list[Floats]:
+        place = self.neighbours.place[self.side_by_side]
+        return [
+            np.where(place[away:] >= away, np.float32(weight), np.float32(0))
+            for away, weight in enumerate(weights, 1)
+        ]
+
+    @cached_property
     def total_nearby(self) -> float:
         """The sum of `nearby_lengths` of the visible rows."""
         # In 64 bits a sum is the same wherever hidden rows stand between the visible ones.
