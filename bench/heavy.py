@@ -21,6 +21,7 @@ from bench.closed_loop import Contender, Cost, Load, cost, sequential, verified
 from bench.corpus import SEED, conversation
 from bench.harness import Figure, Plan, Report, Table, check, medians, take_turns
 from bench.imported import import_memories, settle
+from bench.jobs import Job
 from bench.servers import greenroom
 from bench.wires import Kind
 
@@ -136,7 +137,7 @@ def _compared(plan: Plan, folder: Path, contents: list[str]) -> Report:
     ):
         settle(searching, NAMESPACE)
         session = _session(searching, contents)
-        jobs = {
+        jobs: dict[str, tuple[Client, Job]] = {
             "memory_search": (searching, Asked("memory_search", {"namespace": NAMESPACE}, contents)),
             "search_context": (searching, Asked("search_context", {"session_id": session}, contents)),
             "store_memory": (storing, Stored(contents)),
