@@ -11,6 +11,7 @@ import random
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -149,7 +150,7 @@ def _compared(plan: Plan, folder: Path, contents: list[str]) -> Report:
             assert client.pid is not None
             contenders[name] = Contender(client.pid, [client], job, verified)
         turns = take_turns(
-            {name: lambda one=one: cost(one, load) for name, one in contenders.items()},
+            {name: partial(cost, one, load) for name, one in contenders.items()},
             plan.size(5, 1),
         )
         alone = {
