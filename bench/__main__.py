@@ -38,6 +38,7 @@ NAMES = (
     "chaos",
     "damage",
     "finding",
+    "heavy",
     "embedding",
     "retrieval",
     "index",

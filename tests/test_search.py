@@ -297,6 +297,30 @@ def test_a_search_is_what_an_index_of_the_visible_messages_alone_would_give(
     assert found == search(visible, query, threshold=0)
 
 
+@given(documents, st.lists(st.tuples(texts, st.sets(st.sampled_from(SHELVES)), st.booleans()), max_size=6))
+def test_a_search_is_the_same_after_other_searches(
+    docs: list[Document], asked: list[tuple[str, set[str], bool]]
+) -> None:
+    index = SearchIndex()
+    for number, document in enumerate(docs):
+        index.add(number, *document, created_at=IN_MAY_2024 + number * DAY)
+        for query, shelves, metadata in asked if number % 5 == 0 else ():
+            fresh = index_of(list(enumerate(docs[: number + 1])))
+            options = {"shelves": list(shelves), "oldest_id": number // 2, "threshold": 0.0}
+            found = search(index, query, metadata=metadata, **options)  # type: ignore[arg-type]  # by name
+            assert found == search(fresh, query, metadata=metadata, **options)  # type: ignore[arg-type]
+
+
+@given(st.lists(st.text("abcdef", min_size=4, max_size=9), min_size=1, max_size=24), st.data())
+def test_a_part_of_a_word_finds_every_message_with_such_a_word(words: list[str], data: st.DataObject) -> None:
+    words = [f"{word}zz" for word in words]  # which has no ending that a stem is without
+    whole = data.draw(st.sampled_from(words))
+    start = data.draw(st.integers(0, len(whole) - 5))
+    part = whole[start : start + 4]
+    found = {number for number, _ in search(said(*words), part, threshold=1, limit=1000)}
+    assert found >= {number for number, word in enumerate(words) if part in word}
+
+
 @given(documents, texts, st.randoms(use_true_random=False))
 def test_the_order_of_adding_changes_nothing(docs: list[Document], query: str, random: object) -> None:
     numbered = list(enumerate(docs))

@@ -410,6 +410,15 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "to see what happens": ("watch", "top", "stats"),
     "memories and sessions": ("import", "export", "evaluate", "passport"),
     "who comes in, and what they did": ("keys", "audit"),
-    "to look after the store": ("backup", "restore", "verify", "repair", "encrypt", "rekey", "readmit", "secret"),
+    "to look after the store": (
+        "backup",
+        "restore",
+        "verify",
+        "repair",
+        "encrypt",
+        "rekey",
+        "readmit",
+        "secret",
+    ),
 }
 """The commands and families in the order in which the help tells of them."""

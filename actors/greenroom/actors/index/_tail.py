@@ -88,4 +88,4 @@ class Tail:
 def unpack(postings: array[int]) -> Postings:
     """Return rows and numbers of occurrences."""
     packed = np.array(postings, np.uint64)
-    return (packed >> 16).astype(np.int32), (packed & MOST_TIMES).astype(np.uint16)
+    return (packed >> 16).astype(np.int32), packed.astype(np.uint16)  # which keeps the lower 16 bits

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     Mask = npt.NDArray[np.bool_]
 
 KEPT_VIEWS = 4
-_BYTES_A_ROW = 52
-"""What a view that has served a search keeps of each row."""
 
 
 class Seen(NamedTuple):
@@ -60,7 +58,7 @@ class Views:
 
     def resident_bytes(self) -> int:
         """Return an estimate of the memory in use."""
-        return _BYTES_A_ROW * sum(len(seen.view.visible) for _, _, seen in self._kept.values())
+        return sum(seen.view.resident_bytes() for _, _, seen in self._kept.values())
 
 
 def _view(corpus: Corpus, allowed: tuple[bool, ...], now: int) -> tuple[int, int, Seen]:

@@ -49,6 +49,8 @@ OPENING = 3
 """Memories with which a conversation opens."""
 LONG = 100
 """Words beyond which a memory is not longer: a book would come first whatever is asked."""
+_BYTES_A_ROW = 52
+"""What a view that has served a search keeps of each row."""
 
 
 def is_nothing(signal: Floats) -> bool:
@@ -112,9 +114,14 @@ class View:
     def prepare(self, pace: Callable[[], bool]) -> Slices[None]:
         """Calculate what every query needs, which is then kept; yields when ``pace`` says so."""
         for name in _NEEDED:
-            getattr(self, name)
-            if pace():
-                yield
+            if name not in self.__dict__:  # where a `cached_property` is kept
+                getattr(self, name)
+                if pace():
+                    yield
+
+    def resident_bytes(self) -> int:
+        """Return an estimate of the memory in use."""
+        return _BYTES_A_ROW * len(self.visible)
 
     def postings(self, field: str, term: str) -> tuple[Rows, Floats]:
         """Return the visible rows that hold ``term``, and how often."""
@@ -174,6 +181,36 @@ class View:
             every[:-away] += np.float32(weight) * np.where(place[away:] >= away, own[away:], np.float32(0))
         total[order] = every
         return total
+
+    @cached_property
+    def side_by_side(self) -> Rows:
+        """All rows; those that have neighbours stand next to these."""
+        order = self.neighbours.order
+        return np.append(order, np.flatnonzero(self.neighbours.place < 0).astype(np.int32))
+
+    @cached_property
+    def places(self) -> Rows:
+        """Where each row is in `side_by_side`."""
+        places = np.empty(len(self.visible), np.int32)
+        places[self.side_by_side] = np.arange(len(places), dtype=np.int32)
+        return places
+
+    @cached_property
+    def before_weights(self) -> list[Floats]:
+        """`BEFORE` by `side_by_side` without its first 1, 2, ... rows; 0 where nothing is so far before."""
+        return self._weights(BEFORE)
+
+    @cached_property
+    def after_weights(self) -> list[Floats]:
+        """The same of `AFTER`; without the last rows, 0 where nothing is so far after."""
+        return self._weights(AFTER)
+
+    def _weights(self, weights: Sequence[float]) -> list[Floats]:
+        place = self.neighbours.place[self.side_by_side]
+        return [
+            np.where(place[away:] >= away, np.float32(weight), np.float32(0))
+            for away, weight in enumerate(weights, 1)
+        ]
 
     @cached_property
     def total_nearby(self) -> float:

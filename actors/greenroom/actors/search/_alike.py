@@ -6,6 +6,7 @@ word is said.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -16,7 +17,7 @@ from greenroom.actors.ranking._spelling import guesses
 from greenroom.actors.search._text import is_unspaced
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from greenroom.actors.ranking import View
     from greenroom.actors.ranking._query import Term
@@ -112,19 +113,27 @@ def _containing(
         joined = "\n".join(block)
         for term, part in parts.items():
             if part in joined:
+                words = _with(part, joined)
                 _keep_best(
                     alike[term],
-                    (
-                        (word, _part_likeness(part, word))
-                        for word in block
-                        if part in word and not is_unspaced(word)
-                    ),
+                    ((word, _part_likeness(part, word)) for word in words if not is_unspaced(word)),
                 )
                 if pace():
                     yield
         if pace():
             yield
     return alike
+
+
+def _with(part: str, lines: str) -> Iterator[str]:
+    """Yield the lines of a text that have ``part`` in them."""
+    at = lines.find(part)
+    while at >= 0:
+        end = lines.find("\n", at)
+        if end < 0:
+            end = len(lines)
+        yield lines[lines.rfind("\n", 0, at) + 1 : end]
+        at = lines.find(part, end)
 
 
 def _resembles(view: View, term: Term, pace: Callable[[], bool]) -> Slices[bool]:
@@ -134,8 +143,10 @@ def _resembles(view: View, term: Term, pace: Callable[[], bool]) -> Slices[bool]
     """
     begins = term.word.lower()[:_BEGINNING]
     for block in view.corpus.vocabulary("text"):
-        near = process.extractOne(term.term, block, scorer=fuzz.ratio, score_cutoff=_NEAR)
-        if near is not None or any(word.startswith(begins) for word in block):
+        place = bisect_left(block, begins)
+        if place < len(block) and block[place].startswith(begins):
+            return True
+        if process.extractOne(term.term, block, scorer=fuzz.ratio, score_cutoff=_NEAR) is not None:
             return True
         if pace():
             yield

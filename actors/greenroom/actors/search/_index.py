@@ -87,6 +87,7 @@ class SearchIndex:
         self._metadata: list[str] = []
         self._lowest, self._highest = 0, -1
         self._key_bytes = 0
+        self._view: tuple[Hashable, Messages, View] | None = None  # of the search before
 
     def __len__(self) -> int:
         """Return the number of messages."""
@@ -165,7 +166,8 @@ class SearchIndex:
 
     def resident_bytes(self) -> int:
         """Return an estimate of the memory that the index holds, in bytes."""
-        return self._key_bytes + self._corpus.resident_bytes()
+        view = 0 if self._view is None else self._view[2].resident_bytes()
+        return self._key_bytes + self._corpus.resident_bytes() + view
 
     def search(self, request: SearchRequest, slice_over: Callable[[], bool]) -> Slices[list[Match]]:
         """Return the matches, best first; yields when ``slice_over`` says so.
@@ -177,11 +179,10 @@ class SearchIndex:
         corpus = self._corpus
         if corpus.tail_rows >= max(_SEALED_ROWS, _SEALED_SHARE * corpus.size):
             yield from corpus.seal(slice_over)
-        visible = self._seen(request)
-        if not visible.any():
+        messages, view = self._viewed(request)
+        visible = view.visible
+        if not view.count:
             return []
-        messages = Messages(corpus, metadata=request.metadata)
-        view = View(messages, visible)
         query = RankQuery.read(request.text)
         sought = yield from look_up(messages, view, query.terms, slice_over)
         if sought.terms or query.dates:
@@ -196,6 +197,16 @@ class SearchIndex:
         keys = [self._texts, self._metadata] if request.metadata else [self._texts]
         yield from _raise_phrases(scores, phrase, keys, visible, slice_over)
         return self._best(scores, request)
+
+    def _viewed(self, request: SearchRequest) -> tuple[Messages, View]:
+        """Return the messages for a request, of which nothing is learned yet, and what of them it may see."""
+        key = self._corpus.arrangement, frozenset(request.shelves), request.oldest_id, request.metadata
+        if self._view is None or self._view[0] != key:
+            messages = Messages(self._corpus, metadata=request.metadata)
+            self._view = key, messages, View(messages, self._seen(request))
+        _, messages, view = self._view
+        messages.forget()
+        return messages, view
 
     def _seen(self, request: SearchRequest) -> Mask:
         """Return which rows exist for a request."""

@@ -24,7 +24,7 @@ _NO_POSTINGS = np.empty(0, np.int32), np.empty(0, np.float32)
 
 
 class Messages:
-    """The corpus of a session for one search, see `greenroom.actors.ranking.Corpus`.
+    """The corpus of a session for one search after the other, see `greenroom.actors.ranking.Corpus`.
 
     All messages are neighbours in the order of their ids, but belong to no conversation: of the one that they
     are, nothing can be said that does not hold for each. Metadata is searched as if it stood in the
@@ -51,6 +51,10 @@ class Messages:
         rows = np.flatnonzero(most).astype(np.int32)
         self._learned[term] = rows, most[rows]
         return len(rows)
+
+    def forget(self) -> None:
+        """Forget what was learned."""
+        self._learned.clear()
 
     # -- what ranking reads ------------------------------------------------
 
