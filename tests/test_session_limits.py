@@ -36,7 +36,7 @@ if TYPE_CHECKING:
         (CreateSession, {}, "purpose", {}),
         (CreateSession, {"purpose": 5}, "purpose", {"value": "5"}),
         (CreateSession, {"purpose": "p", "metadata": [1]}, "metadata", {}),
-        (CreateSession, {"purpose": "p", "metadata": "{}"}, "metadata", {}),
+        (CreateSession, {"purpose": "p", "metadata": "[]"}, "metadata", {}),
         (CreateSession, {"purpose": "p", "app_name": ""}, "app_name", {"size": 0}),
         (AddMessage, {"session_id": "s", "content": ""}, "content", {"size": 0}),
         (
@@ -74,9 +74,9 @@ if TYPE_CHECKING:
         (SearchBySender, {"session_id": "s", "sender": ""}, "sender", {"size": 0}),
         (
             SearchByTimerange,
-            {"session_id": "s", "start_time": "2026-01-01T00:00:00", "end_time": "2026-01-01T00:00:00Z"},
+            {"session_id": "s", "start_time": "2026-01-01T00:00:0", "end_time": "2026-01-01T00:00:00Z"},
             "start_time",
-            {"size": 19},
+            {"size": 18},
         ),
         (
             SearchByTimerange,

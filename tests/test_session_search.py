@@ -138,7 +138,7 @@ async def test_searches_of_a_session_are_in_order_and_bounded(enter: Enter) -> N
         assert (ranged.timerange.start, ranged.timerange.end, ranged.truncated) == (start, end, False)
         ranged = await bob.ask(SearchByTimerange(session_id="s", start_time=start, end_time=end, limit=4))
         assert (ranged.count, ranged.truncated) == (4, True)
-        with refused("VALIDATION_ERROR", field="end_time"):
+        with refused("VALIDATION_ERROR", field="start_time"):
             await bob.ask(SearchByTimerange(session_id="s", start_time=end, end_time=start))
 
 
@@ -247,3 +247,12 @@ async def test_work_cut_into_the_thinnest_slices_has_the_same_results(enter: Ent
         whole = await answers(at)
     async with house(folder / "sliced", VirtualClock(tick=1.0)) as at:
         assert await answers(at) == whole
+
+
+@pytest.mark.promise("sessions.search")
+async def test_what_is_said_after_a_search_found_nothing_is_found(enter: Enter) -> None:
+    async with enter() as at:
+        alice = await begin(at)
+        assert not (await alice.ask(SearchContext(session_id="s", query="zebra"))).results
+        await say(alice, "s", "a zebra")
+        assert len((await alice.ask(SearchContext(session_id="s", query="zebra"))).results) == 1

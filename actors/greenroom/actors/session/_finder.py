@@ -46,7 +46,7 @@ class Finder:
         since = _since(request.recent_hours, context.now)
         window: Window | None = None
         while window is None:
-            index = self._index or SearchIndex()
+            index = SearchIndex() if self._index is None else self._index  # an empty one is false
             if self._index is None:
                 self._index, self._lanes = index, Lanes(index)
             window = yield from self._lanes.window(

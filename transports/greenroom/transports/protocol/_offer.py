@@ -89,7 +89,7 @@ class Offer:
             entry = self._entries[tool.name]
         else:
             entry = self._entries[tool.name] = tool.listing()
-        if self._is_brief:
+        if self._is_brief and not tool.is_foreign:
             return {**entry, "outputSchema": AN_ANSWER}
         if self.older is None or (answer := self.older.type_of(tool.answer)) is tool.answer:
             return entry
