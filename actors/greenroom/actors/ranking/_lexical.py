@@ -2,13 +2,15 @@
 
 For each term, over the visible memories only:
 
-    rarity   = ln(1 + (max(n, 50) - df + 0.5) / (df + 0.5))
+    rarity   = ln(1 + (n - df + 0.5) / (df + 0.5))
     BM25     = rarity * tf * (k + 1) / (tf + k * (1 - b + b * length / mean length))
+
+Where there are fewer than `FEW` texts, n is as if others were there that say nothing.
 
 - *own*: the memory's text.
 - *nearby*: the same of a text to which the neighbours in the conversation add their words, fewer the
   farther they are. What is told over several turns is found as one.
-- *conversation*: the conversation as one text. The rarity is then by conversations, however few they are.
+- *conversation*: the conversation as one text. The rarity is then by conversations.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     Postings = tuple[Rows, Floats]
 
 FEW = 50
-"""Texts that there are at least, as far as rarity in texts goes."""
+"""Texts that there are at least, for rarity: what a dozen have in common is not common for that."""
 K, B = 0.8, 0.4
 """For short texts: a word said twice says little more than once, and length matters little."""
 K_CONVERSATION = 1.2
@@ -73,9 +75,9 @@ def rarity(count: int, of: int) -> float:
     return math.log(1 + (of - count + 0.5) / (count + 0.5))
 
 
-def rarity_in_texts(count: int, of: int) -> float:
-    """Return `rarity` where the texts may be few: what a dozen have in common is not common for that."""
-    return rarity(count, max(of, FEW))
+def phantoms(view: View) -> int:
+    """Return how many texts that say nothing are taken to be there besides, so that there are `FEW`."""
+    return max(0, FEW - view.count)
 
 
 def own(view: View, groups: Sequence[Group], pace: Callable[[], bool]) -> Slices[Floats]:
@@ -84,10 +86,10 @@ def own(view: View, groups: Sequence[Group], pace: Callable[[], bool]) -> Slices
         return view.nothing
     total = np.zeros(len(view.visible), np.float32)
     mean = max(1.0, view.total / max(1, view.count))
+    count = view.count + phantoms(view)
     for group in groups:
-        total[group.rows] += _bm25(
-            group.times, view.lengths[group.rows] / mean, rarity_in_texts(len(group.rows), view.count), K
-        )
+        weight = rarity(len(group.rows), count)
+        total[group.rows] += _bm25(group.times, view.lengths[group.rows] / mean, weight, K)
         if pace():
             yield
     return total
@@ -103,7 +105,7 @@ def nearby(view: View, groups: Sequence[Group], words: Floats, pace: Callable[[]
     scratch = np.zeros(size, np.float32)
     for group in groups:
         rows = _spread(view, group, scratch)
-        weight = rarity_in_texts(len(group.rows), view.count)
+        weight = rarity(len(group.rows), view.count + phantoms(view))
         total[rows] += _bm25(scratch[rows], view.nearby_lengths[rows] / mean, weight, K)
         scratch[rows] = 0
         if pace():
@@ -124,7 +126,7 @@ def conversation(view: View, groups: Sequence[Group], pace: Callable[[], bool]) 
             inside = of_rows >= 0
             said = np.bincount(of_rows[inside], group.times[inside], view.conversations).astype(np.float32)
             which, single, times = np.flatnonzero(said), group.rows[~inside], group.times[~inside]
-        weight = rarity(len(which) + len(single), view.contexts)
+        weight = rarity(len(which) + len(single), view.contexts + phantoms(view))
         if len(which):
             lengths = view.conversation_lengths[which]
             conversations[which] += _bm25(said[which], lengths / mean, weight, K_CONVERSATION)
