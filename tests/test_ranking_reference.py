@@ -60,10 +60,11 @@ def by_definition(store: Sequence[Row], asked: Sequence[str]) -> dict[str, list[
         times = [float(said.count(word)) for _, said in store]
         weight = rarity(sum(map(bool, times)), max(size, FEW))
         telling = sum(any(times[n] for n in group) for group in groups)
+        rare = rarity(telling, len(groups) + max(0, FEW - size))
         for group in groups:
             said = sum(times[n] for n in group)
             long = sum(lengths[n] for n in group)
-            of_all = bm25(said, long, max(1, sum(lengths) / len(groups)), rarity(telling, len(groups)), 1.2)
+            of_all = bm25(said, long, max(1, sum(lengths) / len(groups)), rare, 1.2)
             for at, row in enumerate(group):
                 nearby = around(times, group, at)
                 found["words"][row] += bm25(

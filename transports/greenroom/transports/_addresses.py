@@ -112,7 +112,7 @@ def host_of(authority: str) -> str | None:
     that wrote it may mean another host.
     """
     match = _AUTHORITY.fullmatch(authority)
-    if match is None or not 0 < int(match["port"] or 1) <= LAST_PORT:
+    if match is None or int(match["port"] or 0) > LAST_PORT:
         return None
     if match["v6"] is None:
         return match["name"].lower()

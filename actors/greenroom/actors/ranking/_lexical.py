@@ -2,13 +2,15 @@
 
 For each term, over the visible memories only:
 
-    rarity   = ln(1 + (max(n, 50) - df + 0.5) / (df + 0.5))
+    rarity   = ln(1 + (n - df + 0.5) / (df + 0.5))
     BM25     = rarity * tf * (k + 1) / (tf + k * (1 - b + b * length / mean length))
+
+Where there are fewer than `FEW` texts, n is as if others were there that say nothing.
 
 - *own*: the memory's text.
 - *nearby*: the same of a text to which the neighbours in the conversation add their words, fewer the
   farther they are. What is told over several turns is found as one.
-- *conversation*: the conversation as one text. The rarity is then by conversations, however few they are.
+- *conversation*: the conversation as one text. The rarity is then by conversations.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     Postings = tuple[Rows, Floats]
 
 FEW = 50
-"""Texts that there are at least, as far as rarity in texts goes."""
+"""Texts that there are at least, for rarity: what a dozen have in common is not common for that."""
 K, B = 0.8, 0.4
 """For short texts: a word said twice says little more than once, and length matters little."""
 K_CONVERSATION = 1.2
@@ -75,9 +77,9 @@ def rarity(count: int, of: int) -> float:
     return math.log(1 + (of - count + 0.5) / (count + 0.5))
 
 
-def rarity_in_texts(count: int, of: int) -> float:
-    """Return `rarity` where the texts may be few: what a dozen have in common is not common for that."""
-    return rarity(count, max(of, FEW))
+def phantoms(view: View) -> int:
+    """Return how many texts that say nothing are taken to be there besides, so that there are `FEW`."""
+    return max(0, FEW - view.count)
 
 
 def own(view: View, groups: Sequence[Group], pace: Callable[[], bool]) -> Slices[Floats]:
@@ -86,8 +88,9 @@ def own(view: View, groups: Sequence[Group], pace: Callable[[], bool]) -> Slices
         return view.nothing
     total = np.zeros(len(view.visible), np.float32)
     mean = max(1.0, view.total / max(1, view.count))
+    count = view.count + phantoms(view)
     for some in _several(groups):
-        weights = [rarity_in_texts(len(group.rows), view.count) for group in some]
+        weights = [rarity(len(group.rows), count) for group in some]
         _add_several(total, some, weights, view.lengths, mean, K)
         if pace():
             yield
@@ -101,10 +104,11 @@ def nearby(view: View, groups: Sequence[Group], words: Floats, pace: Callable[[]
     size = len(view.visible)
     total = np.zeros(size, np.float32)
     mean = max(1.0, view.total_nearby / max(1, view.count))
+    count = view.count + phantoms(view)
     if size <= _SMALL:
         lengths = view.nearby_lengths[view.side_by_side] / mean
         for group in groups:
-            weight = rarity_in_texts(len(group.rows), view.count)
+            weight = rarity(len(group.rows), count)
             total += _bm25(_spread_to_all(view, group), lengths, weight, K)
             if pace():
                 yield
@@ -114,7 +118,7 @@ def nearby(view: View, groups: Sequence[Group], words: Floats, pace: Callable[[]
     scratch = np.zeros(size, np.float32)
     for group in groups:
         rows = _spread(view, group, scratch)
-        weight = rarity_in_texts(len(group.rows), view.count)
+        weight = rarity(len(group.rows), count)
         total[rows] += _bm25(scratch[rows], view.nearby_lengths[rows] / mean, weight, K)
         scratch[rows] = 0
         if pace():
@@ -126,9 +130,10 @@ def conversation(view: View, groups: Sequence[Group], pace: Callable[[], bool]) 
     """Return the score of the conversations; a memory outside of any is one of its own."""
     alone = np.zeros(len(view.visible), np.float32)
     mean = max(1.0, view.total / max(1, view.contexts))
+    contexts = view.contexts + phantoms(view)
     if not view.conversations:
         for some in _several(groups):
-            weights = [rarity(len(group.rows), view.contexts) for group in some]
+            weights = [rarity(len(group.rows), contexts) for group in some]
             _add_several(alone, some, weights, view.lengths, mean, K_CONVERSATION)
             if pace():
                 yield
@@ -140,7 +145,7 @@ def conversation(view: View, groups: Sequence[Group], pace: Callable[[], bool]) 
         inside = of_rows >= 0
         said = np.bincount(of_rows[inside], group.times[inside], view.conversations).astype(np.float32)
         which, single, times = np.flatnonzero(said), group.rows[~inside], group.times[~inside]
-        weight = rarity(len(which) + len(single), view.contexts)
+        weight = rarity(len(which) + len(single), contexts)
         if len(which):
             lengths = view.conversation_lengths[which]
             conversations[which] += _bm25(said[which], lengths / mean, weight, K_CONVERSATION)

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from greenroom.actors.ranking._lexical import rarity, rarity_in_texts
+from greenroom.actors.ranking._lexical import phantoms, rarity
 from greenroom.actors.ranking._names import name_terms
 from greenroom.actors.ranking._weights import weights
 
@@ -134,8 +134,9 @@ def _full(view: View, ranked: Ranked, unknown: int) -> float:
     table = weights("words")
     reading = ranked.reading
     by_word = table["words"] + table["nearby"]
-    full = by_word * sum(rarity_in_texts(len(group.rows), view.count) for group in reading.groups)
-    full += by_word * unknown * rarity_in_texts(0, view.count)
+    count = view.count + phantoms(view)
+    full = by_word * sum(rarity(len(group.rows), count) for group in reading.groups)
+    full += by_word * unknown * rarity(0, count)
     # Where no message is of that time, none is asked for it.
     full += sum(float(ranked.shares[name].max(initial=0.0)) for name in ("month", "day"))
     if len(reading.authors) == 1:
