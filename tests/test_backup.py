@@ -24,7 +24,7 @@ from greenroom.runtime import (
     restore,
 )
 from greenroom.runtime._backup import backup, verify
-from greenroom.runtime._check import check_structure
+from greenroom.runtime._check import check_store
 from greenroom.runtime._environment import FORMAT_KEY, FORMAT_VERSION
 from greenroom.runtime._owner import Owner
 from greenroom.runtime._store import ACTORS, INDEXES, META, Store, Work
@@ -50,7 +50,7 @@ def names(folder: Path) -> set[str]:
 def check_found(folder: Path) -> None:
     """Check what is in a folder as its next owner does."""
     with Owner(folder) as owner:
-        check_structure(owner)
+        check_store(owner)
 
 
 @pytest.mark.promise("store.backup")
@@ -245,7 +245,7 @@ def test_a_damaged_store_is_replaced_without_being_opened(tmp_path: Path) -> Non
         Owner(folder) as owner,
         pytest.raises(StoreDamagedError, match=r"greenroom verify.*greenroom restore"),
     ):
-        check_structure(owner)
+        check_store(owner)
     with Owner(folder) as owner:
         assert owner.unclean
     info = restore(tmp_path / "copy", folder)

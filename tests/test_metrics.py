@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from types import NoneType
-from typing import Any, Literal, get_args, get_type_hints
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 import pytest
@@ -174,8 +174,8 @@ def numbered(kind: type[Any], numbers: Iterator[int]) -> Any:
             values[name] = next(numbers)
         elif field in (list[str], list[int]):
             values[name] = [f"kind/{number}" for number in range(next(numbers))]
-        elif field == Literal["owner", "attached"]:
-            values[name] = "owner"
+        elif get_origin(field) is Literal:
+            values[name] = get_args(field)[0]
         else:
             values[name] = numbered(part_of(field), numbers)
     return kind(**values)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from greenroom.runtime import StoreDamagedError, StoreError, StoreOwnedError, open_runtime
-from greenroom.runtime._check import check_structure
+from greenroom.runtime._check import check_store
 from greenroom.runtime._folder import DATA_FILE
 from greenroom.runtime._owner import Owner
 from greenroom.runtime._store import Store
@@ -147,7 +147,7 @@ def test_only_the_death_of_a_process_spares_the_check(
     die(used, "open")
     with Owner(used) as owner:
         assert (owner.unclean, owner.survived) == (True, True)
-        check_structure(owner)
+        check_store(owner)
     die(tmp_path / "new", "open")
     with Owner(tmp_path / "new") as owner:
         assert (owner.unclean, owner.survived) == (True, True)

@@ -121,7 +121,7 @@ def backup(
     if os.path.lexists(destination):
         raise StoreError(f"{destination} exists and is not overwritten; name a new file")
     part = destination.with_name(f".{destination.name}.{secrets.token_hex(4)}")
-    with _written(f"the backup {destination} cannot be written"), _temporary(part):
+    with _written(f"the backup {destination} cannot be written"), temporary(part):
         with _sound_source(source, part.with_name(part.name + ".raw")) as (raw, name):
             inspect_file(raw, name=name, compact=part, poll=poll)
         unlock = _unlock(source, encryption)
@@ -153,12 +153,7 @@ def verify(
     """
     folder = source.folder if isinstance(source, Store) else source
     if isinstance(source, Store):
-        statistics = source.statistics()
-        if statistics.disk_free - statistics.file_bytes < source.min_free:
-            raise StorageFullError(
-                f"{folder} has no room for the copy that is checked ({statistics.file_bytes} bytes, and "
-                f"--min-free keeps {source.min_free}); stop the server and verify then, which needs no copy"
-            )
+        room_for_copy(source)
     with (
         _one_verify,
         _written(f"{folder} cannot be checked"),
@@ -194,7 +189,7 @@ def restore(
     with Owner(folder) as owner, _written(f"{source} cannot be restored to {folder}"):
         data = owner.folder / DATA_FILE
         new = owner.folder / _RESTORING
-        with _temporary(new):
+        with temporary(new):
             inspect_file(source, name=f"the backup {source}", compact=new)
             unlock = None if encryption is None else encryption.key()
             tables = inspect_file(new, name=f"the backup {source}", records=True, unlock=unlock)
@@ -220,6 +215,21 @@ def restore(
         )
 
 
+def room_for_copy(store: Store) -> None:
+    """Make sure that the folder of an open store has room for the copy that is checked.
+
+    Raises:
+        StorageFullError: it has not.
+    """
+    statistics = store.statistics()
+    if statistics.disk_free - statistics.file_bytes < store.min_free:
+        raise StorageFullError(
+            f"{store.folder} has no room for the copy that is checked ({statistics.file_bytes} bytes, and "
+            f"--min-free keeps {store.min_free}); make room, or stop the server and verify then, which needs "
+            "no copy"
+        )
+
+
 def _unlock(source: Store | Path, encryption: Encryption | None) -> bytes | None:
     if isinstance(source, Store):
         return source.unlock
@@ -230,7 +240,7 @@ def _unlock(source: Store | Path, encryption: Encryption | None) -> bytes | None
 def _sound_source(source: Store | Path, copy: Path) -> Iterator[tuple[Path, str]]:
     """Give a file that nobody writes meanwhile (a raw copy, or the one we own) and its name in sentences."""
     if isinstance(source, Store):
-        with _temporary(copy) as descriptor:
+        with temporary(copy) as descriptor:
             source.copy_to(descriptor)
             yield copy, os.fspath(source.folder / DATA_FILE)
     else:
@@ -238,12 +248,13 @@ def _sound_source(source: Store | Path, copy: Path) -> Iterator[tuple[Path, str]
             data = owner.folder / DATA_FILE
             if not data.exists():
                 raise StoreError(f"there is no store in {source}")
+            owner.is_as_left()
             yield data, os.fspath(data)
             owner.mark_clean()
 
 
 @contextmanager
-def _temporary(path: Path) -> Iterator[int]:
+def temporary(path: Path) -> Iterator[int]:
     """Create an empty file for us only, and remove it at the end unless it has got another name."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, FILE_MODE)
     try:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from signal import Signals
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from greenroom.runtime._environment import REMEDY
 from greenroom.runtime._errors import (
@@ -26,9 +26,12 @@ from greenroom.runtime._errors import (
     StoreKeyError,
     StoreTooNewError,
 )
-from greenroom.runtime._folder import DATA_FILE, OWNER_FILE
+from greenroom.runtime._folder import DATA_FILE, OWNER_FILE, folder_error
 from greenroom.runtime._inspect import DAMAGED, FAILED, FULL, LOCKED, TOO_NEW
 from greenroom.runtime._owner import Owner
+
+if TYPE_CHECKING:
+    from greenroom.runtime._encryption import Encryption
 
 # Imports the child's half without this package's __init__, which would import trio: half a second on every
 # start after an unclean end. The interpreter is isolated, so where libraries lie has to be said.
@@ -61,15 +64,22 @@ class TableReport:
     bytes: int
 
 
-def check_structure(owner: Owner) -> None:
-    """Check the store that an owner found, before it is opened, unless there is no reason to doubt it.
+def check_store(owner: Owner, encryption: Encryption | None = None) -> bool:
+    """Check the store that an owner found before it is opened; return whether all of it is known to be sound.
 
-    There is none when it was left in order and untouched, or when only a process died. Its records are
-    not read. Takes about 10 s for 1 GB of small rows; wait in another thread.
+    It is when it is new, or byte for byte what its last owner left. One that only a process's death
+    interrupted is taken as it is, and so is a large one that was left in order: then False is returned. All
+    others are read by a child: the structure, which takes about 10 s for 1 GB of small rows, and every record
+    if there is a reason to doubt them. Wait in another thread.
+
+    Args:
+        owner: Has just entered.
+        encryption: Has the key of a store that is encrypted.
 
     Raises:
-        StoreDamagedError: the structure is wrong or the file is gone; the sentence names the remedy.
+        StoreDamagedError: it is damaged or gone; the sentence names the remedy.
         StoreTooNewError: a newer program wrote it.
+        StoreKeyError: it is encrypted with another key.
         StoreError: it could not be read.
     """
     path = owner.folder / DATA_FILE
@@ -78,8 +88,18 @@ def check_structure(owner: Owner) -> None:
             f"{path} is missing or empty and was not when the last owner left; bring back a backup with "
             f"`greenroom restore`, or remove {owner.folder / OWNER_FILE} to begin anew"
         )
-    if owner.unclean and not owner.survived and path.stat().st_size:
+    try:
+        if not path.exists() or not path.stat().st_size:
+            return True
+        if not owner.unclean:
+            return owner.is_as_left()
+    except OSError as error:
+        raise folder_error(error, f"{path} cannot be read") from error
+    if owner.doubtful:
+        inspect_file(path, records=True, unlock=None if encryption is None else encryption.key())
+    elif not owner.survived:
         inspect_file(path)
+    return owner.doubtful
 
 
 def inspect_file(
@@ -89,6 +109,7 @@ def inspect_file(
     records: bool = False,
     compact: Path | None = None,
     unlock: bytes | None = None,
+    priority: int | None = None,
     poll: Callable[[], None] = lambda: None,
 ) -> tuple[TableReport, ...]:
     """Have a child read the file to the end, and return what is in it (nothing unless records are read).
@@ -99,6 +120,7 @@ def inspect_file(
         records: Whether every record is read and its checksum checked, too.
         compact: An existing file into which the child writes a compact copy.
         unlock: The key-encryption key, for the records of an encrypted store.
+        priority: The child's, from 0 to 19, the lowest; as this process's if not given.
         poll: Called several times a second; what it raises ends the child and leaves from here.
 
     Raises:
@@ -121,6 +143,9 @@ def inspect_file(
     except OSError as error:
         raise StoreError(f"no process could be started to check {path}: {error.strerror}") from error
     with child:
+        if priority is not None:
+            with suppress(OSError):  # it has ended already
+                os.setpriority(os.PRIO_PROCESS, child.pid, priority)
         if child.stdin is not None and unlock is not None:
             with suppress(BrokenPipeError), child.stdin:  # then the child says how it ended
                 child.stdin.write(unlock)

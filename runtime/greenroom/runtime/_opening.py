@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
 from greenroom.runtime._actor import Actor, kinds_by_name
-from greenroom.runtime._check import check_structure
+from greenroom.runtime._check import check_store
 from greenroom.runtime._clock import Clock, SystemClock
 from greenroom.runtime._codec import RecordCodec
 from greenroom.runtime._commit import Committer, ThreadCommitter
@@ -30,14 +30,24 @@ if TYPE_CHECKING:
     from greenroom.runtime._posted import Posts
 
 
-def _make_sure(owner: Owner) -> None:
-    """Check what an owner before did not leave in order, and that it is on disk before anybody reads it.
+_AT_ONCE_BYTES: Final = 16 << 20
+"""A file of this size is read in 5 ms, so that no thread is worth while."""
 
-    That one may have died between a commit and its fsync.
+
+async def _make_sure(owner: Owner, encryption: Encryption | None) -> bool:
+    """Check what an owner before left, and return whether all of it is known to be sound.
+
+    If that one died it may have done so between a commit and its fsync: what it left is on disk before
+    anybody reads it.
     """
-    check_structure(owner)
+    data = owner.folder / DATA_FILE
+    is_small = not data.exists() or data.stat().st_size <= _AT_ONCE_BYTES
+    if is_small and not owner.unclean:
+        return check_store(owner, encryption)
+    is_sound = await trio.to_thread.run_sync(check_store, owner, encryption)
     if owner.unclean:
-        sync_file(owner.folder / DATA_FILE)
+        await trio.to_thread.run_sync(sync_file, data)
+    return is_sound
 
 
 class Recipe:
@@ -96,8 +106,7 @@ class Recipe:
             posts: What was posted before, with those who wait for it.
         """
         options = self.options
-        if owner.unclean or owner.lost:
-            await trio.to_thread.run_sync(_make_sure, owner)
+        is_checked = await _make_sure(owner, self.encryption)
         store = Store(
             owner.folder,
             codec=self.codec,
@@ -106,6 +115,7 @@ class Recipe:
             min_free=options.min_free,
             sync=options.durability == "power",
         )
+        store.is_checked = is_checked
         owner.mark_open()
         try:
             secret = self.secret_of(owner.folder, store.id, store.secret_mark)
@@ -139,7 +149,7 @@ class Recipe:
                 runtime.note_seen()
             store.close()
             if runtime.is_sound:
-                owner.mark_clean()
+                owner.mark_clean(is_checked=store.is_checked)
 
 
 @asynccontextmanager

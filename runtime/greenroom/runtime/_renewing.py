@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import lmdb
 
-from greenroom.runtime._check import check_structure
+from greenroom.runtime._check import check_store
 from greenroom.runtime._environment import SECRET_KEY, STORE_KEY, open_environment, store_error
 from greenroom.runtime._folder import DATA_FILE, folder_error, sync_folder
 from greenroom.runtime._owner import Owner
@@ -34,7 +34,7 @@ def renew_secret(folder: Path, secrets: Path, *, max_size: int) -> Secret:
         StoreError: there is no store, or it, or the secret, could not be written.
     """
     with Owner(folder, create=False) as owner:
-        check_structure(owner)
+        is_checked = check_store(owner)
         try:
             environment = open_environment(owner.folder, max_size=max_size, sync=True)
         except lmdb.Error as error:
@@ -51,7 +51,7 @@ def renew_secret(folder: Path, secrets: Path, *, max_size: int) -> Secret:
                     transaction.put(SECRET_KEY, secret.mark.encode())
             except lmdb.Error as error:
                 raise store_error(error, f"{owner.folder / DATA_FILE} cannot be written") from error
-        owner.mark_clean()
+        owner.mark_clean(is_checked=is_checked)
         return secret
 
 

@@ -22,7 +22,7 @@ import msgspec
 
 from greenroom.runtime import _rows
 from greenroom.runtime._actor import Actor, kinds_by_name
-from greenroom.runtime._check import TableReport, check_structure, inspect_file
+from greenroom.runtime._check import TableReport, check_store, inspect_file
 from greenroom.runtime._encryption import Encryption
 from greenroom.runtime._environment import ACTORS, INDEXES, META, TABLES
 from greenroom.runtime._errors import StoreDamagedError, StoreError, UnknownKindError
@@ -100,7 +100,7 @@ def encrypt(
         _rows.index_table(indexes),
     )
     wanted = Encryption(_once(encryption), required=True)
-    with _owned(folder) as owner:
+    with _owned(folder, encryption) as (owner, is_checked):
         place = owner.folder / _NEW
         with closing(_open(owner.folder, Encryption(wanted.key), limits)) as old:
             done = old.veil is not None
@@ -110,7 +110,7 @@ def encrypt(
         if not done:
             tables = _exchange(owner, place, wanted)
         shutil.rmtree(place, ignore_errors=True)
-        owner.mark_clean()
+        owner.mark_clean(is_checked=is_checked or not done)
         kept = sorted(owner.folder.glob(DATA_FILE + ".before-restore*"))
         return EncryptInfo(owner.folder, tables, tuple(kept))
 
@@ -131,11 +131,11 @@ def rekey(folder: Path, encryption: Encryption, new: Encryption) -> Path:
         StoreKeyError: one of the keys is not there, or the store is encrypted with another or not at all.
         StoreError: there is no store in the folder, or it could not be written.
     """
-    with _owned(folder) as owner:
+    with _owned(folder, encryption) as (owner, is_checked):
         with closing(Store(owner.folder, encryption=encryption)) as store:
             before = store.rewrap(new.key())
         _overwrite(owner.folder / DATA_FILE, before)
-        owner.mark_clean()
+        owner.mark_clean(is_checked=is_checked)
         return owner.folder
 
 
@@ -157,12 +157,11 @@ def _overwrite(path: Path, remains: bytes) -> None:
 
 
 @contextmanager
-def _owned(folder: Path) -> Iterator[Owner]:
+def _owned(folder: Path, encryption: Encryption) -> Iterator[tuple[Owner, bool]]:
     with Owner(folder, create=False) as owner:
         if not (owner.folder / DATA_FILE).exists():
             raise StoreError(f"there is no store in {owner.folder}")
-        check_structure(owner)
-        yield owner
+        yield owner, check_store(owner, encryption)
 
 
 def _once(encryption: Encryption) -> Any:

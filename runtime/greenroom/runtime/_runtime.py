@@ -25,6 +25,7 @@ from greenroom.runtime._errors import (
     GreenroomError,
     Refusal,
     RuntimeClosedError,
+    StoreDamagedError,
     StoreFailedError,
     UnknownKindError,
 )
@@ -41,6 +42,7 @@ from greenroom.runtime._procedure import Desk, Procedure
 from greenroom.runtime._query import IndexReader, Query
 from greenroom.runtime._randomness import BlockRandom
 from greenroom.runtime._rows import Index
+from greenroom.runtime._scrub import scrub
 from greenroom.runtime._secrets import Secret
 from greenroom.runtime._seen import SUFFIX, Seen
 from greenroom.runtime._statistics import RuntimeStatistics
@@ -79,7 +81,7 @@ class Runtime(Doors):
     ) -> None:
         self._store = store
         self._clock = clock
-        self._failure: StoreFailedError | None = None
+        self._failure: StoreFailedError | StoreDamagedError | None = None
         self._ended = False
         self._lasting: Lasting | None = None
         self._stop = trio.CancelScope()
@@ -271,7 +273,7 @@ class Runtime(Doors):
 
     @property
     def is_sound(self) -> bool:
-        """Whether every commit so far ended as a commit can: on disk, or refused for lack of space."""
+        """Whether no damage was found, and every commit is on disk or was refused for want of room."""
         return self._failure is None
 
     def _slice_over(self) -> bool:
@@ -289,7 +291,7 @@ class Runtime(Doors):
         if self._ended:
             raise RuntimeClosedError("the runtime is closed")
 
-    def _fail(self, failure: StoreFailedError) -> None:
+    def _fail(self, failure: StoreFailedError | StoreDamagedError) -> None:
         """End everything: what is on disk is no longer known, so nothing more may be answered."""
         self._failure = failure
         self._stop.cancel()
@@ -306,6 +308,12 @@ class Runtime(Doors):
         while owner.still_mine():  # noqa: ASYNC110  another process sets no event of ours
             await trio.sleep(OWNERSHIP_CHECK_SECONDS)
         self._fail(StoreFailedError(f"another process took {owner.folder} over; this one must not write"))
+
+    async def _scrub(self, owner: Owner) -> None:
+        try:
+            await scrub(self._store, owner)
+        except StoreDamagedError as error:
+            self._fail(error)
 
     async def _catch_up(self) -> None:
         """Tell actors what an older store than the last one does not know, before anybody else is heard.
@@ -369,6 +377,8 @@ class Runtime(Doors):
                         nursery.start_soon(part.run)
                     nursery.start_soon(self._notes.run, self._pipeline)
                     nursery.start_soon(self._watch_ownership, owner)
+                    if self._store.has_own_codec:
+                        nursery.start_soon(self._scrub, owner)
                     try:
                         await self._catch_up()
                         nursery.start_soon(trio.sleep_forever if relay is None else relay.run)

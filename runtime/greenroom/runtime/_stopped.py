@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 from pathlib import Path
 
-from greenroom.runtime._check import check_structure
+from greenroom.runtime._check import check_store
 from greenroom.runtime._encryption import Encryption
 from greenroom.runtime._errors import StoreError
 from greenroom.runtime._folder import DATA_FILE
@@ -35,11 +35,12 @@ def stopped_statistics(
     with Owner(folder, create=False) as owner:
         if not (owner.folder / DATA_FILE).exists():
             raise StoreError(f"there is no store in {owner.folder}")
-        check_structure(owner)
+        is_checked = check_store(owner, encryption)
         store = Store(
             owner.folder, encryption=encryption, max_size=options.max_size, min_free=options.min_free
         )
+        store.is_checked = is_checked
         with closing(store):
             statistics = store.statistics()
-        owner.mark_clean()
+        owner.mark_clean(is_checked=is_checked)
     return statistics

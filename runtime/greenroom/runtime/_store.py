@@ -3,7 +3,7 @@
 Promises: a work is committed whole or not at all; what `commit` did not mark with an error is on disk
 when it returns; after an error that is not about space nothing is committed any more.
 The store does *not* know what rows mean, who owns the folder (`Owner`), or whether the file is sound
-(`check_structure`; LMDB has no page checksums, and a damaged file can kill the process).
+(`check_store`; LMDB has no page checksums, and a damaged file can kill the process).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import lmdb
 
@@ -65,6 +65,8 @@ class StoreStatistics:
         last_commit_seconds: Duration of the newest group, fsync included.
         max_commit_seconds: Duration of the slowest group.
         scans: Readings open now; each keeps the pages that it sees from being used again.
+        integrity: Whether all that was in the file when it was opened, and at its last scrub, is known to be
+            sound; one that is unchecked is being scrubbed, or waits for that.
     """
 
     used_bytes: int
@@ -78,6 +80,7 @@ class StoreStatistics:
     last_commit_seconds: float
     max_commit_seconds: float
     scans: int
+    integrity: Literal["checked", "unchecked"] = "unchecked"
 
 
 class Store:
@@ -95,6 +98,8 @@ class Store:
             power cut may destroy the store.
 
     Attributes:
+        is_checked: Whether all that is in it is known to be sound; set by who checked it.
+        has_own_codec: Whether its records are what every program reads that has its key, if it has one.
         writer: What commits; its figures are for any thread.
         unlock: The key-encryption key of a store that is encrypted; it is shown nowhere.
         veil: Hides names in the keys of such a store. The store does not use it: keys are its users' affair.
@@ -126,6 +131,7 @@ class Store:
         self.folder = prepare_folder(folder)
         self._path = self.folder / DATA_FILE
         self.min_free = min_free
+        self.is_checked = False
         self._sync = sync
         self._pid = os.getpid()
         self._open_readings = 0
@@ -137,6 +143,7 @@ class Store:
             raise store_error(error, f"{self._path} cannot be opened") from error
         try:
             opened = open_seal(self._environment, self._tables, encryption, os.fspath(self._path))
+            self.has_own_codec = codec is None
             self._codec = opened.codec if codec is None else codec
             self.unlock = opened.unlock
             self.veil = opened.veil
@@ -343,6 +350,7 @@ class Store:
                 last_commit_seconds=writer.last_seconds,
                 max_commit_seconds=writer.max_seconds,
                 scans=self._open_readings,
+                integrity="checked" if self.is_checked else "unchecked",
             )
         except (lmdb.Error, OSError) as error:
             raise store_error(error, f"{self._path} cannot be read") from error

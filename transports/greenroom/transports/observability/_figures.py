@@ -240,6 +240,11 @@ GAUGES: Final = (
         lambda now: now.store.scans,
     ),
     Figure(
+        "greenroom_store_unchecked",
+        "1 while it is not known that all of the store's file is sound, until a scrub has read it.",
+        lambda now: int(now.store.integrity == "unchecked"),
+    ),
+    Figure(
         "greenroom_owner",
         "1 in the process that owns the folder, 0 in one attached to it, whose figures of messages, actors, "
         "commits, subscriptions and store are the owner's.",
