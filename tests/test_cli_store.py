@@ -55,7 +55,7 @@ def test_a_server_whose_lock_was_taken_over_ends(tmp_path: Path) -> None:
         (tmp_path / "store" / "owner.lock").unlink()
         assert server.process.wait() == 74
     last = server.errors.read_text().splitlines()[-1]
-    assert last.startswith("greenroom serve: another process took")
+    assert last.startswith("greenroom serve: the lock file of")
     assert "Traceback" not in server.errors.read_text()
 
 

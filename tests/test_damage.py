@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import trio
+from harness import PROGRAM, clean_environment
 from support.actors import Add, Read
 from support.commands import run_on_store, sentence, serving
 
@@ -20,6 +22,7 @@ from greenroom.runtime import Address, StoreDamagedError, _owner
 from greenroom.runtime._folder import DATA_FILE
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from support.asking import Open
@@ -222,3 +225,62 @@ def test_after_a_fault_the_store_is_read_before_it_is_opened(stored: Path, fault
         done = run_on_store(stored, "serve")
         assert done.returncode == 65, done.stderr
         assert re.search(REMEDY, done.stderr.splitlines()[-1])
+
+
+# -- a folder that is not there any more -----------------------------------------------
+
+
+def remove(folder: Path) -> None:
+    shutil.rmtree(folder)
+
+
+def rename(folder: Path) -> None:
+    folder.rename(folder.with_name("elsewhere"))
+
+
+def replace(folder: Path) -> None:
+    shutil.copytree(folder, folder.with_name("other"), ignore=shutil.ignore_patterns("*.sock"))
+    rename(folder)
+    folder.with_name("other").rename(folder)
+
+
+def replace_file(folder: Path) -> None:
+    (folder / "other").write_bytes((folder / DATA_FILE).read_bytes())
+    (folder / "other").rename(folder / DATA_FILE)
+
+
+@pytest.mark.promise("store.gone")
+@pytest.mark.parametrize("lose", [remove, rename, replace, replace_file])
+def test_nothing_is_stored_in_a_file_that_nobody_will_find(
+    tmp_path: Path, lose: Callable[[Path], None]
+) -> None:
+    with serving(tmp_path) as server:
+        server.call("create_session", purpose="to be remembered", session_id="kept")
+        lose(tmp_path / "store")
+        for number in range(8):
+            server.send_call("add_message", session_id="kept", content=f"{number}")
+        answers = map(json.loads, server.output)
+        assert not any(each.get("result", {}).get("structuredContent", {}).get("success") for each in answers)
+        assert server.process.wait() == 74
+        last = server.errors.read_text().splitlines()[-1]
+        assert "removed, renamed or replaced" in last
+
+
+# -- a process that may open next to nothing ----------------------------------------------
+
+
+@pytest.mark.promise("cli.exit-codes")
+@pytest.mark.parametrize("descriptors", [8, 12, 16])
+def test_want_of_descriptors_is_a_sentence(tmp_path: Path, descriptors: int) -> None:
+    server = f'ulimit -n {descriptors}; exec "$@"'
+    done = subprocess.run(
+        ["/bin/sh", "-c", server, "sh", *PROGRAM, "serve", "--data", tmp_path / "store"],
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        env=clean_environment(tmp_path),
+        check=False,
+    )
+    assert done.returncode == 73, done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stderr.splitlines()[-1].startswith("greenroom serve: ")

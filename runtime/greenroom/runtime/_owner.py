@@ -39,7 +39,7 @@ from pathlib import Path
 from typing import ClassVar, Final, Self
 
 from greenroom.runtime._environment import REMEDY
-from greenroom.runtime._errors import StoreDamagedError, StoreError, StoreOwnedError
+from greenroom.runtime._errors import StoreDamagedError, StoreError, StoreFailedError, StoreOwnedError
 from greenroom.runtime._folder import (
     DATA_FILE,
     FILE_MODE,
@@ -235,15 +235,26 @@ class Owner:
 
         If not, somebody has removed or rewritten it and may believe to be the owner: exit.
         """
-        if self._pid != os.getpid() or self._descriptor < 0:
-            return False
+        return self._pid == os.getpid() and self._descriptor >= 0 and not self._loss()
+
+    def check_mine(self) -> None:
+        """Make sure that this is still the owner.
+
+        Raises:
+            StoreFailedError: it is not, or another process may believe to be.
+        """
+        if loss := self._loss():
+            raise StoreFailedError(f"{loss}; this process must not write any more")
+
+    def _loss(self) -> str:
         try:
             mine = os.fstat(self._descriptor)
-            there = (self.folder / OWNER_FILE).stat()
             content = os.pread(self._descriptor, len(self._content) + 1, 0)
-        except OSError:
-            return False
-        return os.path.samestat(mine, there) and content == self._content
+            if not os.path.samestat(mine, (self.folder / OWNER_FILE).stat()):
+                return f"another process took {self.folder} over"
+        except OSError as error:
+            return f"the lock file of {self.folder} is not there any more ({error.strerror})"
+        return "" if content == self._content else f"the lock file of {self.folder} was written by another"
 
     def mark_open(self) -> None:
         """Note that the store is open: from now on the death of this process alone asks for no check.

@@ -305,9 +305,13 @@ class Runtime(Doors):
         self._bus.close()
 
     async def _watch_ownership(self, owner: Owner) -> None:
-        while owner.still_mine():  # noqa: ASYNC110  another process sets no event of ours
-            await trio.sleep(OWNERSHIP_CHECK_SECONDS)
-        self._fail(StoreFailedError(f"another process took {owner.folder} over; this one must not write"))
+        try:
+            while True:
+                self._store.writer.check_place()
+                owner.check_mine()
+                await trio.sleep(OWNERSHIP_CHECK_SECONDS)
+        except StoreFailedError as failure:
+            self._fail(failure)
 
     async def _scrub(self, owner: Owner) -> None:
         try:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import resource
 from typing import Final
 
 from greenroom.actors.embedding._errors import ModelMissingError
@@ -33,6 +35,7 @@ _CODES: Final[tuple[tuple[type[GreenroomError], int], ...]] = (
     (ModelMissingError, _exits.NO_ACCESS),
     (GreenroomError, _exits.FAILED),
 )
+_NO_DESCRIPTORS: Final = frozenset({errno.EMFILE, errno.ENFILE})
 
 
 def judge(errors: list[BaseException]) -> tuple[int, str] | None:
@@ -42,10 +45,21 @@ def judge(errors: list[BaseException]) -> tuple[int, str] | None:
         Those of the gravest one, or None when any of them was not on purpose.
     """
     verdicts = []
-    for error in errors:
+    for error in map(_on_purpose, errors):
         rank = next((n for n, (kind, _) in enumerate(_CODES) if isinstance(error, kind)), None)
         if rank is None:
             return None
         verdicts.append((rank, str(error)))
     rank, sentence = min(verdicts)
     return _CODES[rank][1], sentence
+
+
+def _on_purpose(error: BaseException) -> BaseException:
+    """The want of descriptors, which can come from anywhere, as an error with a sentence."""
+    if not isinstance(error, OSError) or error.errno not in _NO_DESCRIPTORS:
+        return error
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    return StoreError(
+        f"there are not enough file descriptors ({error.strerror}; this process may have {most}); "
+        "allow it more with `ulimit -n`"
+    )
