@@ -36,6 +36,7 @@ NAMES = (
     "residency",
     "relay",
     "chaos",
+    "damage",
     "finding",
     "embedding",
     "retrieval",

@@ -44,10 +44,16 @@ def flipped(content: bytearray, chance: random.Random) -> None:
 KINDS: Final[tuple[Callable[[bytearray, random.Random], None], ...]] = (zeroed, swapped, cut_short, flipped)
 
 
-def rewrite(path: Path, content: bytes) -> None:
-    """Change a file's bytes in place so that its inode and its times stay."""
-    status = path.stat()
+def rewrite(path: Path, content: bytes, when: int | None = None) -> None:
+    """Change a file's bytes in place: its inode stays, and so does the time at which it was written last.
+
+    Args:
+        path: The file.
+        content: Its new content.
+        when: Another time, in nanoseconds since 1970.
+    """
+    when = path.stat().st_mtime_ns if when is None else when
     with path.open("r+b") as file:
         file.write(content)
         file.truncate()
-    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    os.utime(path, ns=(when, when))

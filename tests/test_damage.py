@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,7 +18,9 @@ from harness import PROGRAM, clean_environment
 from support.actors import Add, Read
 from support.commands import run_on_store, sentence, serving
 
+from bench import damage
 from bench.damaging import rewrite
+from bench.harness import Plan
 from greenroom.runtime import Address, StoreDamagedError, _owner
 from greenroom.runtime._folder import DATA_FILE
 
@@ -284,3 +287,17 @@ def test_want_of_descriptors_is_a_sentence(tmp_path: Path, descriptors: int) -> 
     assert done.returncode == 73, done.stderr
     assert "Traceback" not in done.stderr
     assert done.stderr.splitlines()[-1].startswith("greenroom serve: ")
+
+
+# -- many of them -----------------------------------------------------------------------
+
+
+@pytest.mark.promise("store.damage", "store.digest", "store.proven")
+def test_no_damaged_store_answers_wrongly_or_kills_its_reader_twice(tmp_path: Path) -> None:
+    table = damage.run(Plan(smoke=True, data=None, work=tmp_path)).tables[0]
+    counts: Counter[str] = Counter()
+    for left, _, verdict, stores in table.rows:
+        assert isinstance(stores, int)
+        counts[f"{left} {verdict}"] += stores
+    assert counts.total() == damage.SMOKE_STORES
+    assert counts["closed refused"] >= damage.SMOKE_STORES // 2 - 1, "but for pages that are alike"

@@ -11,7 +11,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -29,6 +29,7 @@ from greenroom.runtime._errors import (
 from greenroom.runtime._folder import DATA_FILE, OWNER_FILE, folder_error
 from greenroom.runtime._inspect import DAMAGED, FAILED, FULL, LOCKED, TOO_NEW
 from greenroom.runtime._owner import Owner
+from greenroom.runtime._proving import Prover
 
 if TYPE_CHECKING:
     from greenroom.runtime._encryption import Encryption
@@ -91,15 +92,18 @@ def check_store(owner: Owner, encryption: Encryption | None = None) -> bool:
     try:
         if not path.exists() or not path.stat().st_size:
             return True
-        if not owner.unclean:
-            return owner.is_as_left()
+        if not owner.unclean and owner.is_as_left():
+            return True
     except OSError as error:
         raise folder_error(error, f"{path} cannot be read") from error
     if owner.doubtful:
         inspect_file(path, records=True, unlock=None if encryption is None else encryption.key())
-    elif not owner.survived:
+        return True
+    if owner.unclean and not owner.survived:
         inspect_file(path)
-    return owner.doubtful
+    with closing(Prover(path, None)) as prover:
+        prover.trees()  # LMDB itself goes by what is there as soon as it opens the file
+    return False
 
 
 def inspect_file(

@@ -4,7 +4,8 @@ Runs in a process of its own (see `_check`), because a damaged file can kill the
 reads it. It must start quickly: neither trio nor the runtime is imported here.
 
 First the file is read as bytes by `lmdb.verify`, which checks what LMDB's writer relies on: page
-headers, key order, counts, and that the free pages are those that nothing uses. Only then is it opened.
+headers, key order, counts, and that the free pages are those that nothing uses. It does not check that
+keys are where they are looked for, which `Prover` does. Only then is the file opened.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,6 +29,7 @@ from greenroom.runtime._errors import (
     StoreKeyError,
     StoreTooNewError,
 )
+from greenroom.runtime._proving import Prover
 
 DAMAGED: Final = "damaged"
 TOO_NEW: Final = "too new"
@@ -56,6 +59,8 @@ def inspect(
     with environment, environment.begin() as transaction:
         if check_format(transaction, path) is None:
             return {}
+        with closing(Prover(path, None)) as prover:
+            prover.prove_keys()
         tables = {}
         if records:
             codec = _codec(transaction.get(SEAL_KEY), unlock, path)

@@ -111,11 +111,11 @@ class Recipe:
             owner.folder,
             codec=self.codec,
             encryption=self.encryption,
+            is_checked=is_checked,
             max_size=options.max_size,
             min_free=options.min_free,
             sync=options.durability == "power",
         )
-        store.is_checked = is_checked
         owner.mark_open()
         try:
             secret = self.secret_of(owner.folder, store.id, store.secret_mark)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import takewhile
-from typing import Any
+from typing import Any, Protocol
 
 import lmdb
 
@@ -58,24 +58,32 @@ class Reading:
                 yield from takewhile(lambda key: key.startswith(prefix), found)
 
 
+class View(Protocol):
+    """One view of the records of one table."""
+
+    def get(self, key: bytes, /) -> bytes | None:
+        """Return the record under ``key``, or None."""
+
+    def abort(self) -> None:
+        """End it."""
+
+
 class Glance:
     """The committed rows of one table: the same view from the first `get` until it is closed.
 
     Opening a view costs more than a read, so many reads share one. It must be closed soon.
 
     Args:
-        begin: Begins a read transaction on the table.
+        begin: Opens a view of the table.
         unseal: Turns a record back into its payload.
     """
 
-    __slots__ = ("_begin", "_transaction", "_unseal")
+    __slots__ = ("_begin", "_unseal", "_view")
 
-    def __init__(
-        self, begin: Callable[[], lmdb.Transaction[bytes]], unseal: Callable[[bytes, bytes], bytes]
-    ) -> None:
+    def __init__(self, begin: Callable[[], View], unseal: Callable[[bytes, bytes], bytes]) -> None:
         self._begin = begin
         self._unseal = unseal
-        self._transaction: lmdb.Transaction[bytes] | None = None
+        self._view: View | None = None
 
     def get(self, key: bytes) -> bytes | None:
         """Return the payload under ``key``, or None.
@@ -84,20 +92,20 @@ class Glance:
             StoreDamagedError: the record's checksum is wrong.
             StoreError: the store cannot be read.
         """
-        transaction = self._transaction
-        if transaction is None:
-            transaction = self._transaction = self._begin()
+        view = self._view
+        if view is None:
+            view = self._view = self._begin()
         try:
-            record = transaction.get(key)
+            record = view.get(key)
         except lmdb.Error as error:
             raise store_error(error, "the store cannot be read") from error
         return None if record is None else self._unseal(key, record)
 
     def close(self) -> None:
         """Let the next `get` see what is committed by then."""
-        if self._transaction is not None:
-            transaction, self._transaction = self._transaction, None
-            transaction.abort()
+        if self._view is not None:
+            view, self._view = self._view, None
+            view.abort()
 
 
 def _seek(cursor: lmdb.Cursor[bytes], prefix: bytes, start: bytes | None) -> bool:

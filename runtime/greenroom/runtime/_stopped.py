@@ -37,9 +37,12 @@ def stopped_statistics(
             raise StoreError(f"there is no store in {owner.folder}")
         is_checked = check_store(owner, encryption)
         store = Store(
-            owner.folder, encryption=encryption, max_size=options.max_size, min_free=options.min_free
+            owner.folder,
+            encryption=encryption,
+            is_checked=is_checked,
+            max_size=options.max_size,
+            min_free=options.min_free,
         )
-        store.is_checked = is_checked
         with closing(store):
             statistics = store.statistics()
         owner.mark_clean(is_checked=is_checked)

@@ -39,7 +39,8 @@ from greenroom.runtime._errors import StoreError, StoreKeyError
 from greenroom.runtime._folder import DATA_FILE, prepare_folder
 from greenroom.runtime._journal import Chains, Keys
 from greenroom.runtime._lasting import META_KEY, Lasting
-from greenroom.runtime._reading import Glance, Reading
+from greenroom.runtime._proving import ProvenReading, ProvenView, Prover
+from greenroom.runtime._reading import Glance, Reading, View
 from greenroom.runtime._work import Op as Op
 from greenroom.runtime._work import Work as Work
 from greenroom.runtime._writing import Writer, disk_free
@@ -92,13 +93,14 @@ class Store:
         folder: Where ``greenroom.mdb`` lies; made when missing. Its owner lock is the caller's affair.
         codec: Turns payloads into records and back, in the place of the one that the store asks for.
         encryption: How the store is to be encrypted.
+        is_checked: Whether all that is in the file is known to be sound; else what is read is proven.
         max_size: Address space to reserve, in bytes; the quota.
         min_free: Below this many free bytes on the disk only deletes and reserve works are committed.
         sync: Whether a commit waits for the disk. Without, a crash of the process loses nothing, but a
             power cut may destroy the store.
 
     Attributes:
-        is_checked: Whether all that is in it is known to be sound; set by who checked it.
+        is_checked: As the argument; set by who checks it later.
         has_own_codec: Whether its records are what every program reads that has its key, if it has one.
         writer: What commits; its figures are for any thread.
         unlock: The key-encryption key of a store that is encrypted; it is shown nowhere.
@@ -120,6 +122,7 @@ class Store:
         *,
         codec: RecordCodec | None = None,
         encryption: Encryption | None = None,
+        is_checked: bool = True,
         max_size: int = 256 << 30,
         min_free: int = 64 << 20,
         sync: bool = True,
@@ -131,7 +134,7 @@ class Store:
         self.folder = prepare_folder(folder)
         self._path = self.folder / DATA_FILE
         self.min_free = min_free
-        self.is_checked = False
+        self.is_checked = is_checked
         self._sync = sync
         self._pid = os.getpid()
         self._open_readings = 0
@@ -147,6 +150,7 @@ class Store:
             self._codec = opened.codec if codec is None else codec
             self.unlock = opened.unlock
             self.veil = opened.veil
+            self._prover = None if is_checked else Prover(self._path, self._codec)
             self.writer = Writer(self._environment, self._tables, self._codec, self.folder, min_free=min_free)
             with self._environment.begin() as transaction:
                 self.id = (transaction.get(STORE_KEY) or b"").decode()
@@ -241,11 +245,16 @@ class Store:
             with self._environment.begin() as transaction:
                 self._open_readings += 1
                 try:
-                    yield Reading(transaction, self._tables, self._codec)
+                    yield self._read(transaction)
                 finally:
                     self._open_readings -= 1
         except lmdb.Error as error:
             raise store_error(error, f"{self._path} cannot be read") from error
+
+    def _read(self, transaction: lmdb.Transaction[bytes]) -> Reading:
+        if self._prover is None or self.is_checked:
+            return Reading(transaction, self._tables, self._codec)
+        return ProvenReading(self._prover, transaction.id())
 
     def glance(self, table: int) -> Glance:
         """Return a reader of single rows whose reads share one view, for the event loop.
@@ -254,12 +263,15 @@ class Store:
             StoreError: (while reading) the store is closed, or this process was forked from its opener.
         """
 
-        def begin() -> lmdb.Transaction[bytes]:
+        def begin() -> View:
             self._check_usable()
             try:
-                return self._environment.begin(self._tables[table])
+                transaction = self._environment.begin(self._tables[table])
             except lmdb.Error as error:
                 raise store_error(error, f"{self._path} cannot be read") from error
+            if self._prover is None or self.is_checked:
+                return transaction
+            return ProvenView(self._prover, transaction, table)
 
         return Glance(begin, self._codec.open)
 
@@ -270,13 +282,8 @@ class Store:
             StoreDamagedError: the record's checksum is wrong.
             StoreError: the store is closed, or this process was forked from the one that opened it.
         """
-        self._check_usable()
-        try:
-            with self._environment.begin(self._tables[table]) as transaction:
-                record = transaction.get(key)
-        except lmdb.Error as error:
-            raise store_error(error, f"{self._path} cannot be read") from error
-        return None if record is None else self._codec.open(key, record)
+        with self.reading() as reading:
+            return reading.get(table, key)
 
     def scan(
         self, table: int, prefix: bytes, *, start: bytes | None = None, reverse: bool = False
@@ -389,6 +396,8 @@ class Store:
         if self._closed or os.getpid() != self._pid:
             return
         self._closed = True
+        if self._prover is not None:
+            self._prover.close()
         try:
             if not self._sync and self.writer.broken is None:
                 self._environment.sync(True)
