@@ -129,14 +129,17 @@ class Writer:
         self.group_seconds.note(self.last_seconds)
 
     def check_place(self) -> None:
-        """Make sure that what is committed is where it is looked for at the next start. Takes 1 us.
+        """Make sure that what is committed is where it is looked for at the next start.
 
         Raises:
             StoreFailedError: the file was removed, renamed or replaced.
         """
-        with suppress(FileNotFoundError, NotADirectoryError):
-            if _identity(self._path) == self._file:
-                return
+        try:
+            found = _identity(self._path)
+        except (FileNotFoundError, NotADirectoryError):
+            found = None
+        if found == self._file:
+            return
         raise StoreFailedError(
             f"{self._path} was removed, renamed or replaced while it was served, so nothing more is "
             "answered; what was answered before is in the file that was there: put that back, or restore a "
