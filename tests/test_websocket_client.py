@@ -23,7 +23,7 @@ from mcp_types import (
     ResourceUpdatedNotification,
 )
 from support.desk import Desk
-from support.listed import LISTED
+from support.listed import CORE
 from support.proxies import Proxy, proxy_to
 from support.websocket_programs import answer, connected, server, until
 from support.websockets import venue_on_tcp
@@ -54,7 +54,7 @@ async def test_the_main_job_in_both_eras(tmp_path: Path, mode: Mode) -> None:
             connected(url, mode, agent="alice", agent_type="planner") as alice,
             connected(url, mode) as nameless,
         ):
-            assert {tool.name for tool in (await alice.list_tools()).tools} == LISTED
+            assert {tool.name for tool in (await alice.list_tools()).tools} == set(CORE)
             session = (await answer(alice, "create_session", purpose="both"))["session_id"]
             await answer(alice, "add_message", session_id=session, content="the émigré's\nplan")
             await answer(alice, "add_message", session_id=session, content="mine", visibility="private")
