@@ -16,6 +16,7 @@ from greenroom.actors._errand import Errand as Errand
 from greenroom.actors._errand import Report as Report
 from greenroom.actors._open import encrypt_greenroom as encrypt_greenroom
 from greenroom.actors._open import open_greenroom as open_greenroom
+from greenroom.actors._open import repair_greenroom as repair_greenroom
 from greenroom.actors._parse import parse_request as parse_request
 from greenroom.actors._principal import Principal as Principal
 from greenroom.actors.audit._reading import AuditLog as AuditLog

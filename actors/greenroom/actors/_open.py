@@ -28,7 +28,8 @@ from greenroom.actors.exchange._evaluating import TrySearch
 from greenroom.actors.exchange._export_actor import ExportActor
 from greenroom.actors.exchange._import_actor import ImportActor
 from greenroom.actors.exchange._importing import UnembeddedRoots
-from greenroom.actors.keys._actor import KeysActor
+from greenroom.actors.keys._actor import KEEPER, KEY_PREFIX, KeysActor
+from greenroom.actors.keys._mending import revoked
 from greenroom.actors.memory import _directory as namespaces
 from greenroom.actors.memory._actor import MemoryActor
 from greenroom.actors.passport._actor import PassportActor
@@ -42,7 +43,15 @@ from greenroom.actors.resources._listing import CompleteResource, ListResources
 from greenroom.actors.search._text import use_languages
 from greenroom.actors.session import _moves as moves
 from greenroom.actors.session._handing import HandedSession
-from greenroom.runtime import EncryptInfo, Index, RuntimeOptions, encrypt, open_shared_runtime
+from greenroom.runtime import (
+    EncryptInfo,
+    Index,
+    RepairInfo,
+    RuntimeOptions,
+    encrypt,
+    open_shared_runtime,
+    repair,
+)
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Sequence
@@ -215,3 +224,23 @@ def encrypt_greenroom(
         indexes=[*shared_indexes(AUDIT_DAYS), *indexes],
         options=options,
     )
+
+
+def repair_greenroom(
+    path: str | Path, destination: str | Path, *, encryption: Encryption | None = None, now: int
+) -> RepairInfo:
+    """Write what is sound of a damaged store that no process uses into a new file, which `restore` takes.
+
+    What may lack something is set aside whole, and says so; of the API keys all are revoked then. It blocks.
+
+    Args:
+        path: The folder of the data; it is left as it is.
+        destination: A file that does not exist.
+        encryption: Has the key of a store that is encrypted.
+        now: The time in microseconds since 1970, at which keys are revoked.
+
+    Raises:
+        StoreError: as `greenroom.runtime.repair`.
+    """
+    mends = {KEEPER: partial(revoked, key=KEY_PREFIX, now=now)}
+    return repair(Path(path), Path(destination), encryption=encryption, mends=mends)

@@ -127,7 +127,7 @@ def backup(
         unlock = _unlock(source, encryption)
         tables = inspect_file(part, name=f"the backup of {name}", records=True, unlock=unlock, poll=poll)
         sync_file(part)
-        _publish(part, destination)
+        publish(part, destination)
         return BackupInfo(path=destination, file_bytes=destination.stat().st_size, tables=tables)
 
 
@@ -265,7 +265,7 @@ def temporary(path: Path) -> Iterator[int]:
         path.unlink(missing_ok=True)
 
 
-def _publish(part: Path, destination: Path) -> None:
+def publish(part: Path, destination: Path) -> None:
     """Give the file its final name without ever replacing another."""
     try:
         destination.hardlink_to(part)

@@ -44,7 +44,8 @@ MIN_SIZE: Final = 256 * PAGE
 MAX_READERS: Final = 4096
 LOCK_BYTES: Final = MAX_READERS * 64 + 4096  # a cache line a reader, and what goes before them
 REMEDY: Final = (
-    "see what is damaged with `greenroom verify`, then bring back a backup with `greenroom restore`"
+    "see what is damaged with `greenroom verify`, then bring back a backup with `greenroom restore`, "
+    "or save what is sound with `greenroom repair`"
 )
 
 

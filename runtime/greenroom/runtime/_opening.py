@@ -145,6 +145,8 @@ class Recipe:
                 yield runtime
         finally:
             self.committer.close()
+            if runtime.has_found_damage:
+                owner.mark_doubtful()
             if runtime.is_sound:
                 runtime.note_seen()
             store.close()

@@ -13,22 +13,16 @@ Pages that were proven are remembered by their checksums. What cannot be seen li
 older version of itself, or a tree that begins at another whole page of the same height; the check of the
 whole file finds both, for then what is free and what is not do not fit.
 
-It knows the files of LMDB 0.9, in the byte order of this machine. LMDB 1.0 has checksums of pages: where
-`Prover.page` is, they will be compared, and the rest of this may go.
+LMDB 1.0 has checksums of pages: where `Pages.page` is they will be compared, and the rest of this may go.
 """
 
 from __future__ import annotations
 
-import os
 from bisect import bisect_left, bisect_right
-from itertools import pairwise
-from struct import Struct
-from typing import TYPE_CHECKING, Final, NamedTuple
-from zlib import crc32
+from typing import TYPE_CHECKING, NamedTuple
 
-from greenroom.runtime._environment import REMEDY, TABLES
-from greenroom.runtime._errors import StoreDamagedError
-from greenroom.runtime._folder import folder_error
+from greenroom.runtime._environment import TABLES
+from greenroom.runtime._pages import NO_PAGE, TABLE, Big, Head, Page, Pages
 from greenroom.runtime._reading import Reading
 
 if TYPE_CHECKING:
@@ -39,54 +33,11 @@ if TYPE_CHECKING:
 
     from greenroom.runtime._codec import RecordCodec
 
-_PAGE_HEADER: Final = Struct("=QHHHH")  # number, pad, flags, lower, upper
-_OVERFLOW_HEADER: Final = Struct("=QHHI")  # number, pad, flags, pages
-_NODE: Final = Struct("=HHHH")  # low and high half of a size or a page number, flags, size of the key
-_NUMBER: Final = Struct("=Q")
-_TABLE: Final = Struct("=IHHQQQQQ")  # pad, flags, depth, pages of three sorts, rows, root
-_META: Final = Struct("=IIQQ")  # magic, version, address, size of the map
-_META_END: Final = Struct("=QQ")  # last page, number of the transaction
-_MAGIC: Final = 0xBEEFC0DE
-_VERSION: Final = 1
-_BRANCH: Final = 0x01
-_LEAF: Final = 0x02
-_OVERFLOW: Final = 0x04
-_HEAD: Final = 0x08
-_BIG: Final = 0x01
-_SUB: Final = 0x02
-_NO_PAGE: Final = (1 << 64) - 1
-_REMEMBERED: Final = 8_192
-"""Pages; 32 MiB of the file."""
-
-
-class _Head(NamedTuple):
-    """What one of the two heads of a file says: of which transaction it is, and where its tables are."""
-
-    transaction: int
-    last_page: int
-    root: int
-    depth: int
-
-
-class _Big(NamedTuple):
-    """Where a record lies that has pages of its own."""
-
-    page: int
-    size: int
-
-
-class _Page(NamedTuple):
-    """A proven page: of a branch the first key is empty, and the values are numbers of pages."""
-
-    is_leaf: bool
-    keys: list[bytes]
-    values: list[int] | list[bytes | _Big]
-
 
 class _Step(NamedTuple):
     """A branch on the way to a leaf, the child that was taken, and between which keys all of it lies."""
 
-    page: _Page
+    page: Page
     child: int
     lower: bytes
     upper: bytes | None
@@ -96,30 +47,17 @@ class _Place(NamedTuple):
     """A leaf, and the way to it."""
 
     way: list[_Step]
-    leaf: _Page
+    leaf: Page
 
 
-class Prover:
-    """Reads and proves pages of one store's file, for any thread.
-
-    Args:
-        path: The file.
-        codec: Tells whether a record is what was stored under its key; None if records are not looked at.
-    """
+class Prover(Pages):
+    """Finds rows in a store's file, for any thread; as `Pages`."""
 
     def __init__(self, path: Path, codec: RecordCodec | None) -> None:
-        self._path = path
-        self._codec = codec
-        self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        self._size = 0
-        self._proven: dict[int, tuple[int, _Page]] = {}
-        self._last: tuple[int, list[_Tree]] | None = None
+        super().__init__(path, codec)
+        self._last: tuple[int, list[Tree]] | None = None
 
-    def close(self) -> None:
-        """Close the file."""
-        os.close(self._descriptor)
-
-    def trees(self, number: int | None = None) -> list[_Tree]:
+    def trees(self, number: int | None = None) -> list[Tree]:
         """Return the tables, as a view of LMDB's sees them, which has to stay open.
 
         Args:
@@ -130,75 +68,35 @@ class Prover:
         """
         if self._last is not None and self._last[0] == number:
             return self._last[1]
-        size = _TABLE.unpack_from(self._bytes(0, 512), _PAGE_HEADER.size + _META.size)[0]
-        if size < 512 or size > 1 << 15 or size & (size - 1):  # noqa: PLR2004  LMDB's limits
-            raise self._damaged(f"its pages cannot have {size} bytes")
-        self._size = size
-        heads = [self._head(page) for page in (0, 1)]
+        heads = self.heads()
         head = max(heads) if number is None else heads[number & 1]
         if number not in {None, head.transaction}:
-            raise self._damaged(f"its head is not that of transaction {number}")
-        if os.fstat(self._descriptor).st_size < (head.last_page + 1) * size:
-            raise self._damaged("it was cut short")
-        names = _Tree(self, head.root, head.depth, is_main=True)
-        trees = [self._tree(names.get(name), name) for name in TABLES]
+            raise self.damaged(f"its head is not that of transaction {number}")
+        if not self.holds(head):
+            raise self.damaged("it was cut short")
+        trees = self.tables(self.names(head))
         self._last = head.transaction, trees
         return trees
 
-    def _head(self, page: int) -> _Head:
-        content = self._bytes(page * self._size, 512)
-        number, _, flags, *_ = _PAGE_HEADER.unpack_from(content)
-        at = _PAGE_HEADER.size
-        magic, version, *_ = _META.unpack_from(content, at)
-        at += _META.size + _TABLE.size
-        _, _, depth, *_, root = _TABLE.unpack_from(content, at)
-        last_page, transaction = _META_END.unpack_from(content, at + _TABLE.size)
-        if (number, flags, magic, version) != (page, _HEAD, _MAGIC, _VERSION):
-            raise self._damaged(f"page {page} is not its head")
-        return _Head(transaction, last_page, root, depth)
+    def names(self, head: Head) -> Tree:
+        """Return LMDB's own table of tables, which has what a store says of itself, too."""
+        return Tree(self, head.root, head.depth, is_main=True)
 
-    def _tree(self, record: bytes | None, name: bytes) -> _Tree:
-        if record is None or len(record) != _TABLE.size:
-            raise self._damaged(f"it has no table {name.decode()}")
-        _, _, depth, *_, root = _TABLE.unpack(record)
-        return _Tree(self, root, depth)
-
-    def page(self, number: int, *, is_main: bool = False) -> _Page:
-        """Return a page of a tree.
+    def tables(self, names: Tree) -> list[Tree]:
+        """Return the tables.
 
         Raises:
-            StoreDamagedError: it is none, or not what was written there.
+            StoreDamagedError: what leads to them is damaged.
         """
-        content = self._bytes(number * self._size, self._size)
-        checksum = crc32(content)
-        known = self._proven.get(number)
-        if known is not None and known[0] == checksum:
-            return known[1]
-        page = self._parsed(number, content)
-        if page.is_leaf and not is_main and self._codec is not None:
-            for key, value in zip(page.keys, page.values, strict=True):
-                self._codec.open(key, self.value(value))
-        if len(self._proven) >= _REMEMBERED:
-            self._proven.clear()
-        self._proven[number] = checksum, page
-        return page
+        return [self._tree(names.get(name), name) for name in TABLES]
 
-    def value(self, value: int | bytes | _Big) -> bytes:
-        """Return a leaf's record.
+    def _tree(self, record: bytes | None, name: bytes) -> Tree:
+        if record is None or len(record) != TABLE.size:
+            raise self.damaged(f"it has no table {name.decode()}")
+        _, _, depth, *_, rows, root = TABLE.unpack(record)
+        return Tree(self, root, depth, rows)
 
-        Raises:
-            StoreDamagedError: the pages that it lies in are others.
-        """
-        if isinstance(value, bytes):
-            return value
-        assert isinstance(value, _Big)
-        content = self._bytes(value.page * self._size, _OVERFLOW_HEADER.size + value.size)
-        number, _, flags, pages = _OVERFLOW_HEADER.unpack_from(content)
-        if (number, flags) != (value.page, _OVERFLOW) or len(content) > pages * self._size:
-            raise self._damaged(f"page {value.page} is not the record that was there")
-        return content[_OVERFLOW_HEADER.size :]
-
-    def open(self, key: bytes, value: int | bytes | _Big) -> bytes:
+    def open(self, key: bytes, value: int | bytes | Big) -> bytes:
         """Return the payload of a leaf's record."""
         assert self._codec is not None
         return self._codec.open(key, self.value(value))
@@ -213,82 +111,27 @@ class Prover:
             for _ in tree.forward(b""):
                 pass
 
-    def _parsed(self, number: int, content: bytes) -> _Page:
-        found, _, flags, lower, upper = _PAGE_HEADER.unpack_from(content)
-        count = (lower - _PAGE_HEADER.size) // 2
-        if (
-            found != number
-            or flags not in {_BRANCH, _LEAF}
-            or count < 0
-            or not lower <= upper <= len(content)
-        ):
-            raise self._damaged(f"page {number} is not the one that was there")
-        places = Struct(f"={count}H").unpack_from(content, _PAGE_HEADER.size)
-        is_leaf = flags == _LEAF
-        keys, values = [], []
-        for place in places:
-            if not upper <= place <= len(content) - _NODE.size:
-                raise self._damaged(f"page {number} is not whole")
-            low, high, node_flags, key_size = _NODE.unpack_from(content, place)
-            at = place + _NODE.size
-            key = content[at : at + key_size]
-            if len(key) != key_size:
-                raise self._damaged(f"page {number} is not whole")
-            keys.append(key)
-            if is_leaf:
-                values.append(self._node(number, content, at + key_size, low | high << 16, node_flags))
-            else:
-                values.append(low | high << 16 | node_flags << 32)
-        if not is_leaf:
-            if not keys:
-                raise self._damaged(f"page {number} leads nowhere")
-            keys[0] = b""
-        if any(one >= other for one, other in pairwise(keys)):
-            raise self._damaged(f"the keys of page {number} do not rise")
-        return _Page(is_leaf, keys, values)
 
-    def _node(self, number: int, content: bytes, at: int, size: int, flags: int) -> bytes | _Big:
-        if flags & _BIG and at + _NUMBER.size <= len(content):
-            return _Big(_NUMBER.unpack_from(content, at)[0], size)
-        if flags not in {0, _SUB} or at + size > len(content):
-            raise self._damaged(f"page {number} is not whole")
-        return content[at : at + size]
-
-    def _bytes(self, at: int, size: int) -> bytes:
-        try:
-            content = os.pread(self._descriptor, size, at)
-        except (OSError, OverflowError) as error:
-            if isinstance(error, OSError):
-                raise folder_error(error, f"{self._path} cannot be read") from error
-            content = b""
-        if len(content) != size:
-            raise self._damaged(f"it ends before byte {at + size}")
-        return content
-
-    def _damaged(self, what: str) -> StoreDamagedError:
-        return StoreDamagedError(f"{self._path} is damaged: {what}; {REMEDY}")
-
-    def outside(self, page: _Page) -> StoreDamagedError:
-        """Return the error for a page whose keys are not those that it was looked for with."""
-        return self._damaged(f"the page that begins with {page.keys[:1]} is not the one that was there")
-
-
-class _Tree:
+class Tree:
     """One table in one view.
 
     Args:
         prover: Reads its pages.
         root: The number of its topmost page.
         depth: How many pages are on the way to a record.
+        rows: How many rows it has.
         is_main: Whether it is LMDB's own table of tables, whose rows have no checksums.
     """
 
-    __slots__ = ("_depth", "_is_main", "_prover", "_root")
+    __slots__ = ("_is_main", "_prover", "depth", "root", "rows")
 
-    def __init__(self, prover: Prover, root: int, depth: int, *, is_main: bool = False) -> None:
+    def __init__(
+        self, prover: Prover, root: int, depth: int, rows: int = 0, *, is_main: bool = False
+    ) -> None:
         self._prover = prover
-        self._root = root
-        self._depth = depth
+        self.root = root
+        self.depth = depth
+        self.rows = rows
         self._is_main = is_main
 
     def get(self, key: bytes) -> bytes | None:
@@ -303,7 +146,7 @@ class _Tree:
         self._prove_neighbours(place)
         return None
 
-    def forward(self, start: bytes) -> Iterator[tuple[bytes, int | bytes | _Big]]:
+    def forward(self, start: bytes) -> Iterator[tuple[bytes, int | bytes | Big]]:
         """Yield the rows from a key on, which is itself included."""
         place = self._place(lambda keys: bisect_right(keys, start, lo=1) - 1)
         if place is not None:
@@ -314,7 +157,7 @@ class _Tree:
                 yield leaf.keys[index], leaf.values[index]
             place = self._beside(place, 1)
 
-    def backward(self, end: bytes | None, *, included: bool) -> Iterator[tuple[bytes, int | bytes | _Big]]:
+    def backward(self, end: bytes | None, *, included: bool) -> Iterator[tuple[bytes, int | bytes | Big]]:
         """Yield the rows down from a key, or from the last one."""
         place = self._place(
             (lambda keys: len(keys) - 1) if end is None else lambda keys: bisect_right(keys, end, lo=1) - 1
@@ -331,9 +174,9 @@ class _Tree:
             place = self._beside(place, -1)
 
     def _place(self, choose: Callable[[list[bytes]], int]) -> _Place | None:
-        if self._root == _NO_PAGE:
+        if self.root == NO_PAGE:
             return None
-        return self._descend([], self._root, b"", None, choose)
+        return self._descend([], self.root, b"", None, choose)
 
     def _descend(
         self,
@@ -344,16 +187,13 @@ class _Tree:
         choose: Callable[[list[bytes]], int],
     ) -> _Place:
         while True:
-            page = self._prover.page(number, is_main=self._is_main)
-            own = page.keys if page.is_leaf else page.keys[1:]
-            is_outside = own and (own[0] < lower or (upper is not None and own[-1] >= upper))
-            if is_outside or page.is_leaf != (len(way) + 1 == self._depth):
-                raise self._prover.outside(page)
-            if page.is_leaf:
+            is_leaf = len(way) + 1 == self.depth
+            page = self._prover.bounded(number, lower, upper, is_leaf=is_leaf, is_main=self._is_main)
+            if is_leaf:
                 return _Place(way, page)
             index = choose(page.keys)
             way = [*way, _Step(page, index, lower, upper)]
-            number, lower, upper = _child(page, index, lower, upper)
+            number, lower, upper = child_of(page, index, lower, upper)
 
     def _beside(self, place: _Place, step: int) -> _Place | None:
         """Return the leaf before or after one."""
@@ -365,7 +205,7 @@ class _Tree:
                 before = [*way[:depth], _Step(branch, index, lower, upper)]
                 return self._descend(
                     before,
-                    *_child(branch, index, lower, upper),
+                    *child_of(branch, index, lower, upper),
                     (lambda _keys: 0) if step > 0 else lambda keys: len(keys) - 1,
                 )
         return None
@@ -375,7 +215,7 @@ class _Tree:
         self._beside(place, 1)
 
 
-def _child(page: _Page, index: int, lower: bytes, upper: bytes | None) -> tuple[int, bytes, bytes | None]:
+def child_of(page: Page, index: int, lower: bytes, upper: bytes | None) -> tuple[int, bytes, bytes | None]:
     number = page.values[index]
     assert isinstance(number, int)
     low = page.keys[index] if index else lower
@@ -418,7 +258,7 @@ class ProvenReading(Reading):
 
     def _rows(
         self, table: int, prefix: bytes, start: bytes | None, *, reverse: bool
-    ) -> Iterator[tuple[bytes, int | bytes | _Big]]:
+    ) -> Iterator[tuple[bytes, int | bytes | Big]]:
         tree = self._trees[table]
         if not reverse:
             rows = tree.forward(prefix if start is None else max(prefix, start))

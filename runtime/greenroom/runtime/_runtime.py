@@ -276,6 +276,11 @@ class Runtime(Doors):
         """Whether no damage was found, and every commit is on disk or was refused for want of room."""
         return self._failure is None
 
+    @property
+    def has_found_damage(self) -> bool:
+        """Whether that is why it ended."""
+        return isinstance(self._failure, StoreDamagedError)
+
     def _slice_over(self) -> bool:
         return self._kernel.dispatcher.slice_over()
 
@@ -293,7 +298,7 @@ class Runtime(Doors):
 
     def _fail(self, failure: StoreFailedError | StoreDamagedError) -> None:
         """End everything: what is on disk is no longer known, so nothing more may be answered."""
-        self._failure = failure
+        self._failure = self._store.writer.damage or failure
         self._stop.cancel()
         self._end()  # now, since who is ready already would have its turn before the cancellation
 
@@ -313,9 +318,9 @@ class Runtime(Doors):
         except StoreFailedError as failure:
             self._fail(failure)
 
-    async def _scrub(self, owner: Owner) -> None:
+    async def _scrub(self) -> None:
         try:
-            await scrub(self._store, owner)
+            await scrub(self._store)
         except StoreDamagedError as error:
             self._fail(error)
 
@@ -382,7 +387,7 @@ class Runtime(Doors):
                     nursery.start_soon(self._notes.run, self._pipeline)
                     nursery.start_soon(self._watch_ownership, owner)
                     if self._store.has_own_codec:
-                        nursery.start_soon(self._scrub, owner)
+                        nursery.start_soon(self._scrub)
                     try:
                         await self._catch_up()
                         nursery.start_soon(trio.sleep_forever if relay is None else relay.run)

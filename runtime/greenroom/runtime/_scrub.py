@@ -30,7 +30,6 @@ from greenroom.runtime._folder import DATA_FILE, folder_error
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from greenroom.runtime._owner import Owner
     from greenroom.runtime._store import Store
 
 logger = logging.getLogger(__name__)
@@ -46,18 +45,17 @@ _COPY: Final = DATA_FILE + ".scrubbing"
 LOWEST_PRIORITY: Final = 19
 
 
-async def scrub(store: Store, owner: Owner) -> None:
+async def scrub(store: Store) -> None:
     """Have the store read now and then, for ever.
 
     Raises:
-        StoreDamagedError: it is damaged. The next owner reads all of it before it opens it.
+        StoreDamagedError: it is damaged.
     """
     await trio.sleep(AGAIN_SECONDS if store.is_checked else FIRST_SECONDS)
     while True:
         try:
             await trio.to_thread.run_sync(_scrub_once, store, trio.from_thread.check_cancelled)
         except StoreDamagedError:
-            owner.mark_doubtful()
             raise
         except StoreError as error:
             logger.warning("the store could not be scrubbed: %s", error)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import lmdb
 
 from greenroom.runtime import _rows
-from greenroom.runtime._environment import INDEXES, META, is_want_of_room, touch_format
-from greenroom.runtime._errors import StoreFailedError
+from greenroom.runtime._environment import INDEXES, META, is_want_of_room, store_error, touch_format
+from greenroom.runtime._errors import StoreDamagedError, StoreFailedError
 from greenroom.runtime._folder import DATA_FILE
 from greenroom.runtime._histogram import SECONDS, WORKS, Histogram
 from greenroom.runtime._lasting import META_KEY
@@ -68,6 +68,7 @@ class Writer:
         works: Works committed.
         failures: Works refused or failed.
         broken: What the first commit that failed for good raised.
+        damage: What LMDB came upon when it failed.
         last_seconds: Duration of the newest group.
         max_seconds: Duration of the slowest group.
         group_works: How many works the groups had.
@@ -100,6 +101,7 @@ class Writer:
         self.lasting: Lasting | None = None
         self.commits = self.works = self.failures = 0
         self.broken: StoreFailedError | None = None
+        self.damage: StoreDamagedError | None = None
         self.last_seconds = self.max_seconds = 0.0
         self.group_works = Histogram(WORKS)
         self.group_seconds = Histogram(SECONDS)
@@ -127,14 +129,17 @@ class Writer:
         self.group_seconds.note(self.last_seconds)
 
     def check_place(self) -> None:
-        """Make sure that what is committed is where it is looked for at the next start. Takes 1 us.
+        """Make sure that what is committed is where it is looked for at the next start.
 
         Raises:
             StoreFailedError: the file was removed, renamed or replaced.
         """
-        with suppress(FileNotFoundError, NotADirectoryError):
-            if _identity(self._path) == self._file:
-                return
+        try:
+            found = _identity(self._path)
+        except (FileNotFoundError, NotADirectoryError):
+            found = None
+        if found == self._file:
+            return
         raise StoreFailedError(
             f"{self._path} was removed, renamed or replaced while it was served, so nothing more is "
             "answered; what was answered before is in the file that was there: put that back, or restore a "
@@ -146,6 +151,12 @@ class Writer:
             self.check_place()
         except StoreFailedError as gone:
             return gone
+        told = (
+            store_error(error, f"{self._path} cannot be written") if isinstance(error, lmdb.Error) else None
+        )
+        if isinstance(told, StoreDamagedError):
+            self.damage = told
+            return StoreFailedError(f"{told}; nothing more is answered")
         return StoreFailedError(
             f"the store in {self._folder} could not be written ({error}), so nothing more is answered. "
             "Check the disk and start again: all that was answered is there"

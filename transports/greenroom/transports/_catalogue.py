@@ -363,6 +363,12 @@ COMMANDS: Final[Mapping[str, Command]] = {
         {"source": "file that `backup` made"},
         examples=("restore /backups/greenroom.mdb",),
     ),
+    "repair": Command(
+        "save what is sound of a damaged store, and say what is missing; no server may be using it",
+        ("_store", "run"),
+        {"destination": "file to make, which `restore` takes; it must not exist"},
+        examples=("repair /backups/saved.mdb",),
+    ),
     "verify": Command(
         "check the whole store for damage and the index of memories, also while a server uses it",
         ("_store", "run"),
@@ -404,6 +410,15 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "to see what happens": ("watch", "top", "stats"),
     "memories and sessions": ("import", "export", "evaluate", "passport"),
     "who comes in, and what they did": ("keys", "audit"),
-    "to look after the store": ("backup", "restore", "verify", "encrypt", "rekey", "readmit", "secret"),
+    "to look after the store": (
+        "backup",
+        "restore",
+        "verify",
+        "repair",
+        "encrypt",
+        "rekey",
+        "readmit",
+        "secret",
+    ),
 }
 """The commands and families in the order in which the help tells of them."""

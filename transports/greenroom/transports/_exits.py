@@ -19,7 +19,7 @@ MEANINGS: Final = {
     OK: "done; also after end of input, SIGINT or SIGTERM",
     FAILED: "the command was understood and could not be carried out",
     USAGE: "an option, a GREENROOM_ variable or the configuration file is wrong",
-    DAMAGED: "the store is damaged; see `greenroom verify` and `greenroom restore`",
+    DAMAGED: "the store is damaged, or `repair` did not find all of it; see `greenroom verify` and `restore`",
     INTERNAL: "a fault of this program",
     NO_ACCESS: "a folder or a file cannot be made, opened, read or written, or has no room",
     STORE_FAILED: "a write failed for another reason than space, so the server stopped",

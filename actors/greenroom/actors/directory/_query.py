@@ -81,6 +81,8 @@ class ListSessions(Query[replies.SessionList], frozen=True, kw_only=True):
                 )
             )
         }
+        if not activities:  # they were lost in a repair; the session itself can be read
+            return None
         newest = max(activities, key=lambda audience: activities[audience].at)
         if audiences[place.order] != newest or activities[newest].at != _rows.time_of(place.position):
             return None

@@ -17,7 +17,7 @@ CHANGED: Final = "greenroom:keys"
 """The topic that tells of every change, under which no resource can be heard of."""
 
 MOST_KEYS: Final = 10_000
-_KEY: Final = b"k"
+KEY_PREFIX: Final = b"k"
 _USAGE: Final = b"u"
 _ended = msgspec.json.Decoder(requests.KeyEnded).decode
 
@@ -52,7 +52,7 @@ class KeysActor(Actor):
         """Keep a new key."""
         _check_admin(context)
         known = 0
-        for _ in context.scan(msgspec.Raw, prefix=_KEY):
+        for _ in context.scan(msgspec.Raw, prefix=KEY_PREFIX):
             known += 1
             if context.slice_over():
                 yield
@@ -119,7 +119,7 @@ class KeysActor(Actor):
         """End what had ended when an older store was brought back; keys that are not in it need nothing."""
         context.use_reserve()
         for ended in map(_ended, told.values):
-            record = context.get(_KEY + ended.key_id.encode(), KeyRecord)
+            record = context.get(KEY_PREFIX + ended.key_id.encode(), KeyRecord)
             if record is None:
                 continue
             changed = msgspec.structs.replace(record, expires=min(record.expires, ended.at))
@@ -133,7 +133,7 @@ class KeysActor(Actor):
     def read(self, _: requests.ReadKeys, context: Context) -> Slices[requests.KeysRead]:
         """Answer all keys, oldest first."""
         records: list[KeyRecord] = []
-        for _key, record in context.scan(KeyRecord, prefix=_KEY):
+        for _key, record in context.scan(KeyRecord, prefix=KEY_PREFIX):
             records.append(record)
             if context.slice_over():
                 yield
@@ -158,20 +158,20 @@ class KeysActor(Actor):
     def note(self, request: requests.NoteKeyUses, context: Context) -> None:
         """Write down when keys were used last. Nobody waits for that, and nobody is told."""
         for key_id, used in request.uses.items():
-            record = context.get(_KEY + key_id.encode(), KeyRecord)
+            record = context.get(KEY_PREFIX + key_id.encode(), KeyRecord)
             if record is not None and used > (record.last_used or 0):
-                context.put(_KEY + key_id.encode(), msgspec.structs.replace(record, last_used=used))
+                context.put(KEY_PREFIX + key_id.encode(), msgspec.structs.replace(record, last_used=used))
 
 
 def _find(context: Context, key_id: str) -> KeyRecord:
-    record = context.get(_KEY + key_id.encode(), KeyRecord)
+    record = context.get(KEY_PREFIX + key_id.encode(), KeyRecord)
     if record is None:
         raise key_not_found(key_id)
     return record
 
 
 def _put(context: Context, record: KeyRecord) -> None:
-    context.put(_KEY + record.key_id.encode(), record)
+    context.put(KEY_PREFIX + record.key_id.encode(), record)
     context.publish(CHANGED)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
-from greenroom.actors import MemoriesVerified, VerifyMemories, encrypt_greenroom
+from greenroom.actors import MemoriesVerified, VerifyMemories, encrypt_greenroom, repair_greenroom
 from greenroom.actors._audit import LONGEST
 from greenroom.runtime import (
     BackupInfo,
@@ -105,6 +105,9 @@ def _carry_out(chosen: argparse.Namespace, settings: Settings) -> dict[str, Any]
             result = verified(checked, trio.run(_verify_memories, settings, chosen.rebuild))
         case "restore":
             result = _restore(Path(chosen.source), settings)
+        case "repair":
+            key, now = encryption(settings), time.time_ns() // 1_000
+            result = repair_greenroom(settings.data, chosen.destination, encryption=key, now=now)
         case "encrypt":
             result = encrypt_greenroom(settings.data, _key(settings), options=runtime_options(settings))
             if result.tables:

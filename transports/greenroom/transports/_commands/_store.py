@@ -1,4 +1,4 @@
-"""`greenroom backup`, `restore`, `verify`, `stats` and `readmit`: what an operator does with a store.
+"""`backup`, `restore`, `repair`, `verify`, `stats`, `readmit` and others: what an operator does with a store.
 
 A running store is asked through its control socket, which needs neither trio nor the
 runtime here; a stopped one is opened by `_stopped`, which takes the owner's lock.
@@ -78,4 +78,4 @@ def _show(chosen: argparse.Namespace, result: dict[str, Any]) -> int:
         return complain(chosen.command, f"{chosen.kind} {chosen.key} was not set aside", _exits.FAILED)
     text = json.dumps(result, indent=2) if chosen.json else TEXTS[chosen.command](result)
     say(text)
-    return _exits.DAMAGED if differs(result) else _exits.OK
+    return _exits.DAMAGED if differs(result) or result.get("ranges") else _exits.OK

@@ -59,6 +59,28 @@ _UNLISTED: Final = (
 )
 
 
+_UNLISTED_ROWS: Final = (
+    "rows of indexes are missing: a session or namespace that had one can be read by its id or name, and may "
+    "be missing from lists and searches over several; a timer or a message on its way may be gone"
+)
+
+
+def _repair(result: Result) -> str:
+    lines = [f"{result['path']} holds what is sound: {size(result['file_bytes'])}", _tables(result)]
+    if not result["ranges"]:
+        return "\n".join([*lines, "nothing is missing"])
+    lines.append(f"{result['missing_rows']:,} rows cannot be read:")
+    lines += [
+        f"  {each['table']}, from {each['start']!r} to before {each['end'] or 'the end'!r}: {each['why']}"
+        for each in result["ranges"]
+    ]
+    if any(each["table"] == "indexes" for each in result["ranges"]):
+        lines.append(_UNLISTED_ROWS)
+    lines += [f"set aside, since it may lack something: {address}" for address in result["set_aside"]]
+    lines += [f"mended, with every API key revoked: {address}" for address in result["mended"]]
+    return "\n".join(lines)
+
+
 def _encrypt(result: Result) -> str:
     lines = [f"{result['folder']} is encrypted", _tables(result)]
     if not result["tables"]:
@@ -126,6 +148,7 @@ def size(count: float) -> str:
 TEXTS: Final[Mapping[str, Callable[[Result], str]]] = {
     "backup": _backup,
     "restore": _restore,
+    "repair": _repair,
     "encrypt": _encrypt,
     "rekey": lambda result: f"{result['folder']} opens with the new key from now on",
     "verify": _verify,

@@ -1,0 +1,207 @@
+"""What `greenroom repair` saves of a damaged store, and what it says is missing."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from support import planted
+from support.commands import run, run_on_store, sentence, serving
+from test_damage import names, rot
+from test_keys_process import create, keys
+
+from bench.damaging import KINDS, rewrite
+from greenroom.actors import Agent, CreateSession, GetSession, open_greenroom, repair_greenroom
+from greenroom.runtime import Encryption, restore
+from greenroom.runtime._folder import DATA_FILE
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SESSIONS = 8
+MESSAGES = 10
+
+
+def fill(home: Path) -> None:
+    """Make a store of some sessions and memories, and close it in order."""
+    with serving(home) as server:
+        for number in range(SESSIONS):
+            name = f"session-{number}"
+            server.call("create_session", purpose=f"purpose of {name}", session_id=name)
+            for message in range(MESSAGES):
+                text = f"message {message} of {name} " + "x" * 300
+                server.call("add_message", session_id=name, content=text)
+        server.call("set_memory", key="kept", value="the value")
+        assert server.end() == 0
+
+
+def read(home: Path) -> dict[str, Any]:
+    """Return what a store answers, by session; the code where it refuses."""
+    found: dict[str, Any] = {}
+    with serving(home) as server:
+        for number in range(SESSIONS):
+            name = f"session-{number}"
+            server.send_call("get_messages", session_id=name, limit=1_000)
+            result = server.receive()["result"]
+            answer = json.loads(result["content"][0]["text"])
+            found[name] = (
+                answer["code"] if "code" in answer else [each["content"] for each in answer["messages"]]
+            )
+        listed = server.call("list_sessions", limit=100)["sessions"]
+        found["listed"] = sorted(each["session_id"] for each in listed)
+        assert server.end() == 0
+    return found
+
+
+def repaired(home: Path, code: int = 65) -> dict[str, Any]:
+    """Repair a store, and have what was saved take its place; return what is said of it."""
+    destination = home / "saved"
+    done = run_on_store(home, "repair", str(destination), "--json")
+    assert done.returncode == code, done.stderr
+    restored = run_on_store(home, "restore", str(destination))
+    assert restored.returncode == 0, restored.stderr
+    said: dict[str, Any] = json.loads(done.stdout)
+    return said
+
+
+@pytest.mark.promise("store.repair")
+def test_what_is_sound_is_saved_and_what_is_not_is_set_aside_whole(tmp_path: Path) -> None:
+    fill(tmp_path)
+    truth = read(tmp_path)
+    data = tmp_path / "store" / DATA_FILE
+    rot(data, b"message 5 of session-7 ")
+    before = data.read_bytes()
+    assert run_on_store(tmp_path, "serve").returncode == 65
+    shown = run_on_store(tmp_path, "repair", str(tmp_path / "shown"))
+    assert shown.returncode == 65
+    assert "set aside, since it may lack something: session/session-7" in shown.stdout
+    assert "1 rows cannot be read" in shown.stdout
+    assert data.read_bytes() == before
+    assert run_on_store(tmp_path, "serve").returncode == 65, "the store itself is as damaged as it was"
+    said = repaired(tmp_path)
+    assert said["missing_rows"] == 1
+    assert said["set_aside"] == ["session/session-7"]
+    assert said["mended"] == []
+    assert len(said["ranges"]) == 1
+    assert "session-7" in said["ranges"][0]["start"]
+    assert run_on_store(tmp_path, "verify").returncode == 0
+    lost = {"session-7": "SESSION_NOT_FOUND", "listed": [n for n in truth["listed"] if n != "session-7"]}
+    assert read(tmp_path) == truth | lost
+    with serving(tmp_path) as server:
+        assert server.call("get_memory", key="kept")["value"] == "the value"
+
+
+@pytest.mark.promise("store.repair")
+def test_of_a_sound_store_nothing_is_missing(tmp_path: Path) -> None:
+    fill(tmp_path)
+    truth = read(tmp_path)
+    said = repaired(tmp_path, 0)
+    assert (said["missing_rows"], said["ranges"], said["set_aside"]) == (0, [], [])
+    assert read(tmp_path) == truth
+
+
+@pytest.mark.promise("store.repair")
+def test_whatever_happened_to_a_store_what_was_saved_is_sound_and_true(tmp_path: Path) -> None:
+    fill(tmp_path)
+    truth = read(tmp_path)
+    data, lock = tmp_path / "store" / DATA_FILE, tmp_path / "store" / "owner.lock"
+    sound, left = data.read_bytes(), lock.read_bytes()
+    chance = random.Random(11)  # noqa: S311
+    saved = 0
+    for number in range(5):
+        content = bytearray(sound)
+        KINDS[number % len(KINDS)](content, chance)
+        rewrite(data, bytes(content))
+        lock.write_bytes(left)
+        home = tmp_path / f"home-{number}"
+        destination = tmp_path / f"saved-{number}"
+        done = run_on_store(tmp_path, "repair", str(destination), "--json")
+        if not destination.exists():
+            assert done.returncode == 65, done.stderr
+            assert "nothing can be saved" in sentence(done)
+            continue
+        home.mkdir()
+        (home / ".local").mkdir()
+        assert run(home, "restore", str(destination), "--data", str(home / "store")).returncode == 0
+        said = json.loads(done.stdout)
+        saved += 1
+        found = read(home)
+        for name, answer in found.items():
+            if answer == truth[name]:
+                continue
+            assert done.returncode == 65
+            if name == "listed":
+                assert set(answer) < set(truth[name])
+            else:
+                assert answer == "SESSION_NOT_FOUND"
+                assert f"session/{name}" in said["set_aside"] or said["ranges"]
+    assert saved > 1
+
+
+@pytest.mark.promise("store.repair")
+def test_a_destination_that_exists_and_a_store_in_use_are_left_alone(tmp_path: Path) -> None:
+    with serving(tmp_path):
+        done = run_on_store(tmp_path, "repair", str(tmp_path / "saved"))
+        assert done.returncode == 75
+    (tmp_path / "saved").write_text("mine")
+    done = run_on_store(tmp_path, "repair", str(tmp_path / "saved"))
+    assert done.returncode == 73
+    assert "not overwritten" in sentence(done)
+    assert (tmp_path / "saved").read_text() == "mine"
+    assert names(tmp_path / "store") >= {DATA_FILE}
+
+
+@pytest.mark.promise("store.repair")
+@pytest.mark.parametrize("lost", [1, 2])
+def test_of_keys_that_may_lack_one_none_opens_anything(tmp_path: Path, lost: int) -> None:
+    made = sorted(create(tmp_path)["key"]["key_id"] for _ in range(2))  # so that keys that change still rise
+    data = tmp_path / "store" / DATA_FILE
+    for key_id in made[:lost]:
+        rot(data, b"\0uk" + key_id.encode())
+    said = repaired(tmp_path)
+    assert said["mended"] == ["keys/all"]
+    assert "keys/all" not in said["set_aside"]
+    listed = {each["key_id"]: each["status"] for each in json.loads(keys(tmp_path, "list", "--json"))["keys"]}
+    assert listed == dict.fromkeys(made[lost:] or ["lost"], "revoked")
+
+
+@pytest.mark.promise("store.repair")
+def test_what_had_ended_has_ended_in_what_was_saved(tmp_path: Path) -> None:
+    revoked = create(tmp_path)["key"]["key_id"]
+    kept = create(tmp_path)["key"]["key_id"]
+    data = tmp_path / "store" / DATA_FILE
+    before = data.read_bytes()
+    keys(tmp_path, "revoke", revoked)
+    data.write_bytes(before)  # what a store is that lost a commit: all of it is sound
+    repaired(tmp_path, 0)
+    listed = {each["key_id"]: each["status"] for each in json.loads(keys(tmp_path, "list", "--json"))["keys"]}
+    assert listed == {revoked: "revoked", kept: "active"}
+
+
+KEY = Encryption(lambda: bytes(range(32)), required=True)
+
+
+@pytest.mark.promise("store.repair")
+async def test_an_encrypted_store_is_saved_as_one(tmp_path: Path) -> None:
+    async with open_greenroom(tmp_path / "data", secrets=tmp_path / "secrets", encryption=KEY) as runtime:
+        await planted.live(runtime)
+        await Agent(runtime, planted.BOB).ask(CreateSession(session_id="mine", purpose="to be kept"))
+    data = tmp_path / "data" / DATA_FILE
+    content = bytearray(data.read_bytes())
+    chance = random.Random(5)  # noqa: S311
+    said = None
+    while said is None or not said.set_aside:
+        content[chance.randrange(len(content) // 4, len(content))] ^= 4
+        rewrite(data, bytes(content))
+        (tmp_path / "saved").unlink(missing_ok=True)
+        said = repair_greenroom(tmp_path / "data", tmp_path / "saved", encryption=KEY, now=1)
+    assert said.missing_rows > 0
+    restore(tmp_path / "saved", tmp_path / "other", encryption=KEY, secrets=tmp_path / "secrets")
+    async with open_greenroom(tmp_path / "other", secrets=tmp_path / "secrets", encryption=KEY) as runtime:
+        sessions = {"session/mine", f"session/{planted.SESSION}"} - set(said.set_aside)
+        for address in sessions:
+            name = address.partition("/")[2]
+            found = await Agent(runtime, planted.ALICE).ask(GetSession(session_id=name))
+            assert found.session.session_id == name
