@@ -177,6 +177,7 @@ MAKE_ONE = {"serve", "import", "restore", "keys create", "passport restore"}
 NEED_NONE = {"demo", "config", "passport show"}
 ARGUMENTS = {
     "backup": ["copy"],
+    "repair": ["saved"],
     "export": ["-"],
     "evaluate": [__file__],
     "rekey": ["env:KEY", "--encryption-key", "env:KEY"],
