@@ -21,7 +21,7 @@ from greenroom.transports.protocol._schema import input_schema, output_schema
 from greenroom.transports.protocol._tools import TOOLS, Tool
 
 INPUT_BUDGET = 8_500
-WHOLE_BUDGET = 14_900  # of 33 tools
+WHOLE_BUDGET = 14_500
 ANNOTATIONS = {"readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"}
 PAGE_A = {
     "create_session",
