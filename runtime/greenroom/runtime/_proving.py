@@ -10,8 +10,8 @@ of the file was read (see `_scrub`) the rows are found here instead, in the same
    be are proven, too. Otherwise a key that changed in the page above would lead past it.
 
 Pages that were proven are remembered by their checksums. What cannot be seen like this is a page that is an
-older version of itself, or a tree that begins at another whole page of the same height; the check of the
-whole file finds both, for then what is free and what is not do not fit.
+older version of itself, or a tree that begins at another whole page of the same height. The check of the
+whole file finds these where what is free and what is not do not fit any more; a single lost write may escape.
 
 LMDB 1.0 has checksums of pages: where `Pages.page` is they will be compared, and the rest of this may go.
 """
