@@ -15,7 +15,7 @@ from test_keys_process import create, keys
 from bench.damaging import KINDS, rewrite
 from greenroom.actors import Agent, CreateSession, GetSession, open_greenroom, repair_greenroom
 from greenroom.runtime import Encryption, restore
-from greenroom.runtime._folder import DATA_FILE
+from greenroom.runtime.lmdb.files import DATA_FILE
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,0 +1,337 @@
+"""Saving what is sound of a damaged store, and saying exactly what is not.
+
+The file is read without LMDB, which a damaged page can kill: each page and each record must prove itself (see
+`salvage`). Where one does not there is a *gap*. It fails closed:
+
+1. An actor that a gap may have taken something from is set aside whole: none of its records is in the new
+   store, and none of its rows in shared indexes. A part of it could say what the whole did not, such as that
+   something is still there that was forgotten, or is everybody's to see.
+2. Some are *mended*: other records are there instead, such as all keys, revoked.
+3. What outlasts restored backups is told to the new store's actors when it is opened (see `journal.revocations`).
+
+Records are copied as they are, so an encrypted store stays one, under the same key.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
+
+import lmdb
+import msgspec
+
+from greenroom.runtime.base.address import Address
+from greenroom.runtime.base.errors import StoreDamagedError, StoreError
+from greenroom.runtime.journal.revocations import META_KEY
+from greenroom.runtime.lmdb import keys
+from greenroom.runtime.lmdb.codec import PlainCodec, RecordCodec
+from greenroom.runtime.lmdb.encryption import NAMES
+from greenroom.runtime.lmdb.environment import (
+    ACTORS,
+    FORMAT_KEY,
+    INDEXES,
+    META,
+    MIN_SIZE,
+    SEAL_KEY,
+    SECRET_KEY,
+    STORE_KEY,
+    TABLES,
+    store_error,
+)
+from greenroom.runtime.lmdb.files import DATA_FILE, folder_error, sync_file
+from greenroom.runtime.lmdb.key_blinding import NAME_BYTES, Veil, unwrapped, wrapped
+from greenroom.runtime.lmdb.lock_file import Owner
+from greenroom.runtime.maintenance.backup import publish, temporary
+from greenroom.runtime.maintenance.salvage import Gap, Sound, salvage
+from greenroom.runtime.store.integrity import TableReport, inspect_file
+from greenroom.runtime.store.page_proofs import Prover
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from greenroom.runtime.lmdb.encryption import Encryption
+
+Mend = Callable[[Mapping[bytes, bytes]], Mapping[bytes, bytes]]
+"""Given the sound records of an actor, by their own keys, returns those that are to take their place."""
+
+_BATCH: Final = 5_000
+_PARCELS: Final = (keys.TIMERS, keys.OUTBOX, keys.DEAD)
+
+
+@dataclass(frozen=True, slots=True)
+class MissingRange:
+    """Where something is missing.
+
+    Attributes:
+        table: Of which table.
+        start: From this key on, with escapes.
+        end: To before this one; empty for the end of the table.
+        why: What was wrong there.
+    """
+
+    table: str
+    start: str
+    end: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class RepairInfo:
+    """What was saved.
+
+    Attributes:
+        path: The new file, which `restore` takes.
+        file_bytes: Its length.
+        tables: What is in it.
+        missing_rows: How many rows cannot be read.
+        ranges: Where they were.
+        set_aside: The actors, as ``kind/key``, from which something may be missing: nothing of them is in the
+            new file. A key that an encrypted store hides is told by its digits.
+        mended: Those of which something else is there instead, such as keys that are all revoked.
+    """
+
+    path: Path
+    file_bytes: int
+    tables: tuple[TableReport, ...]
+    missing_rows: int
+    ranges: tuple[MissingRange, ...]
+    set_aside: tuple[str, ...]
+    mended: tuple[str, ...]
+
+
+def repair(
+    folder: Path,
+    destination: Path,
+    *,
+    encryption: Encryption | None = None,
+    mends: Mapping[Address, Mend] | None = None,
+) -> RepairInfo:
+    """Write what is sound of a store that nobody uses into a new file that `restore` takes; mode 0600.
+
+    The store itself is left as it is.
+
+    Args:
+        folder: The folder of the store.
+        destination: A file that does not exist, in a folder that does.
+        encryption: Has the key of an encrypted store.
+        mends: What becomes of actors that are not set aside when they may lack something.
+
+    Raises:
+        StoreOwnedError: a process owns the folder; stop it first.
+        StoreDamagedError: nothing can be saved, since what leads to the tables is damaged.
+        StoreKeyError: the store is encrypted with another key.
+        StoreError: the destination exists or cannot be written; there is no store in the folder.
+    """
+    destination = destination.absolute()
+    if os.path.lexists(destination):
+        raise StoreError(f"{destination} exists and is not overwritten; name a new file")
+    part = destination.with_name(f".{destination.name}.{secrets.token_hex(4)}")
+    with Owner(folder, create=False) as owner:
+        data = owner.folder / DATA_FILE
+        if not data.exists():
+            raise StoreError(f"there is no store in {owner.folder}")
+        what = f"what is sound of {data} cannot be written to {destination}"
+        try:
+            with suppress(StoreDamagedError):
+                owner.is_as_left()  # if it is not, that is kept in mind
+            with closing(Prover(data, None)) as prover, temporary(part):
+                try:
+                    damaged = _Damaged(prover, encryption, data)
+                except StoreDamagedError as error:
+                    raise StoreDamagedError(
+                        f"nothing can be saved, for the tables are not found: {error}"
+                    ) from error
+                saved = _Saved(damaged, mends or {})
+                saved.write(part)
+                name = f"what was saved of {data}"
+                tables = inspect_file(part, name=name, records=True, unlock=damaged.unlock)
+                sync_file(part)
+                publish(part, destination)
+        except OSError as error:
+            raise folder_error(error, what) from error
+        except lmdb.Error as error:
+            raise store_error(error, what) from error
+    return RepairInfo(
+        path=destination,
+        file_bytes=destination.stat().st_size,
+        tables=tables,
+        missing_rows=damaged.missing_rows,
+        ranges=tuple(damaged.ranges()),
+        set_aside=tuple(sorted(saved.set_aside)),
+        mended=tuple(sorted(saved.mended)),
+    )
+
+
+class _Damaged:
+    """The store that was found.
+
+    Attributes:
+        names: What it says of itself before any codec does.
+        bytes: The length of its file.
+        gaps: Where something is missing, by table.
+        missing_rows: How many rows.
+    """
+
+    def __init__(self, prover: Prover, encryption: Encryption | None, path: Path) -> None:
+        self._prover = prover
+        head = max(prover.heads())
+        self.names = prover.names(head)
+        self._trees = prover.tables(self.names)
+        self.bytes = path.stat().st_size
+        self.unlock = None if encryption is None else encryption.key()
+        self.codec: RecordCodec = PlainCodec()
+        self.veil: Veil | None = None
+        seal = self.names.get(SEAL_KEY)
+        if seal is not None:
+            from greenroom.runtime.lmdb import record_cipher  # noqa: PLC0415 - see there
+
+            data_key = record_cipher.unwrap(seal, self.unlock, os.fspath(path))
+            self.codec, self.veil = (
+                record_cipher.SealedCodec(data_key),
+                Veil(record_cipher.derive(data_key, NAMES)),
+            )
+        self.gaps: list[list[Gap]] = []
+        self.missing_rows = sum(tree.rows for tree in self._trees)
+        for table in range(len(TABLES)):
+            found: list[Gap] = []
+            for each in self.salvage(table):
+                if isinstance(each, Gap):
+                    found.append(each)
+                else:
+                    self.missing_rows = max(0, self.missing_rows - 1)
+            self.gaps.append(found)
+
+    def salvage(self, table: int) -> Iterator[Sound | Gap]:
+        """Yield what is sound of a table, and the gaps between, in order."""
+        return salvage(self._prover, self._trees[table], self.codec)
+
+    def sound(self, table: int) -> Iterator[Sound]:
+        """Yield what is sound of a table."""
+        return (each for each in self.salvage(table) if isinstance(each, Sound))
+
+    def ranges(self) -> Iterator[MissingRange]:
+        """Yield where something is missing, for people."""
+        for name, gaps in zip(TABLES, self.gaps, strict=True):
+            for gap in gaps:
+                end = "" if gap.end is None else _text(gap.end)
+                yield MissingRange(name.decode(), _text(gap.start), end, gap.why)
+
+    def may_lack(self, prefix: bytes) -> bool:
+        """Say whether a record may be missing of the actor whose keys begin like this."""
+        return any(gap.touches(prefix) for gap in self.gaps[ACTORS])
+
+    def prefix_in(self, key: bytes) -> bytes:
+        """Return what the keys of an actor begin with, one of which this is."""
+        kind = key.index(0) + 1
+        return key[: key.index(0, kind) + 1 if self.veil is None else kind + NAME_BYTES]
+
+
+class _Saved:
+    """What is to be in the new store.
+
+    Attributes:
+        set_aside: Which actors are not, as `RepairInfo` has them.
+        mended: Which are there with other records.
+    """
+
+    def __init__(self, damaged: _Damaged, mends: Mapping[Address, Mend]) -> None:
+        self._damaged = damaged
+        self._mends = {
+            keys.prefix_of(address, damaged.veil): (address, mend) for address, mend in mends.items()
+        }
+        self._lacking: dict[bytes, bool] = {}
+        self.set_aside: set[str] = set()
+        self.mended: set[str] = set()
+
+    def write(self, path: Path) -> None:
+        """Write it."""
+        named = ((key, self._damaged.names.get(key)) for key in (FORMAT_KEY, SEAL_KEY, STORE_KEY, SECRET_KEY))
+        with lmdb.open(
+            os.fspath(path),
+            subdir=False,
+            lock=False,
+            max_dbs=len(TABLES),
+            map_size=2 * self._damaged.bytes + MIN_SIZE,
+        ) as environment:
+            with environment.begin(write=True) as transaction:
+                for key, record in named:
+                    if record is not None:
+                        transaction.put(key, record)
+            for name, rows in zip(TABLES, (self._records(), self._rows(), self._meta()), strict=True):
+                table = environment.open_db(name)
+                while batch := list(islice(rows, _BATCH)):
+                    with environment.begin(write=True) as transaction, transaction.cursor(table) as cursor:
+                        cursor.putmulti(batch)
+
+    def _records(self) -> Iterator[tuple[bytes, bytes]]:
+        mending: dict[bytes, dict[bytes, bytes]] = {prefix: {} for prefix in self._mends}
+        for key, record in self._damaged.sound(ACTORS):
+            prefix = self._damaged.prefix_in(key)
+            if not self._lacks(prefix):
+                yield key, record
+            elif prefix not in mending:
+                kind, _, rest = prefix.partition(b"\0")
+                is_hidden = self._damaged.veil is not None
+                self.set_aside.add(f"{kind.decode()}/{rest.hex() if is_hidden else _text(rest[:-1])}")
+            elif key[len(prefix) :].startswith(keys.OWN):
+                mending[prefix][key] = record
+        for prefix, (address, mend) in self._mends.items():
+            if self._lacks(prefix):
+                self.mended.add(str(address))
+                yield from self._mended(prefix + keys.OWN, mending[prefix], mend)
+
+    def _mended(
+        self, prefix: bytes, found: Mapping[bytes, bytes], mend: Mend
+    ) -> Iterator[tuple[bytes, bytes]]:
+        codec, is_hidden = self._damaged.codec, self._damaged.veil is not None
+        payloads = {}
+        for key, record in found.items():
+            payload = codec.open(key, record)
+            payloads[key[len(prefix) :]] = unwrapped(payload) if is_hidden else payload
+        for own, payload in sorted(mend(payloads).items()):
+            key = prefix + own
+            yield key, codec.seal(key, wrapped(own, own, payload) if is_hidden else payload)
+
+    def _rows(self) -> Iterator[tuple[bytes, bytes]]:
+        for key, record in self._damaged.sound(INDEXES):
+            address = self._address_in(key, record)
+            if address is None:
+                yield key, record
+                continue
+            prefix = keys.prefix_of(address, self._damaged.veil)
+            if not self._lacks(prefix):
+                yield key, record
+            elif prefix not in self._mends:
+                self.set_aside.add(str(address))
+
+    def _meta(self) -> Iterator[tuple[bytes, bytes]]:
+        # Without it all that outlasts backups is told again.
+        return ((key, record) for key, record in self._damaged.sound(META) if key != META_KEY)
+
+    def _lacks(self, prefix: bytes) -> bool:
+        found = self._lacking.get(prefix)
+        if found is None:
+            found = self._lacking[prefix] = self._damaged.may_lack(prefix)
+        return found
+
+    def _address_in(self, key: bytes, record: bytes) -> Address | None:
+        """Return which actor a row is of, or is to be delivered to; None where that is nobody's matter."""
+        payload = self._damaged.codec.open(key, record)
+        kind: Any = None
+        if not key.startswith(b"!"):
+            kind = keys.RowRecord
+        elif key.startswith(_PARCELS):
+            kind = keys.Parcel
+        if kind is None:
+            return None
+        found = msgspec.msgpack.decode(payload, type=kind)
+        return Address(found.kind, found.key)
+
+
+def _text(key: bytes) -> str:
+    return key.decode("ascii", errors="backslashreplace").replace("\0", " ")
