@@ -14,8 +14,8 @@ from greenroom.transports.cli.commands.stage import Stage
 LEAKY = """\
 import sys
 if "serve" in sys.argv:
-    from greenroom.actors import _policy
-    _policy.own_audience = lambda agent_id: "agent:everybody"
+    from greenroom.actors.auth import policy
+    policy.own_audience = lambda agent_id: "agent:everybody"
 """
 """Makes a server whose agents see each other's private messages."""
 

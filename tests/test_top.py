@@ -19,8 +19,8 @@ ORDINARY_SCREEN = "\x1b[?1049l"
 DISPOSING = """\
 import os, signal, sys
 if "top" in sys.argv:
-    from greenroom.transports import _door
-    look = _door.call
+    from greenroom.transports.control import client
+    look = client.call
 
     class Interrupted:
         def __del__(self):
@@ -30,7 +30,7 @@ if "top" in sys.argv:
         Interrupted()
         return look(*arguments, **more)
 
-    _door.call = call
+    client.call = call
 """
 """Presses Ctrl-C while an object is disposed of, where Python drops every exception."""
 

@@ -154,8 +154,9 @@ class CreateApiKey(Errand[ApiKeyMade], frozen=True, kw_only=True):
         ):
             raise auth_errors.invalid(
                 "projects",
-                f"projects: {auth_scopes.EVERYTHING!r}, {auth_scopes.ADMIN!r} and {auth_scopes.AUDIT!r} are about every "
-                "project; leave the projects out, or give other scopes, such as sessions:* and memory:*",
+                f"projects: {auth_scopes.EVERYTHING!r}, {auth_scopes.ADMIN!r} and {auth_scopes.AUDIT!r} are "
+                "about every project; leave the projects out, or give other scopes, such as sessions:* and "
+                "memory:*",
             )
         grant = Grant(
             name=self.name,

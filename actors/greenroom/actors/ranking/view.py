@@ -65,36 +65,66 @@ class Neighbours(Protocol):
     """
 
     @property
-    def previous(self) -> Rows: ...
+    def previous(self) -> Rows:
+        """The row before each."""
+
     @property
-    def following(self) -> Rows: ...
+    def following(self) -> Rows:
+        """The row after each."""
+
     @property
-    def place(self) -> Rows: ...
+    def place(self) -> Rows:
+        """The place of each in its conversation, from 0."""
+
     @property
-    def order(self) -> Rows: ...
+    def order(self) -> Rows:
+        """The rows that have a place, conversation by conversation."""
 
 
 class Corpus(Protocol):
     """What ranking reads of an index: rows 0..size-1, in order of insertion."""
 
     @property
-    def size(self) -> int: ...
+    def size(self) -> int:
+        """How many rows there are."""
+
     @property
-    def author(self) -> Rows: ...
+    def author(self) -> Rows:
+        """The number of each row's author."""
+
     @property
-    def authors(self) -> Sequence[str]: ...
+    def authors(self) -> Sequence[str]:
+        """The names of the authors, by number."""
+
     @property
-    def conversation(self) -> Rows: ...
+    def conversation(self) -> Rows:
+        """The number of each row's conversation."""
+
     @property
-    def created(self) -> npt.NDArray[np.int64]: ...
+    def created(self) -> npt.NDArray[np.int64]:
+        """When each was created, in microseconds."""
+
     @property
-    def flags(self) -> npt.NDArray[np.uint8]: ...
-    def lengths(self, field: Any) -> npt.NDArray[np.uint32]: ...
-    def postings(self, field: Any, term: str) -> tuple[Rows, npt.NDArray[np.uint16]]: ...
-    def vocabulary(self, field: Any) -> Iterator[Sequence[str]]: ...
-    def neighbours(self, mask: Mask) -> Neighbours: ...
-    def vectors(self, space: str) -> tuple[npt.NDArray[np.int8], Floats, Mask] | None: ...
-    def token_vectors(self, space: str, rows: Sequence[int]) -> list[npt.NDArray[np.int8] | None]: ...
+    def flags(self) -> npt.NDArray[np.uint8]:
+        """The bits of each row; see `index.document`."""
+
+    def lengths(self, field: Any) -> npt.NDArray[np.uint32]:
+        """Return how many terms each row has in a field."""
+
+    def postings(self, field: Any, term: str) -> tuple[Rows, npt.NDArray[np.uint16]]:
+        """Return the rows that have a term in a field, and how often."""
+
+    def vocabulary(self, field: Any) -> Iterator[Sequence[str]]:
+        """Return the terms of a field, part by part."""
+
+    def neighbours(self, mask: Mask) -> Neighbours:
+        """Return who stands next to whom among the rows of a mask."""
+
+    def vectors(self, space: str) -> tuple[npt.NDArray[np.int8], Floats, Mask] | None:
+        """Return the vectors of a space, their scales and which rows have one; None where it is unknown."""
+
+    def token_vectors(self, space: str, rows: Sequence[int]) -> list[npt.NDArray[np.int8] | None]:
+        """Return the vectors of the words of some rows, where they were kept."""
 
 
 class View:

@@ -7,7 +7,8 @@ The file is read without LMDB, which a damaged page can kill: each page and each
    store, and none of its rows in shared indexes. A part of it could say what the whole did not, such as that
    something is still there that was forgotten, or is everybody's to see.
 2. Some are *mended*: other records are there instead, such as all keys, revoked.
-3. What outlasts restored backups is told to the new store's actors when it is opened (see `journal.revocations`).
+3. What outlasts restored backups is told to the new store's actors when it is opened (see
+   `journal.revocations`).
 
 Records are copied as they are, so an encrypted store stays one, under the same key.
 """

@@ -1,7 +1,8 @@
 """Reading a store that is unchecked: each page on the way to an answer is proven before anything is answered.
 
 LMDB trusts its file: a page that is not what it was kills the process, or hides what was stored. So until all
-of the file was read (see `maintenance.scrub`) the rows are found here instead, in the same pages of the same view:
+of the file was read (see `maintenance.scrub`) the rows are found here instead, in the same pages of the same
+view:
 
 1. A page says where it lies, so one that lies elsewhere is found out.
 2. The keys of a page rise, and lie between those that led to it.
@@ -216,6 +217,7 @@ class Tree:
 
 
 def child_of(page: Page, index: int, lower: bytes, upper: bytes | None) -> tuple[int, bytes, bytes | None]:
+    """Return the number of a branch page's child, and the bounds that its keys must lie between."""
     number = page.values[index]
     assert isinstance(number, int)
     low = page.keys[index] if index else lower

@@ -89,7 +89,8 @@ class Toll(NamedTuple):
 class Spawn(Protocol):
     """Starts a task that ends with the client."""
 
-    def __call__(self, work: Callable[..., Any], /, *args: Any) -> None: ...
+    def __call__(self, work: Callable[..., Any], /, *args: Any) -> None:
+        """Start `work(*args)`, which may be an async function."""
 
 
 Done = Callable[["Client", Call, Any], None]
