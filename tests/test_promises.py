@@ -3,7 +3,6 @@
 import ast
 import importlib
 import inspect
-import re
 import tomllib
 from pathlib import Path
 
