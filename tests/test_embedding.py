@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
-from greenroom.actors.base.token_estimate import estimate_tokens
+from greenroom.actors.base.budget import estimate_tokens
 from greenroom.actors.embedding import static
 from greenroom.actors.embedding.cache import Cache
 from greenroom.actors.embedding.choice import EmbedderChoice, read_choice

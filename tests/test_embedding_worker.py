@@ -21,8 +21,14 @@ from greenroom.actors.embedding.embedder import Embedder
 from greenroom.actors.embedding.errors import EmbedderError, TextRefusedError
 from greenroom.actors.embedding.loader import load
 from greenroom.actors.embedding.model_registry import EmbedderActor
-from greenroom.actors.embedding.progress import EmbeddingStatistics, GetEmbedding
-from greenroom.actors.embedding.service import LOAD_SECONDS, QUERY_SECONDS, Embedding, open_embedding
+from greenroom.actors.embedding.service import (
+    LOAD_SECONDS,
+    QUERY_SECONDS,
+    Embedding,
+    GetEmbedding,
+    open_embedding,
+)
+from greenroom.actors.embedding.statistics import EmbeddingStatistics
 from greenroom.runtime import Address, Index, InlineCommitter, Runtime, RuntimeOptions, open_runtime
 
 ANNA, BERT = Address("keeper", "anna"), Address("keeper", "bert")

@@ -27,14 +27,14 @@ from greenroom.actors.base.parse import check_request
 from greenroom.actors.base.strict_json import canonical
 from greenroom.actors.base.threads import aside
 from greenroom.actors.keys.admin import CreateApiKey, ListApiKeys, RevokeApiKey, RotateApiKey
-from greenroom.actors.memory import key_hints
 from greenroom.actors.memory.directory import RootOfMemory
-from greenroom.actors.memory.fallback_lookup import KeyLookup
 from greenroom.actors.orchestrations.client_session import PassportOptions, TravelErrand, Travels
 from greenroom.actors.orchestrations.handover import MigrateSession, StartSession
 from greenroom.actors.orchestrations.import_export import ExportMemories, ImportMemories
 from greenroom.actors.orchestrations.passport_export import ExportSession
 from greenroom.actors.orchestrations.passport_restore import RestoreSession
+from greenroom.actors.recall import key_hints
+from greenroom.actors.recall.fallback_lookup import KeyLookup
 from greenroom.actors.recall.memory_search import MemorySearch
 from greenroom.actors.recall.recall_context import RecallContext
 from greenroom.actors.recall.retrieve_memory import RetrieveMemory

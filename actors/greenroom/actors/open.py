@@ -19,8 +19,7 @@ from greenroom.actors.embedding import rows as embedding
 from greenroom.actors.embedding.choice import EmbedderChoice, read_choice
 from greenroom.actors.embedding.loader import check_choice
 from greenroom.actors.embedding.model_registry import EmbedderActor
-from greenroom.actors.embedding.progress import GetEmbedding
-from greenroom.actors.embedding.service import open_embedding
+from greenroom.actors.embedding.service import GetEmbedding, open_embedding
 from greenroom.actors.keys.actor import KEEPER, KEY_PREFIX, KeysActor
 from greenroom.actors.keys.repair import revoked
 from greenroom.actors.memory import directory as namespaces

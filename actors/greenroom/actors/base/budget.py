@@ -1,4 +1,9 @@
-"""A budget of tokens for what a model reads: whole things only, and what is left out is counted or named."""
+"""Token budgets of answers: estimated sizes, and lists cut to whole items, the rest counted or named.
+
+Each model counts tokens differently, and no model's tokenizer is at hand. A token is four bytes of
+UTF-8 here: English prose has some 4.2 to a token in today's models and JSON some 3; a letter of Greek or
+Cyrillic has two bytes, a Chinese character three, which errs on the side of too many tokens.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +12,23 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from greenroom.actors.base.token_estimate import estimate_tokens
-from greenroom.actors.schemas.replies import OverBudget
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 T = TypeVar("T")
+
+BYTES_PER_TOKEN = 4
+
+
+class OverBudget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What is larger than the whole budget: what it costs, about, and how it is read alone."""
+
+    tokens: int
+    message_id: int | None = None
+    session_id: str | None = None
+    memory_id: str | None = None
+    key: str | None = None
+    version: int | None = None
 
 
 class Cut(msgspec.Struct, Generic[T], frozen=True):
@@ -32,6 +47,19 @@ class Cut(msgspec.Struct, Generic[T], frozen=True):
     tokens: int | UnsetType = UNSET
     left_out: int | UnsetType = UNSET
     over_budget: list[OverBudget] | UnsetType = UNSET
+
+
+def estimate_tokens(text: str | bytes) -> int:
+    """Return about how many tokens a text is: its bytes in UTF-8 by four, rounded up."""
+    size = (
+        len(text) if isinstance(text, bytes) or text.isascii() else len(text.encode(errors="surrogatepass"))
+    )
+    return tokens_of_size(size)
+
+
+def tokens_of_size(size: int) -> int:
+    """Return about how many tokens so many bytes of UTF-8 are."""
+    return -(-size // BYTES_PER_TOKEN)
 
 
 def tokens_of(thing: Any) -> int:

@@ -23,17 +23,17 @@ from greenroom.actors.embedding.choice import EmbedderChoice, read_choice
 from greenroom.actors.embedding.errors import EmbedderError, TextRefusedError
 from greenroom.actors.embedding.loader import load
 from greenroom.actors.embedding.model_registry import NoteEmbedder, register_of
-from greenroom.actors.embedding.progress import EmbeddingState, EmbeddingStatistics
 from greenroom.actors.embedding.rows import FindUnfinished, Space, Unfinished
+from greenroom.actors.embedding.statistics import OFF, EmbeddingState, EmbeddingStatistics
 from greenroom.actors.embedding.worker import Worker
-from greenroom.runtime import GreenroomError, RuntimeClosedError, StoreFailedError
+from greenroom.runtime import GreenroomError, Procedure, RuntimeClosedError, StoreFailedError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 
     from greenroom.actors.embedding.embedder import Embedder
     from greenroom.actors.schemas.vectors import QueryVectors, Vectors
-    from greenroom.runtime import Address, Doors
+    from greenroom.runtime import Address, Desk, Doors
 
     Load = Callable[[EmbedderChoice], Awaitable[Embedder]]
 
@@ -300,6 +300,15 @@ class Embedding:
         if self._embedder is not None:
             return "ready"
         return "loading" if self._needed.is_set() else "idle"
+
+
+class GetEmbedding(Procedure[EmbeddingStatistics], frozen=True, kw_only=True):
+    """Read the statistics of the embedding service, which the process that owns the folder runs."""
+
+    async def run(self, desk: Desk) -> EmbeddingStatistics:
+        """Return them; those of no embedder where none runs."""
+        companion: Embedding | None = desk.companion
+        return OFF if companion is None else companion.statistics()
 
 
 async def _in_time(embedder: Embedder, text: str) -> QueryVectors | EmbedderError:

@@ -6,15 +6,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from greenroom.actors.auth import namespaces as names
-from greenroom.actors.base.times import DAY, to_microseconds
 from greenroom.actors.memory import links, records
 from greenroom.actors.memory.records import PLAIN, Entry, More
 from greenroom.actors.memory.repository import Held, Keeper
 from greenroom.actors.schemas.memory_replies import MemoryFilters
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from greenroom.runtime import Context
 
 ALL = MemoryFilters()
@@ -36,7 +33,7 @@ class Filter:
         self._filters = filters
         self._below = tuple(prefix for prefix in (below, filters.namespace) if prefix is not None)
         self._tags = None if filters.tags is None else frozenset(filters.tags)
-        self.after, self.before = created_within(filters, context.now)
+        self.after, self.before = filters.created_between(context.now)
 
     def fits(self, entry: Entry) -> bool:
         """Return whether an entry is there, may be seen, and fits."""
@@ -68,14 +65,6 @@ class Filter:
         return not self._tags.isdisjoint(more.tags)
 
 
-def created_within(filters: MemoryFilters, now: int) -> tuple[int, int]:
-    """Return from when on (included) and until when (not included), in microseconds since 1970."""
-    after = _time(filters.after, -_EVER)
-    if filters.max_age_days is not None:
-        after = max(after, now - int(min(filters.max_age_days * DAY, _EVER)))
-    return after, _time(filters.before, _EVER)
-
-
 def newest_first(context: Context, highest: int | None = None) -> Iterator[Held]:
     """Yield all entries that are not forgotten, newest update first, up to the update ``highest``."""
     start = None if highest is None else records.update_key(highest)
@@ -83,10 +72,3 @@ def newest_first(context: Context, highest: int | None = None) -> Iterator[Held]
         entry = context.get(where, Entry)
         assert entry is not None, "an order row goes with its entry"
         yield Held(where, entry)
-
-
-def _time(given: datetime | None, otherwise: int) -> int:
-    return otherwise if given is None else to_microseconds(given)
-
-
-_EVER = 1 << 62

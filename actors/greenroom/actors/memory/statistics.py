@@ -6,8 +6,8 @@ import heapq
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from greenroom.actors.base.budget import tokens_of_size
 from greenroom.actors.base.times import DAY, optional_datetime, to_datetime
-from greenroom.actors.base.token_estimate import tokens_of_size
 from greenroom.actors.memory import links, records
 from greenroom.actors.memory import upgrade as upgrading
 from greenroom.actors.memory.filters import Filter, newest_first

@@ -10,8 +10,8 @@ from msgspec import UNSET
 from greenroom.actors.audit import record as audit_record
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth import policy
+from greenroom.actors.base.budget import tokens_of_size
 from greenroom.actors.base.times import optional_datetime, to_datetime
-from greenroom.actors.base.token_estimate import tokens_of_size
 from greenroom.actors.memory import drafts as drafting
 from greenroom.actors.memory import embedding, records
 from greenroom.actors.memory import near_duplicates as similar

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from greenroom.actors.base.token_estimate import tokens_of_size
+from greenroom.actors.base.budget import tokens_of_size
 from greenroom.actors.memory.records import COMPRESSED, TEXT
 
 if TYPE_CHECKING:

@@ -9,7 +9,6 @@ import numpy as np
 from greenroom.actors.auth import namespaces as names
 from greenroom.actors.auth import policy
 from greenroom.actors.index import FOREVER
-from greenroom.actors.memory.filters import created_within
 from greenroom.actors.ranking import View
 
 if TYPE_CHECKING:
@@ -112,7 +111,7 @@ class Narrowing:
             self._keep("superseded", ~self._superseded)
         if filters.namespace is not None:
             yield from self._below(filters.namespace, pace)
-        after, before = created_within(filters, now)
+        after, before = filters.created_between(now)
         if filters.after is not None or filters.before is not None or filters.max_age_days is not None:
             self._keep("time", (corpus.created >= after) & (corpus.created < before))
         if filters.tags is not None:

@@ -13,7 +13,7 @@ from msgspec import Meta
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.base.parse import parse_request
 from greenroom.actors.base.strict_json import check_json
-from greenroom.actors.embedding.progress import GetEmbedding
+from greenroom.actors.embedding.service import GetEmbedding
 from greenroom.actors.recall import replies
 from greenroom.actors.recall import types as recall_types
 from greenroom.actors.recall.memory_search import MemorySearch

@@ -21,8 +21,8 @@ from greenroom.actors.audit import record as audit_record
 from greenroom.actors.audit.actor import tell
 from greenroom.actors.auth import namespaces as names
 from greenroom.actors.auth.policy import Heard, hears
-from greenroom.actors.embedding.progress import GetEmbedding
 from greenroom.actors.embedding.rows import INDEX, WAITING, Waiting
+from greenroom.actors.embedding.service import GetEmbedding
 from greenroom.actors.memory.import_staging import digest_with, topic_of
 from greenroom.actors.schemas import transfer as requests
 from greenroom.actors.schemas.import_lines import Checked, Problem, check_line, check_namespace, problem_of

@@ -1,16 +1,10 @@
-"""How far the embedding is, for whoever wants to see it, in whichever process."""
+"""Figures of the embedding service."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import msgspec
-
-from greenroom.runtime import Procedure
-
-if TYPE_CHECKING:
-    from greenroom.actors.embedding.service import Embedding
-    from greenroom.runtime import Desk
 
 EmbeddingState = Literal["off", "idle", "loading", "ready", "failing"]
 
@@ -56,12 +50,3 @@ OFF = EmbeddingStatistics(
     queries=0,
     queries_without=0,
 )
-
-
-class GetEmbedding(Procedure[EmbeddingStatistics], frozen=True, kw_only=True):
-    """Ask the process that owns the folder how far its embedding is."""
-
-    async def run(self, desk: Desk) -> EmbeddingStatistics:
-        """Return what becomes of meaning."""
-        companion: Embedding | None = desk.companion
-        return OFF if companion is None else companion.statistics()

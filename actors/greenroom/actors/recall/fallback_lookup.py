@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from greenroom.actors.auth.namespaces import memory_address, user_namespace
-from greenroom.actors.memory import key_hints
+from greenroom.actors.recall import key_hints
 from greenroom.actors.recall.key_places import PlacesOfKey
 from greenroom.actors.schemas import keyvalue as memory
 from greenroom.actors.schemas import memories
