@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
 import trio
-from support.actors import Add, AddSlowly, Append, Entries, Forward, Log, Place, Read, Rows, Take
+from support.actors import Add, AddSlowly, Append, Counter, Entries, Forward, Log, Place, Read, Rows, Take
 from support.asking import Open, Pending, post
 from support.committers import GatedCommitter, full
 from trio.testing import wait_all_tasks_blocked
 
 from greenroom.runtime import (
     Address,
+    Context,
     Group,
     Idempotency,
     InlineCommitter,
+    Message,
     Runtime,
     RuntimeClosedError,
     RuntimeOptions,
     StorageFullError,
     StoreFailedError,
+    handles,
 )
 
 if TYPE_CHECKING:
@@ -276,3 +280,81 @@ async def test_a_full_disk_does_not_shorten_the_pause_of_an_actor_that_fails(reo
         assert trio.current_time() >= 15
         await trio.sleep(2)
         assert await runtime.ask(LOG, Entries()) == ["good", "bad"]
+
+
+@pytest.mark.promise("runtime.commit-failure", "runtime.in-order")
+async def test_who_asked_behind_a_tell_without_room_is_handled_in_order_unless_they_gave_up(
+    reopen: Open,
+) -> None:
+    gate = GatedCommitter()
+    async with reopen(committer=gate) as runtime, trio.open_nursery() as nursery:
+        await post(nursery, runtime, Address("relay", "r"), Forward(entries=["told"], to=["log"]))
+        await gate.arrived()
+        gate.let_through()
+        await gate.arrived()  # with what followed from the tell
+        asked = [await post(nursery, runtime, LOG, Append(entry=each)) for each in ("a", "gone", "b", "c")]
+        await wait_all_tasks_blocked()
+        asked[1].scope.cancel()
+        await asked[1].over.wait()
+        gate.refuse(0)
+        gate.let_all_through()
+        assert [await asked[each].reply() for each in (0, 2, 3)] == [0, 1, 2]
+        await trio.sleep(5)
+        assert await runtime.ask(LOG, Entries()) == ["a", "b", "c", "told"]
+
+
+@pytest.mark.promise("runtime.commit-failure")
+async def test_the_pause_before_a_tell_without_room_is_tried_again_doubles_up_to_a_minute(
+    reopen: Open,
+) -> None:
+    tried: list[float] = []
+
+    def commit(store: Store, works: Sequence[Work]) -> None:
+        for work in works:
+            if getattr(work.owner, "address", None) == LOG:
+                tried.append(trio.current_time())
+                work.error = full()
+        store.commit(works)
+
+    async with reopen(committer=InlineCommitter(commit)) as runtime:
+        await runtime.ask(Address("relay", "r"), Forward(entries=["told"], to=["log"]))
+        await trio.sleep(290)
+        pauses = [later - earlier for earlier, later in pairwise(tried)]
+        assert [int(pause) for pause in pauses] == [1, 2, 4, 8, 16, 32, 60, 60, 60]
+
+
+class Peek(Message[int], frozen=True):
+    """Read, and leave a row that says so if there is room."""
+
+
+class Watched(Counter):
+    kind = "watched"
+
+    @handles(Peek)
+    def peek(self, _message: Peek, context: Context) -> int:
+        context.use_reserve(dispensable=True)
+        context.put_row("shelves", b"seen", "")
+        return self.sum
+
+
+@pytest.mark.promise("runtime.commit-failure")
+async def test_a_read_whose_own_row_may_be_missing_fails_with_what_it_read(reopen: Open) -> None:
+    gate, watched = GatedCommitter(), Address("watched", "w")
+    async with reopen(committer=gate, actors=(Counter, Watched)) as runtime, trio.open_nursery() as nursery:
+        await post(nursery, runtime, OTHER, Add())  # holds the gate while the next group collects
+        await gate.arrived()
+        added = await post(nursery, runtime, watched, Add(by=5))
+        peeked = await post(nursery, runtime, watched, Peek())
+        await wait_all_tasks_blocked()
+        gate.let_through()
+        await gate.arrived()
+        gate.refuse(0)
+        for pending in (added, peeked):
+            with pytest.raises(StorageFullError):
+                await pending.reply()
+        alone = await post(nursery, runtime, watched, Peek())
+        await gate.arrived()
+        gate.refuse(0)
+        assert await alone.reply() == 0
+        assert runtime.statistics().messages.dispensed_with == 1
+        gate.let_all_through()

@@ -278,3 +278,32 @@ async def test_a_group_names_kinds_that_exist_once(reopen: Open, groups: list[Gr
     with pytest.raises(UnknownKindError, match="unknown or in another group"):
         async with reopen(groups=groups):
             pytest.fail("not opened")
+
+
+class Show(Message[int], frozen=True):
+    refuses: bool = False
+
+
+class Stage(Actor):
+    """Counts in memory alone, and stages one shared row each time."""
+
+    kind = "stage"
+    shown = 0
+
+    @handles(Show)
+    def show(self, message: Show, context: Context) -> int:
+        self.shown += 1
+        context.put_row("shelves", b"row", "")
+        if message.refuses:
+            raise Refusal("NOT_THIS", "told to refuse")
+        return self.shown
+
+
+@pytest.mark.promise("runtime.failure-contained")
+async def test_who_refuses_with_one_row_staged_is_rebuilt(reopen: Open) -> None:
+    stage = Address("stage", "s")
+    async with reopen(actors=(Stage,)) as runtime:
+        assert await runtime.ask(stage, Show()) == 1
+        with pytest.raises(Refusal):
+            await runtime.ask(stage, Show(refuses=True))
+        assert await runtime.ask(stage, Show()) == 1
