@@ -134,7 +134,7 @@ def inspect_file(
         StorageFullError: there is no room for the copy.
         StoreError: it could not be read or copied.
     """
-    here = Path(__file__).parent
+    here = Path(__file__).parent.parent
     library = ":".join(dict.fromkeys(place for module in _LIBRARIES for place in _places(module)))
     arguments = [os.fspath(path), "records" if records else "", os.fspath(compact or "")]
     try:
