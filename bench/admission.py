@@ -13,7 +13,7 @@ from greenroom.actors import Agent, CreateApiKey, KeyRefusedError, Principal, op
 from greenroom.actors.auth.key_format import new_key
 from greenroom.runtime import RuntimeOptions
 from greenroom.transports.auth.authenticator import KeyGate
-from greenroom.transports.auth.origin_check import Caller
+from greenroom.transports.auth.caller import Caller
 
 ROUNDS = 5
 

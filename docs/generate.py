@@ -26,7 +26,7 @@ from greenroom.actors.schemas.passport_payload import CargoMessage
 from greenroom.actors.schemas.transfer import MemoryLine
 from greenroom.actors.schemas.types import UNLISTED
 from greenroom.runtime import reply_type
-from greenroom.transports.base import exits as base_exits
+from greenroom.transports.base import exit_codes
 from greenroom.transports.config import settings
 from greenroom.transports.mcp.aliases import ALIASES
 from greenroom.transports.mcp.schema import input_schema
@@ -368,7 +368,7 @@ def settings_page() -> str:
         flag = f"`{settings.flag(key)}`" if setting.switch else f"`{settings.flag(key)} {setting.metavar}`"
         rows.append((flag, f"`{settings.variable(key)}`", f"`{key}`", shown, setting.help))
     head = ("flag", "variable", "key of the file", "default", "meaning")
-    exits = [(str(code), meaning) for code, meaning in base_exits.MEANINGS.items()]
+    exits = [(str(code), meaning) for code, meaning in exit_codes.MEANINGS.items()]
     return (
         "# Settings\n\n"
         "A flag wins over a variable, a variable over the file, the file over the default. "

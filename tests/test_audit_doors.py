@@ -15,7 +15,8 @@ from greenroom.actors import open_key_ring
 from greenroom.actors.audit.actor import tell
 from greenroom.actors.auth.key_format import new_key
 from greenroom.transports.auth.authenticator import KeyGate
-from greenroom.transports.auth.origin_check import Caller, RefusedError
+from greenroom.transports.auth.caller import Caller
+from greenroom.transports.base.errors import RefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -14,7 +14,7 @@ import pytest
 from harness import PROGRAM, clean_environment
 from support.commands import run, run_on_store, sentence, serving
 
-from greenroom.transports.base import exits
+from greenroom.transports.base import exit_codes
 from greenroom.transports.cli.catalogue import COMMANDS
 from greenroom.transports.cli.parsing import make_parser
 from greenroom.transports.config.settings import flag, table
@@ -36,7 +36,7 @@ CODES_BELOW = {65, 70, 74, 75, 76, 130}
 
 def test_every_documented_code_is_tried_here() -> None:
     rows = re.findall(r"^\| (\d+) \|", REFERENCE.read_text(), re.MULTILINE)
-    assert {int(row) for row in rows} == set(exits.MEANINGS) == TRIED_OUT.keys() | CODES_BELOW
+    assert {int(row) for row in rows} == set(exit_codes.MEANINGS) == TRIED_OUT.keys() | CODES_BELOW
 
 
 @pytest.mark.promise("cli.exit-codes")

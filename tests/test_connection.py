@@ -24,7 +24,7 @@ from greenroom.runtime import (
     StorageFullError,
     StoreFailedError,
 )
-from greenroom.transports.mcp.agent_port import fit_agent_id
+from greenroom.transports.auth.caller import fit_agent_id
 from greenroom.transports.mcp.connection import Limits
 from greenroom.transports.mcp.server import McpServer
 

@@ -17,7 +17,7 @@ from support.websockets import Peer, told, venue, venue_on_tcp
 
 from greenroom.actors import open_key_ring
 from greenroom.transports.auth.authenticator import KeyGate
-from greenroom.transports.auth.origin_check import RefusedError
+from greenroom.transports.base.errors import RefusedError
 from greenroom.transports.net.connection_limits import AT_ONCE, TOLD_EVERY, Crowd
 from greenroom.transports.websocket.server import BEYOND
 

@@ -16,7 +16,8 @@ from mcp.server.streamable_http import check_accept_headers
 from mcp.shared import inbound
 from starlette.requests import Request
 
-from greenroom.transports.auth.origin_check import Caller, RefusedError
+from greenroom.transports.auth.caller import Caller
+from greenroom.transports.base.errors import RefusedError
 from greenroom.transports.http import cors
 from greenroom.transports.http.request_head import Head
 from greenroom.transports.http.responses import RefusedRpcError, refusal

@@ -17,8 +17,8 @@ from support.websockets import TEXT, Peer, frame, told
 from greenroom.actors import ApiKeyMade, RotateApiKey, open_key_ring
 from greenroom.actors.keys.limits import REMEMBERED, Bucket, Buckets, Tally
 from greenroom.transports.auth.authenticator import KeyGate
-from greenroom.transports.auth.origin_check import Caller, RefusedError
-from greenroom.transports.config.parsers import NotAllowedError
+from greenroom.transports.auth.caller import Caller
+from greenroom.transports.base.errors import NotAllowedError, RefusedError
 from greenroom.transports.net.forwarded import client_address, network
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from support.websockets import BINARY, CLOSE, PING, TEXT, frame, told, venue
 from trio.testing import lockstep_stream_pair, wait_all_tasks_blocked
 from wsproto.events import CloseConnection, Ping, Pong
 
-from greenroom.transports.auth.origin_check import Caller
+from greenroom.transports.auth.caller import Caller
 from greenroom.transports.mcp.connection import Limits
 
 

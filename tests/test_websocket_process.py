@@ -19,7 +19,7 @@ from harness import PATIENCE, PROGRAM, clean_environment
 from support.websocket_programs import answer, connected, port_in, server, until
 from support.websockets import CLOSE, Peer, frame
 
-from greenroom.transports.config.parsers import NotAllowedError
+from greenroom.transports.base.errors import NotAllowedError
 from greenroom.transports.net.addresses import host_port, origin
 
 IDLE = 400

@@ -66,7 +66,8 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from greenroom.actors import TEMPLATES, CompleteResource, ListResources, ReadResource
 from greenroom.actors.auth.scopes import TOOLS
 from greenroom.runtime import Refusal, RuntimeClosedError
-from greenroom.transports.mcp.agent_port import Door, Notices, fit_agent_id
+from greenroom.transports.auth.caller import fit_agent_id
+from greenroom.transports.mcp.agent_port import Door, Notices
 from greenroom.transports.mcp.tool_errors import overdue, tool_error
 from greenroom.transports.mcp.tools import Tool
 

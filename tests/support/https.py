@@ -15,7 +15,7 @@ from harness import MODERN_META, PATIENCE
 from support.desk import NOTES
 from trio.testing import memory_stream_pair
 
-from greenroom.transports.auth.origin_check import Caller
+from greenroom.transports.auth.caller import Caller
 from greenroom.transports.http.app import HttpApp, HttpOptions
 from greenroom.transports.http.server import HttpServer
 from greenroom.transports.http.timed_connection import Pace

@@ -15,7 +15,7 @@ from trio.testing import memory_stream_pair, wait_all_tasks_blocked
 
 from greenroom.actors import Agent, ApiKeyMade, CreateApiKey, KeyRing, RevokeApiKey, open_key_ring
 from greenroom.actors.audit.actor import tell
-from greenroom.transports.auth.origin_check import Caller
+from greenroom.transports.auth.caller import Caller
 from greenroom.transports.cli.commands.authentication import Admitting
 from greenroom.transports.config.settings import Settings
 from greenroom.transports.http.app import HttpApp, HttpOptions

@@ -27,8 +27,8 @@ from greenroom.actors.auth.grants import check_claims, credential_of
 from greenroom.actors.auth.key_format import PREFIX, read_key
 from greenroom.actors.keys.limits import Bucket, Buckets
 from greenroom.runtime import GreenroomError, Refusal
-from greenroom.transports.auth.origin_check import Caller, Headers, RefusedError, values_of
-from greenroom.transports.mcp.client import Toll
+from greenroom.transports.auth.caller import Caller, Headers, Toll, values_of
+from greenroom.transports.base.errors import RefusedError
 from greenroom.transports.net.addresses import is_loopback
 from greenroom.transports.net.body_budget import Bodies, Body
 from greenroom.transports.net.forwarded import FORWARDED, Network, client_address, is_trusted, neighbourhood

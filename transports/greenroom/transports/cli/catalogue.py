@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from greenroom.actors.auth.tool_profiles import TOOL_PROFILES
-from greenroom.transports.config.parsers import NotAllowedError, number, several, word
+from greenroom.transports.base.errors import NotAllowedError
+from greenroom.transports.config.parsers import number, several, word
 
 
 @dataclass(frozen=True)

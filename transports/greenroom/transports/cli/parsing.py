@@ -7,7 +7,7 @@ import shutil
 import textwrap
 from typing import TYPE_CHECKING, Any, Final
 
-from greenroom.transports.base import exits
+from greenroom.transports.base import exit_codes
 from greenroom.transports.cli.catalogue import COMMANDS, FAMILIES, GROUPS, Command, Option
 from greenroom.transports.cli.output import say
 from greenroom.transports.config.settings import Settings, flag, table, variable
@@ -182,7 +182,7 @@ def _examples(lines: Iterable[str]) -> str | None:
 
 
 def _epilog() -> str:
-    codes = "\n".join(f"  {code:>3}  {meaning}" for code, meaning in exits.MEANINGS.items())
+    codes = "\n".join(f"  {code:>3}  {meaning}" for code, meaning in exit_codes.MEANINGS.items())
     examples = _examples(
         [
             "serve --ws 127.0.0.1:8765",

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import platformdirs
 
-from greenroom.transports.config.parsers import KeyPlace, Model, NotAllowedError, NotShownError, folder
+from greenroom.transports.base.errors import NotAllowedError, NotShownError
+from greenroom.transports.config.parsers import KeyPlace, Model, folder
 from greenroom.transports.config.settings import (
     API_KEY_VARIABLE,
     CONFIG_VARIABLE,

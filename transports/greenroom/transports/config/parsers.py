@@ -15,6 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
+from greenroom.transports.base.errors import NotAllowedError, NotShownError
+from greenroom.transports.net.addresses import is_loopback
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -33,14 +36,6 @@ _UNITS: Final[dict[str, int]] = {
 _TRUTHS: Final = dict.fromkeys(("yes", "true", "on", "1"), True) | dict.fromkeys(
     ("no", "false", "off", "0"), False
 )
-
-
-class NotAllowedError(Exception):
-    """The value is none that the setting may have; the message says which it may."""
-
-
-class NotShownError(NotAllowedError):
-    """As `NotAllowedError`, of a value that may be a secret by mistake: nothing shows it."""
 
 
 def show_size(size: int) -> str:
@@ -270,8 +265,6 @@ def signer(value: object) -> str:
 
 def url(value: object) -> str:
     """Reader of a URL that nobody between can change what it answers: https, or http on this machine."""
-    from greenroom.transports.net.addresses import is_loopback  # noqa: PLC0415 - that module imports this one
-
     allowed = "a URL such as https://example.org is allowed, http only on this machine"
     found = _text(value, allowed).strip()
     try:

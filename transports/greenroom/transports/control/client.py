@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from greenroom.transports.base import exits
+from greenroom.transports.base import exit_codes
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -72,7 +72,7 @@ class Failed(_Line, frozen=True, kw_only=True, tag="failed"):
     """The request was not carried out, for this reason; `code` is the exit code that stands for it."""
 
     sentence: str
-    code: int = exits.FAILED
+    code: int = exit_codes.FAILED
 
 
 class DoorError(Exception):
@@ -83,7 +83,7 @@ class DoorError(Exception):
         code: The exit code that stands for it.
     """
 
-    def __init__(self, sentence: str, code: int = exits.FAILED) -> None:
+    def __init__(self, sentence: str, code: int = exit_codes.FAILED) -> None:
         super().__init__(sentence)
         self.code = code
 

@@ -25,7 +25,7 @@ from greenroom.actors.audit.actor import tell
 from greenroom.actors.audit.record import LONGEST
 from greenroom.runtime import Address, GreenroomError
 from greenroom.runtime.base.unix_socket import listening, peer_is_ours
-from greenroom.transports.base import exits
+from greenroom.transports.base import exit_codes
 from greenroom.transports.base.exit_codes import judge
 from greenroom.transports.control.client import (
     NAME,
@@ -163,7 +163,7 @@ async def _answer(watched: Watched, request: Request) -> Done | Failed:
         verdict = judge([error])
         if verdict is None:
             logger.exception("the control request %s failed", type(request).__name__)
-            verdict = exits.INTERNAL, "the server failed to carry the request out; its log says why"
+            verdict = exit_codes.INTERNAL, "the server failed to carry the request out; its log says why"
         return Failed(code=verdict[0], sentence=verdict[1])
 
 

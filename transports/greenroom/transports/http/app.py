@@ -21,7 +21,8 @@ import trio
 
 from greenroom.actors.auth.scopes import ADMIN, allows
 from greenroom.transports.auth.authenticator import OPEN_GATE, Gate
-from greenroom.transports.auth.origin_check import Caller, DeniedError, RefusedError
+from greenroom.transports.auth.caller import Caller
+from greenroom.transports.base.errors import DeniedError, RefusedError
 from greenroom.transports.http import cors
 from greenroom.transports.http.asgi_exchange import (
     ClientGoneError,

@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol
 
 import trio
 
-from greenroom.transports.auth.origin_check import RefusedError
+from greenroom.transports.base.errors import RefusedError
 from greenroom.transports.http.event_log import PING
 from greenroom.transports.http.request_head import Head
 from greenroom.transports.http.responses import CLOSE, EVENTS, Header, Reply

@@ -9,16 +9,9 @@ from functools import lru_cache
 from http import HTTPStatus
 from typing import Any, Final
 
-from greenroom.transports.auth.origin_check import (
-    IDENTITY_HEADERS,
-    NOBODY,
-    Caller,
-    RefusedError,
-    caller_of,
-    check_host,
-    check_origin,
-    values_of,
-)
+from greenroom.transports.auth.caller import IDENTITY_HEADERS, NOBODY, Caller, caller_of, values_of
+from greenroom.transports.auth.origin_check import check_host, check_origin
+from greenroom.transports.base.errors import RefusedError
 from greenroom.transports.http.responses import RefusedRpcError
 from greenroom.transports.mcp.frames import INVALID_REQUEST
 

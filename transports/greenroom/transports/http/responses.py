@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Any, Final, NamedTuple
 
-from greenroom.transports.auth.origin_check import RefusedError
+from greenroom.transports.base.errors import RefusedError
 from greenroom.transports.mcp.frames import NO_ID, error_line
 
 Header = tuple[bytes, bytes]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import trio
 
 from greenroom.runtime import StoreFailedError
-from greenroom.transports.auth.origin_check import Caller
+from greenroom.transports.auth.caller import Caller
 from greenroom.transports.http.responses import JSON, Reply, rpc_error
 from greenroom.transports.http.tasks import Tasks
 from greenroom.transports.mcp.client import Client

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from greenroom.transports.auth.origin_check import Caller
+from greenroom.transports.auth.caller import Caller
 from greenroom.transports.http.event_log import EventLog
 from greenroom.transports.http.response_sinks import RESUMABLE, StreamReader
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import Final
 
-from greenroom.transports.auth.origin_check import Caller
+from greenroom.transports.auth.caller import Caller
 from greenroom.transports.http.asgi_exchange import Exchange
 from greenroom.transports.http.request_head import LAST_EVENT_ID, SESSION_ID, Head
 from greenroom.transports.http.response_sinks import ResumedStream, SessionAnswer, StreamReader

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 import trio
 
-from greenroom.transports.auth.origin_check import Caller, RefusedError
+from greenroom.transports.auth.caller import Caller
+from greenroom.transports.base.errors import RefusedError
 from greenroom.transports.http.asgi_exchange import Exchange
 from greenroom.transports.http.request_head import VERSION, Head
 from greenroom.transports.http.response_sinks import ModernAnswer

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections.abc import Awaitable, Callable
 from math import inf
 from typing import TYPE_CHECKING, Any, Protocol
@@ -13,9 +11,6 @@ if TYPE_CHECKING:
     from typing import Self
 
     from greenroom.runtime import Refusal
-
-AGENT_ID_LENGTH = 100
-NAMELESS_AGENT = "agent"
 
 
 class Notices(Protocol):
@@ -80,9 +75,3 @@ class Door(Protocol):
 
     def close(self) -> None:
         """The client is gone; a second time does nothing."""
-
-
-def fit_agent_id(name: str | None) -> str:
-    """Return a client's own name as an agent id: 1-100 characters of ``A-Za-z0-9_.-``."""
-    plain = unicodedata.normalize("NFKD", name or "").encode("ascii", "ignore").decode()
-    return re.sub(r"[^A-Za-z0-9_.-]+", "-", plain).strip("-")[:AGENT_ID_LENGTH] or NAMELESS_AGENT

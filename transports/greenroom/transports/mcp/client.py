@@ -16,13 +16,13 @@ import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import trio
 
 from greenroom.actors import REPORT
 from greenroom.runtime import Refusal, StoreFailedError
-from greenroom.transports.mcp.agent_port import fit_agent_id
+from greenroom.transports.auth.caller import Toll, fit_agent_id
 from greenroom.transports.mcp.calls import Call
 from greenroom.transports.mcp.fast_path import WEIGHTY, seconds_for
 from greenroom.transports.mcp.frames import (
@@ -72,18 +72,6 @@ IN_ORDER = frozenset(
     }
 )
 """The requests of the domain: they take effect in the order in which they arrived."""
-
-
-class Toll(NamedTuple):
-    """Counts at a time of trio's clock what comes; each returns 0, or the seconds until there may be one.
-
-    Attributes:
-        request: Counts a request.
-        frame: Counts whatever comes, requests as well.
-    """
-
-    request: Callable[[float], float]
-    frame: Callable[[float], float]
 
 
 class Spawn(Protocol):

@@ -32,8 +32,8 @@ from greenroom.transports.mcp.limits import Limits as Limits
 from greenroom.transports.mcp.line_io import FrameSink, FrameSource
 
 if TYPE_CHECKING:
+    from greenroom.transports.auth.caller import Toll
     from greenroom.transports.mcp.agent_port import Door
-    from greenroom.transports.mcp.client import Toll
     from greenroom.transports.mcp.server import McpServer
 
 WRITE_SIZE = 256 * 1024

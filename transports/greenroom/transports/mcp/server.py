@@ -28,8 +28,8 @@ from greenroom.transports.observability.tracing import find_tracer
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
 
+    from greenroom.transports.auth.caller import Toll
     from greenroom.transports.mcp.agent_port import Door
-    from greenroom.transports.mcp.client import Toll
     from greenroom.transports.mcp.connection import Connection
     from greenroom.transports.mcp.offered_tools import Offer
     from greenroom.transports.mcp.sdk_server import SdkServer

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ipaddress import IPv6Address, ip_address
 from typing import Final, NamedTuple
 
-from greenroom.transports.config.parsers import NotAllowedError
+from greenroom.transports.base.errors import NotAllowedError
 
 LAST_PORT: Final = 65535
 

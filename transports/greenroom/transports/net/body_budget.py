@@ -6,7 +6,7 @@ from collections import Counter
 from http import HTTPStatus
 from typing import Final
 
-from greenroom.transports.auth.origin_check import RefusedError
+from greenroom.transports.base.errors import RefusedError
 
 EACH: Final = 32 << 20
 """Bytes that one key, or one address without a key, may have under way at least."""

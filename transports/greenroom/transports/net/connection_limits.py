@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import trio
 
-from greenroom.transports.auth.origin_check import RefusedError
+from greenroom.transports.base.errors import RefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

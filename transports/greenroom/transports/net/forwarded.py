@@ -12,7 +12,7 @@ from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Final
 
-from greenroom.transports.config.parsers import NotAllowedError
+from greenroom.transports.base.errors import NotAllowedError
 
 FORWARDED: Final = b"forwarded"
 Network = IPv4Network | IPv6Network

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from greenroom.runtime import GreenroomError
-from greenroom.transports.base.exit_codes import NoAccessError
+from greenroom.transports.base.errors import NoAccessError
 from greenroom.transports.net.addresses import HostPort, is_loopback
 
 if TYPE_CHECKING:

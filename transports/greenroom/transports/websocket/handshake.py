@@ -10,7 +10,7 @@ from wsproto.events import AcceptConnection, RejectConnection, RejectData, Reque
 from wsproto.handshake import H11Handshake
 from wsproto.utilities import RemoteProtocolError
 
-from greenroom.transports.auth.origin_check import RefusedError
+from greenroom.transports.base.errors import RefusedError
 from greenroom.transports.websocket.upgrade_check import SUBPROTOCOL, Asked
 
 if TYPE_CHECKING:

@@ -18,7 +18,8 @@ from wsproto.frame_protocol import CloseReason
 
 from greenroom.runtime import StoreFailedError
 from greenroom.transports.auth.authenticator import OPEN_GATE, Gate
-from greenroom.transports.auth.origin_check import Caller, DeniedError, RefusedError
+from greenroom.transports.auth.caller import Caller
+from greenroom.transports.base.errors import DeniedError, RefusedError
 from greenroom.transports.mcp.connection import Connection, Limits
 from greenroom.transports.net.connection_limits import Crowd, Visitor, in_slices, tell_turned_away
 from greenroom.transports.net.listen import peer_of

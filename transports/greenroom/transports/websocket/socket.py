@@ -26,7 +26,7 @@ from wsproto.connection import ConnectionState
 from wsproto.events import BytesMessage, CloseConnection, Ping, TextMessage
 from wsproto.frame_protocol import MAX_PAYLOAD_NORMAL, MAX_PAYLOAD_TWO_BYTE, CloseReason
 
-from greenroom.transports.auth.origin_check import RefusedError
+from greenroom.transports.base.errors import RefusedError
 from greenroom.transports.net.body_budget import Body
 from greenroom.transports.net.reassembly import Gathering
 from greenroom.transports.websocket.liveness import Due, Liveness

@@ -8,14 +8,9 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import NamedTuple
 
-from greenroom.transports.auth.origin_check import (
-    Caller,
-    RefusedError,
-    caller_of,
-    check_host,
-    check_origin,
-    values_of,
-)
+from greenroom.transports.auth.caller import Caller, caller_of, values_of
+from greenroom.transports.auth.origin_check import check_host, check_origin
+from greenroom.transports.base.errors import RefusedError
 
 SUBPROTOCOL = "mcp"
 PATHS = frozenset({"", "/", "/mcp"})

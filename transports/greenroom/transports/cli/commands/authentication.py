@@ -18,7 +18,7 @@ from greenroom.actors.auth.grants import KeyLimits, check_claims, credential_of,
 from greenroom.actors.keys.quota import Quota
 from greenroom.runtime import GreenroomError, Refusal
 from greenroom.transports.auth.authenticator import OPEN_GATE, Gate, Heard, KeyGate
-from greenroom.transports.auth.origin_check import Caller
+from greenroom.transports.auth.caller import Caller
 from greenroom.transports.config.settings import API_KEY_VARIABLE, flag
 
 if TYPE_CHECKING:

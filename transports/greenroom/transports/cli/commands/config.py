@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from greenroom.transports.base import exits
+from greenroom.transports.base import exit_codes
 from greenroom.transports.cli.output import say
 from greenroom.transports.config.settings import table
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def config(chosen: argparse.Namespace, resolved: Resolved) -> int:
     """Prints every setting; a value that is spelled as `greenroom` reads it, or a dash for none."""
     say(_json(resolved) if chosen.json else _table(resolved))
-    return exits.OK
+    return exit_codes.OK
 
 
 def _table(resolved: Resolved) -> str:

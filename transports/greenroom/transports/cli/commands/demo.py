@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from greenroom.transports.base import exits
+from greenroom.transports.base import exit_codes
 from greenroom.transports.cli.commands.demo_server import ServerProcess, Servers, servers
 from greenroom.transports.cli.commands.error_report import leaves, reported
 from greenroom.transports.cli.commands.signals import until_signal
@@ -33,7 +33,8 @@ def demo(_chosen: argparse.Namespace, _resolved: Resolved) -> int:
     """Plays everything; returns 0 if every claim held, else 1."""
     logging.getLogger().addHandler(logging.NullHandler())  # the stage tells what happens
     return reported(
-        "demo", partial(trio.run, until_signal, _on_folder, exits.INTERRUPTED, strict_exception_groups=True)
+        "demo",
+        partial(trio.run, until_signal, _on_folder, exit_codes.INTERRUPTED, strict_exception_groups=True),
     )
 
 
@@ -50,7 +51,7 @@ async def _on_folder() -> int:
         shutil.rmtree(home, ignore_errors=True)
     if patience.cancelled_caught:
         shown.fail(f"something did not happen within {PATIENCE:g} s")
-    return exits.OK if shown.finish(trio.current_time() - begun) else exits.FAILED
+    return exit_codes.OK if shown.finish(trio.current_time() - begun) else exit_codes.FAILED
 
 
 async def _play(shown: Stage, home: Path) -> None:

@@ -10,7 +10,7 @@ import trio
 from mcp import Client
 from mcp_types import Implementation, TextContent
 
-from greenroom.transports import websocket_client
+from greenroom.transports.websocket.client import websocket_client
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -10,7 +10,7 @@ import select
 import traceback
 from typing import TYPE_CHECKING
 
-from greenroom.transports.base import exits
+from greenroom.transports.base import exit_codes
 from greenroom.transports.base.exit_codes import judge
 from greenroom.transports.cli.output import complain
 from greenroom.transports.control.client import DoorError
@@ -84,11 +84,11 @@ def reported(command: str, action: Callable[[], int]) -> int:
     except (Exception, BaseExceptionGroup) as error:  # noqa: BLE001 - nobody else is left to tell
         causes = leaves(error)
         if any(isinstance(cause, KeyboardInterrupt) for cause in causes):
-            return exits.INTERRUPTED
+            return exit_codes.INTERRUPTED
         verdict = judge(causes)
         if verdict is None or logging.getLogger().isEnabledFor(logging.DEBUG):
             traceback.print_exception(error)
-        code, sentence = verdict or (exits.INTERNAL, f"internal fault: {type(error).__name__}: {error}")
+        code, sentence = verdict or (exit_codes.INTERNAL, f"internal fault: {type(error).__name__}: {error}")
         return complain(command, sentence, code)
 
 

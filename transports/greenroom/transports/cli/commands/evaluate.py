@@ -17,7 +17,7 @@ import trio
 
 from greenroom.actors.recall.evaluate import DEPTHS, Judged, JudgedQuery, judged, read_query, ready
 from greenroom.runtime import Refusal
-from greenroom.transports.base import exits
+from greenroom.transports.base import exit_codes
 from greenroom.transports.cli.commands.error_report import reported, start_logging
 from greenroom.transports.cli.commands.open_store import opened, who
 from greenroom.transports.cli.commands.progress_bar import metered
@@ -48,11 +48,11 @@ async def _evaluate(chosen: argparse.Namespace, settings: Settings) -> int:
     try:
         queries = list(_read(path))
     except OSError as error:
-        return complain("evaluate", f"{path} cannot be read: {error.strerror or error}", exits.NO_ACCESS)
+        return complain("evaluate", f"{path} cannot be read: {error.strerror or error}", exit_codes.NO_ACCESS)
     except Refusal as refusal:
-        return complain("evaluate", f"{path}, {refusal}", exits.FAILED)
+        return complain("evaluate", f"{path}, {refusal}", exit_codes.FAILED)
     if not queries:
-        return complain("evaluate", f"{path} holds no queries", exits.FAILED)
+        return complain("evaluate", f"{path} holds no queries", exit_codes.FAILED)
     modes = MODES if chosen.mode is None else (chosen.mode,)
     depths = tuple(depth for depth in DEPTHS if depth <= chosen.limit)
     found: dict[str, list[Judged]] = {}
@@ -70,7 +70,7 @@ async def _evaluate(chosen: argparse.Namespace, settings: Settings) -> int:
     else:
         remark(f"greenroom evaluate: {len(queries):,} queries, {embedder}")
         say(_table(_figures(found)))
-    return exits.OK
+    return exit_codes.OK
 
 
 def _read(path: Path) -> Iterator[JudgedQuery]:

@@ -23,7 +23,7 @@ from greenroom.actors import (
     RotateApiKey,
 )
 from greenroom.runtime import Refusal
-from greenroom.transports.base import exits
+from greenroom.transports.base import exit_codes
 from greenroom.transports.cli.commands.audit_record import operator
 from greenroom.transports.cli.commands.error_report import reported, start_logging, with_flags
 from greenroom.transports.cli.commands.open_store import opened
@@ -51,12 +51,12 @@ async def _carry_out(chosen: argparse.Namespace, settings: Settings) -> int:
         async with opened(settings, may="create" if chosen.action == "create" else "own") as runtime:
             reply = await Agent(runtime, operator(settings)).ask(request)
     except Refusal as refusal:
-        return complain("keys", with_flags(refusal.sentence, chosen), exits.FAILED)
+        return complain("keys", with_flags(refusal.sentence, chosen), exit_codes.FAILED)
     if chosen.json:
         say(json.dumps(msgspec.to_builtins(reply), indent=2))
     else:
         show(reply)
-    return exits.OK
+    return exit_codes.OK
 
 
 def _request(chosen: argparse.Namespace) -> tuple[Any, Callable[[Any], None]]:

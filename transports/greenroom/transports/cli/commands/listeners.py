@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from greenroom.actors import Agent
     from greenroom.transports.auth.authenticator import Gate
-    from greenroom.transports.auth.origin_check import Caller
+    from greenroom.transports.auth.caller import Caller
     from greenroom.transports.config.settings import Settings
     from greenroom.transports.http.app import HttpApp
     from greenroom.transports.mcp.limits import Limits

@@ -27,10 +27,11 @@ from greenroom.runtime import (
     stopped_statistics,
     verify,
 )
+from greenroom.transports.base.errors import NotAllowedError
 from greenroom.transports.cli.commands.audit_record import operator, record, record_afterwards
 from greenroom.transports.cli.commands.open_store import opened
 from greenroom.transports.cli.commands.runtime_options import encryption, runtime_options
-from greenroom.transports.config.parsers import KeyPlace, NotAllowedError, key_place
+from greenroom.transports.config.parsers import KeyPlace, key_place
 from greenroom.transports.control.client import NobodyHomeError, as_json, verified
 
 if TYPE_CHECKING:

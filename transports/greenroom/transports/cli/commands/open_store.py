@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Final, Literal
 import msgspec
 
 from greenroom.actors import Principal, open_greenroom
+from greenroom.transports.auth.caller import NAMELESS_AGENT
 from greenroom.transports.cli.commands.runtime_options import encryption, runtime_options
 from greenroom.transports.cli.output import remark
-from greenroom.transports.mcp.agent_port import NAMELESS_AGENT
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

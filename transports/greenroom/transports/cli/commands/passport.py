@@ -21,8 +21,8 @@ from greenroom.actors import Agent, ExportSession, ReadResource, RestoreSession
 from greenroom.actors.passport import format as formats
 from greenroom.actors.passport.signing import Signers
 from greenroom.runtime import Refusal
-from greenroom.transports.base import exits
-from greenroom.transports.base.exit_codes import NoAccessError
+from greenroom.transports.base import exit_codes
+from greenroom.transports.base.errors import NoAccessError
 from greenroom.transports.cli.commands.error_report import reported, start_logging, with_flags
 from greenroom.transports.cli.commands.open_store import opened, opened_to_try, who
 from greenroom.transports.cli.commands.runtime_options import embedder_choice, passport_options
@@ -62,17 +62,17 @@ async def _carried_out(chosen: argparse.Namespace, settings: Settings) -> int:
         async with opening as runtime:
             said = await _ACTIONS[chosen.action](chosen, settings, runtime, text)
     except Refusal as refusal:
-        return complain("passport", with_flags(refusal.sentence, chosen), exits.FAILED)
+        return complain("passport", with_flags(refusal.sentence, chosen), exit_codes.FAILED)
     except NoAccessError as error:
-        return complain("passport", str(error), exits.NO_ACCESS)
+        return complain("passport", str(error), exit_codes.NO_ACCESS)
     except (_CannotError, ValueError) as error:
-        return complain("passport", str(error), exits.FAILED)
+        return complain("passport", str(error), exit_codes.FAILED)
     if chosen.json:
         say(json.dumps(said, indent=2))
     else:
         for name, value in said.items():
             say(f"{name}: {value}" if len(said) > 1 else str(value))
-    return exits.OK
+    return exit_codes.OK
 
 
 async def _signer(_: argparse.Namespace, __: Settings, runtime: SharedRuntime, ___: str) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from greenroom.runtime import renew_secret
-from greenroom.transports.base import exits
+from greenroom.transports.base import exit_codes
 from greenroom.transports.cli.commands.audit_record import record_afterwards
 from greenroom.transports.cli.commands.error_report import reported, start_logging
 from greenroom.transports.cli.output import remark, say
@@ -28,4 +28,4 @@ def _renew(settings: Settings) -> int:
     record_afterwards(settings, "renew_secret", mark=made.mark)
     say(f"the store in {settings.data} has a new secret with the mark {made.mark}: {made.place}")
     remark("greenroom secret: API keys and passports made before end; keep a copy of the file")
-    return exits.OK
+    return exit_codes.OK

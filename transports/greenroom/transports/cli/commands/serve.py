@@ -21,7 +21,7 @@ import trio
 
 from greenroom.actors import Agent
 from greenroom.actors.orchestrations.client_session import Whereabouts
-from greenroom.transports.base import exits
+from greenroom.transports.base import exit_codes
 from greenroom.transports.cli.commands.authentication import check_admission, open_admitting
 from greenroom.transports.cli.commands.error_report import reported, start_logging
 from greenroom.transports.cli.commands.listeners import open_sockets
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
     from greenroom.actors import EmbedderChoice, PassportOptions
     from greenroom.runtime import SharedRuntime
-    from greenroom.transports.auth.origin_check import Caller
+    from greenroom.transports.auth.caller import Caller
     from greenroom.transports.cli.commands.authentication import Admitting
     from greenroom.transports.config.load import Resolved
     from greenroom.transports.config.settings import Settings
@@ -65,10 +65,12 @@ def serve(_chosen: argparse.Namespace, resolved: Resolved) -> int:
         passports = passport_options(settings, os.environ)
         check_admission(settings)
     except ValueError as error:
-        return complain("serve", str(error), exits.USAGE)
+        return complain("serve", str(error), exit_codes.USAGE)
     for name, stream in (("input", sys.stdin), ("output", sys.stdout)):
         if stream is None and _on_stdio(settings):  # the descriptor was closed when we were started
-            return complain("serve", f"standard {name} is closed, and MCP is spoken over it", exits.FAILED)
+            return complain(
+                "serve", f"standard {name} is closed, and MCP is spoken over it", exit_codes.FAILED
+            )
     for stranger in resolved.strangers:
         logger.warning("%s is not a setting%s", stranger, near(stranger, map(variable, table())))
     if settings.durability == "process":
@@ -85,7 +87,7 @@ def serve(_chosen: argparse.Namespace, resolved: Resolved) -> int:
 
 async def _serve(resolved: Resolved, embedder: EmbedderChoice, passports: PassportOptions) -> int:
     settings = resolved.settings
-    code = exits.OK
+    code = exit_codes.OK
     stop = trio.Event()
     limits = Limits(
         frame=settings.max_frame,
@@ -174,7 +176,7 @@ async def _serve_stdio(server: McpServer, limits: Limits, stop: trio.Event, admi
 
         with admitting.stdio_place(lose):
             await serve_stdio(server, limits=limits, stop=stop, profiles=admitting.on_stdio.profiles)
-    return exits.FAILED if scope.cancelled_caught else exits.OK
+    return exit_codes.FAILED if scope.cancelled_caught else exit_codes.OK
 
 
 async def _stop_on_signal(

@@ -11,7 +11,7 @@ import os
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from greenroom.transports.base import exits
+from greenroom.transports.base import exit_codes
 from greenroom.transports.cli.commands.store_texts import TEXTS, differs
 from greenroom.transports.cli.output import complain, say
 from greenroom.transports.control.client import (
@@ -75,7 +75,7 @@ def _request(chosen: argparse.Namespace) -> Request | None:
 
 def _show(chosen: argparse.Namespace, result: dict[str, Any]) -> int:
     if result.get("readmitted") is False:
-        return complain(chosen.command, f"{chosen.kind} {chosen.key} was not set aside", exits.FAILED)
+        return complain(chosen.command, f"{chosen.kind} {chosen.key} was not set aside", exit_codes.FAILED)
     text = json.dumps(result, indent=2) if chosen.json else TEXTS[chosen.command](result)
     say(text)
-    return exits.DAMAGED if differs(result) or result.get("ranges") else exits.OK
+    return exit_codes.DAMAGED if differs(result) or result.get("ranges") else exit_codes.OK

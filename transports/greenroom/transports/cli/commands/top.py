@@ -14,7 +14,7 @@ import time
 from threading import Event
 from typing import TYPE_CHECKING, Any, Final
 
-from greenroom.transports.base import exits
+from greenroom.transports.base import exit_codes
 from greenroom.transports.cli.commands import gauges
 from greenroom.transports.cli.commands.colours import draws
 from greenroom.transports.cli.commands.gauges import Look
@@ -52,7 +52,7 @@ def top(chosen: argparse.Namespace, resolved: Resolved) -> int:
             screen(folder, looks(folder, chosen.interval, over, wait))
     except KeyboardInterrupt:
         pass  # the way to end it
-    return exits.OK
+    return exit_codes.OK
 
 
 def _end_on_signals() -> Event:
@@ -104,9 +104,9 @@ def _once(folder: Path, interval: float, *, as_json: bool) -> int:
         time.sleep(interval)
         now = _look(folder)
     except _AwayError as error:
-        return complain("top", str(error), exits.FAILED)
+        return complain("top", str(error), exit_codes.FAILED)
     say(_as_json(now, before) if as_json else gauges.plain(gauges.groups(now, before)))
-    return exits.OK
+    return exit_codes.OK
 
 
 def _lines(looks: Iterator[Look | str], *, as_json: bool) -> int:
@@ -120,7 +120,7 @@ def _lines(looks: Iterator[Look | str], *, as_json: bool) -> int:
         if now != before and not say(text):
             break
         before = now
-    return exits.OK
+    return exit_codes.OK
 
 
 def _as_json(now: Look, before: Look | None) -> str:

@@ -17,14 +17,15 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import trio
 
-from greenroom.transports.base import exits
+from greenroom.transports.base import exit_codes
+from greenroom.transports.base.errors import NotAllowedError
 from greenroom.transports.cli.commands import watch_lines
 from greenroom.transports.cli.commands.colours import paints
 from greenroom.transports.cli.commands.error_report import reported
 from greenroom.transports.cli.commands.signals import until_signal
 from greenroom.transports.cli.commands.terminal_safe import visible
 from greenroom.transports.cli.output import complain, remark, say
-from greenroom.transports.config.parsers import NotAllowedError, name
+from greenroom.transports.config.parsers import name
 
 if TYPE_CHECKING:
     import argparse
@@ -59,11 +60,13 @@ def watch(chosen: argparse.Namespace, resolved: Resolved) -> int:
     try:
         session_id = name(128)(chosen.session.removeprefix(SCHEME))
     except NotAllowedError as error:
-        return complain("watch", f"the session is {chosen.session!r}, but {error}", exits.USAGE)
+        return complain("watch", f"the session is {chosen.session!r}, but {error}", exit_codes.USAGE)
     place = _place(session_id, chosen.url, resolved.settings)
     line = watch_lines.style(json=chosen.json, colours=paints(sys.stdout))
     follow = partial(_follow, _Session(session_id), place, line)
-    return reported("watch", partial(trio.run, until_signal, follow, exits.OK, strict_exception_groups=True))
+    return reported(
+        "watch", partial(trio.run, until_signal, follow, exit_codes.OK, strict_exception_groups=True)
+    )
 
 
 def _place(session_id: str, url: str | None, settings: Settings) -> AbstractAsyncContextManager[Seen]:
@@ -112,11 +115,11 @@ async def _follow(
             try:
                 return await _print_all(seen, session, line)
             except NotWatchedError as error:  # what is around it would put it into a group
-                return complain("watch", str(error), exits.FAILED)
+                return complain("watch", str(error), exit_codes.FAILED)
     except NotWatchedError as error:
-        return complain("watch", str(error), exits.FAILED)
+        return complain("watch", str(error), exit_codes.FAILED)
     except ValueError as error:  # a URL that is none
-        return complain("watch", str(error), exits.USAGE)
+        return complain("watch", str(error), exit_codes.USAGE)
 
 
 async def _print_all(seen: Seen, session: _Session, line: Callable[[watch_lines.Message], str]) -> int:
@@ -128,11 +131,11 @@ async def _print_all(seen: Seen, session: _Session, line: Callable[[watch_lines.
                     _introduce(session, read)
                 async for message in _new_messages(seen, session, read):
                     if not await _say(line(message)):
-                        return exits.OK
+                        return exit_codes.OK
                 status = read["session"]["status"]
                 if status in _ENDED:
                     remark(f"greenroom watch: {session.uri} is {status}")
-                    return exits.OK
+                    return exit_codes.OK
                 if not await next_change():
                     break
 
