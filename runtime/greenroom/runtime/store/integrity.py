@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 # start after an unclean end. The interpreter is isolated, so where libraries lie has to be said.
 _CHILD: Final = """
 import sys, types
-runtime = types.ModuleType("greenroom.runtime")
-runtime.__path__ = [sys.argv[1]]
-sys.modules["greenroom.runtime"] = runtime
+for name, path in ("greenroom", []), ("greenroom.runtime", [sys.argv[1]]):
+    sys.modules[name] = types.ModuleType(name)
+    sys.modules[name].__path__ = path
 sys.path.extend(sys.argv[2].split(":"))
 from greenroom.runtime.store.integrity_child import main
 main(*sys.argv[3:])
