@@ -20,7 +20,7 @@ from access_tables import TABLES as ACCESS_TABLES
 from python_names import prose, python_page
 
 from greenroom.actors import is_write
-from greenroom.actors.passport.format import VERSION, Passport
+from greenroom.actors.passport.envelope import VERSION, Passport
 from greenroom.actors.passport.payload import Cargo
 from greenroom.actors.schemas.passport_payload import CargoMessage
 from greenroom.actors.schemas.transfer import MemoryLine

@@ -267,10 +267,10 @@ async def test_a_namespace_that_fails_is_told_and_the_same_again_finishes_it(
     lines = [line(f"k{n}", namespace=f"team:t{n % 3}") for n in range(300)]
     write: Any = vars(import_staging)["write"]
 
-    def fail(keeper: Any, *more: Any) -> Any:
-        if keeper.root == "team:t1":
+    def fail(repository: Any, *more: Any) -> Any:
+        if repository.root == "team:t1":
             raise RuntimeError("as the test wants it")
-        return write(keeper, *more)
+        return write(repository, *more)
 
     async with enter(**QUIET) as home:
         monkeypatch.setattr(import_staging, "write", fail)
@@ -294,10 +294,10 @@ async def test_a_namespace_that_failed_finishes_its_part_by_itself(
     write: Any = vars(import_staging)["write"]
     fails = [True]
 
-    def fail(keeper: Any, *more: Any) -> Any:
-        if keeper.root == "team:t1" and fails[0]:
+    def fail(repository: Any, *more: Any) -> Any:
+        if repository.root == "team:t1" and fails[0]:
             raise RuntimeError("as the test wants it")
-        return write(keeper, *more)
+        return write(repository, *more)
 
     monkeypatch.setattr(import_staging, "write", fail)
     async with enter(**QUIET) as home:

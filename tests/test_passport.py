@@ -55,10 +55,8 @@ from greenroom.actors import (
     WorkflowState,
     open_greenroom,
 )
-from greenroom.actors.passport import format as formats
-from greenroom.actors.passport import packing
-from greenroom.actors.passport import payload as cargos
-from greenroom.actors.passport.format import Content
+from greenroom.actors.passport import envelope, packing, payload
+from greenroom.actors.passport.envelope import Content
 from greenroom.actors.passport.signing import Signers
 from greenroom.actors.schemas.resource_reads import ReadResource
 from greenroom.runtime import ActorFailedError, InlineCommitter, Refusal, StorageFullError, StoreFailedError
@@ -205,10 +203,10 @@ async def test_a_session_that_is_too_large_for_a_passport_is_not_exported(
     async with open_at() as here:
         claude = member(here.runtime)
         await begun(claude, *("x" * 1_000 for _ in range(20)))
-        monkeypatch.setattr(formats, "MAX_CONTENT_BYTES", 10_000)
+        monkeypatch.setattr(envelope, "MAX_CONTENT_BYTES", 10_000)
         with refused("PASSPORT_TOO_LARGE", limit=10_000):
             await claude.ask(ExportSession())
-        monkeypatch.setattr(cargos, "MOST_MESSAGES", 19)
+        monkeypatch.setattr(payload, "MOST_MESSAGES", 19)
         with refused("PASSPORT_TOO_LARGE", size=20, limit=19):
             await claude.ask(ExportSession())
 

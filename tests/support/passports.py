@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from greenroom.actors import AddMessage, Agent, GetMessages, PassportOptions, Principal, StartSession
 from greenroom.actors.orchestrations.client_session import Travels
 from greenroom.actors.orchestrations.passport_export import collected
-from greenroom.actors.passport import format as formats
+from greenroom.actors.passport import envelope
 from greenroom.actors.passport.signing import Signers
 from greenroom.actors.schemas.resource_reads import ReadResource
 
@@ -77,8 +77,8 @@ async def seen(doors: Doors, principal: Principal, session_id: str) -> Cargo:
 def forged(text: str, signer: Signers, **changes: Any) -> str:
     """Return a passport with other members, signed by somebody."""
     document = json.loads(text) | changes
-    body = {name: value for name, value in document.items() if name not in formats.NOT_SIGNED}
-    return formats.write(body, signer.sign(formats.canonical(body))).decode()
+    body = {name: value for name, value in document.items() if name not in envelope.NOT_SIGNED}
+    return envelope.write(body, signer.sign(envelope.canonical(body))).decode()
 
 
 async def contents(agent: Agent, session_id: str) -> list[str]:

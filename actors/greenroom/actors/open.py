@@ -34,11 +34,11 @@ from greenroom.actors.recall.recall_context import RecallContext
 from greenroom.actors.recall.retrieve_memory import RetrieveMemory
 from greenroom.actors.resources.listing import CompleteResource, ListResources
 from greenroom.actors.session import directory_rows as directory
-from greenroom.actors.session import migrations as moves
+from greenroom.actors.session import migrations
 from greenroom.actors.session.directory import ListSessions
 from greenroom.actors.session.handover import HandedSession
 from greenroom.actors.text.analyze import use_languages
-from greenroom.actors.transfer import pending_imports as underway
+from greenroom.actors.transfer import pending_imports
 from greenroom.actors.transfer.export_actor import ExportActor
 from greenroom.actors.transfer.import_actor import ImportActor
 from greenroom.actors.transfer.import_run import UnembeddedRoots
@@ -78,9 +78,9 @@ def shared_indexes(audit_days: int) -> list[Index]:
     """Return the shared indexes; audit rows from before there was a journal are kept so many days."""
     return [
         Index(directory.INDEX, names=directory.names_in),
-        Index(moves.INDEX, names=moves.names_in),
+        Index(migrations.INDEX, names=migrations.names_in),
         Index(namespaces.INDEX, names=namespaces.names_in),
-        Index(underway.INDEX),
+        Index(pending_imports.INDEX),
         Index(embedding.INDEX),
         Index(embedding.SPACES),
         Index(audit_record.INDEX, ttl=audit_days * DAY),
@@ -173,7 +173,7 @@ async def open_greenroom(
             TrySearch,
             FindOffers,
             UnembeddedRoots,
-            underway.FindUnderway,
+            pending_imports.FindUnderway,
             AllNamespaces,
             VerifyMemories,
             GetAuditLog,

@@ -34,7 +34,7 @@ from greenroom.actors.base.times import optional_datetime, to_datetime
 from greenroom.actors.schemas import replies
 from greenroom.actors.schemas.memory_types import DEFAULT_IMPORTANCE, MemoryKind
 
-COMMON = b"k"
+HEADER = b"k"
 ENTRIES = b"e"
 ORDER = b"o"
 UPDATES = b"a"
@@ -58,7 +58,7 @@ _UPDATE_BYTES = 8
 _FORGOTTEN = b"~"
 
 
-class Common(msgspec.Struct, frozen=True, array_like=True):
+class RootHeader(msgspec.Struct, frozen=True, array_like=True):
     """What holds for all memories of a root.
 
     Attributes:
@@ -74,7 +74,7 @@ class Common(msgspec.Struct, frozen=True, array_like=True):
     indexed_to: int | None = None
 
 
-class More(msgspec.Struct, frozen=True, array_like=True):
+class EntryDetails(msgspec.Struct, frozen=True, array_like=True):
     """What an entry has besides, unless it is an agent's plain one.
 
     Attributes:
@@ -108,7 +108,7 @@ class More(msgspec.Struct, frozen=True, array_like=True):
     stored_size: int = 0
 
 
-PLAIN = More(0)
+PLAIN = EntryDetails(0)
 """What an agent's plain entry has."""
 
 
@@ -124,25 +124,25 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
     updated_at: int
     expires_at: int | None
     value_size: int
-    more: More | None = None
+    details: EntryDetails | None = None
 
     @property
     def sub(self) -> str:
         """The namespace below the root."""
-        return "" if self.more is None else self.more.sub
+        return "" if self.details is None else self.details.sub
 
     @property
     def deleted_at(self) -> int | None:
         """When it was forgotten, None for one that is there."""
-        return None if self.more is None else self.more.deleted_at
+        return None if self.details is None else self.details.deleted_at
 
 
-class VersionMore(msgspec.Struct, frozen=True, array_like=True):
+class VersionDetails(msgspec.Struct, frozen=True, array_like=True):
     """What a version has besides, unless it is an agent's plain one.
 
     Attributes:
         update: Its update number.
-        form: As `More.form`.
+        form: As `EntryDetails.form`.
         size: The bytes as given.
         author: Who wrote this version.
         task_id: For which task.
@@ -168,10 +168,10 @@ class Version(msgspec.Struct, frozen=True, array_like=True):
     expires_at: int | None
     metadata: bytes
     value: bytes
-    more: VersionMore | None = None
+    details: VersionDetails | None = None
 
 
-class Ends(msgspec.Struct, frozen=True, array_like=True):
+class VersionTimes(msgspec.Struct, frozen=True, array_like=True):
     """A version of which only the end is read; its value may be large."""
 
     stored_at: int
@@ -234,12 +234,12 @@ def key_in_scope(scope: bytes, key: str) -> bytes:
     return ENTRIES + scope + blake2b(key.encode(), digest_size=_HASH_BYTES).digest()
 
 
-def shelf_place(shelf: int) -> bytes:
+def shelf_suffix(shelf: int) -> bytes:
     """Return the place of an entry on a shelf, where several write."""
     return shelf.to_bytes(_SHELF_BYTES)
 
 
-def forgotten_place(number: int) -> bytes:
+def forgotten_suffix(number: int) -> bytes:
     """Return the place of a forgotten entry whose key was taken anew."""
     return _FORGOTTEN + number.to_bytes(8)
 
@@ -292,7 +292,7 @@ def successors_prefix(number: int) -> bytes:
 
 def successor_key(number: int, shelf: int, later: int) -> bytes:
     """Return where it lies that a later entry, on this shelf, takes an entry's place."""
-    return successors_prefix(number) + shelf_place(shelf) + later.to_bytes(8)
+    return successors_prefix(number) + shelf_suffix(shelf) + later.to_bytes(8)
 
 
 def id_key(tail: bytes) -> bytes:

@@ -21,7 +21,7 @@ MOST_PENDING = 8_192
 _BYTES_PENDING = 250
 
 
-class Uses:
+class UsageCounters:
     """The uses that are not written yet.
 
     A crash loses them, and nothing else; so does an end of the process or of the actor before they are due.

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 KEPT_VIEWS = 4
 
 
-class Seen(NamedTuple):
+class VisibleRows(NamedTuple):
     """What one reader may see.
 
     Attributes:
@@ -38,13 +38,13 @@ class Seen(NamedTuple):
     superseded: Mask | None
 
 
-class Views:
+class VisibilityCache:
     """What readers may see, kept until the index changes or something expires."""
 
     def __init__(self) -> None:
-        self._kept: dict[tuple[bool, ...], tuple[int, int, Seen]] = {}
+        self._kept: dict[tuple[bool, ...], tuple[int, int, VisibleRows]] = {}
 
-    def of(self, corpus: Corpus, principal: Principal, now: int) -> Seen:
+    def of(self, corpus: Corpus, principal: Principal, now: int) -> VisibleRows:
         """Return the rows that ``principal`` may see at the time ``now`` (microseconds since 1970)."""
         allowed = tuple(policy.may_see_memory(principal, shelf) for shelf in corpus.shelves)
         kept = self._kept.pop(allowed, None)
@@ -60,13 +60,13 @@ class Views:
         return sum(seen.view.resident_bytes() for _, _, seen in self._kept.values())
 
 
-def _view(corpus: Corpus, allowed: tuple[bool, ...], now: int) -> tuple[int, int, Seen]:
+def _view(corpus: Corpus, allowed: tuple[bool, ...], now: int) -> tuple[int, int, VisibleRows]:
     """Return a view with the arrangement of rows for which it is right, and until when it is."""
     visible = corpus.alive & (corpus.expires > now)
     if not all(allowed):
         visible &= np.array(allowed, np.bool_)[corpus.shelf]
     expires = int(corpus.expires.min(where=visible, initial=FOREVER))
-    seen = Seen(View(corpus, visible), _superseded(corpus, visible))
+    seen = VisibleRows(View(corpus, visible), _superseded(corpus, visible))
     return corpus.arrangement, expires, seen
 
 
@@ -83,7 +83,7 @@ def _superseded(corpus: Corpus, visible: Mask) -> Mask | None:
     return superseded if superseded.any() else None
 
 
-class Narrowing:
+class RowFilter:
     """Filters, applied one after the other.
 
     Attributes:
@@ -91,7 +91,7 @@ class Narrowing:
         counts: How many were left after each filter, in the order of filtering.
     """
 
-    def __init__(self, seen: Seen) -> None:
+    def __init__(self, seen: VisibleRows) -> None:
         view = seen.view
         self._superseded = seen.superseded
         self._corpus: Corpus = view.corpus  # type: ignore[assignment]  # a view knows less of it
@@ -129,7 +129,7 @@ class Narrowing:
         if filters.min_importance is not None:
             self._keep("min_importance", corpus.importance >= np.float32(filters.min_importance))
 
-    def leave(self, name: str, rows: Sequence[int]) -> None:
+    def intersect(self, name: str, rows: Sequence[int]) -> None:
         """Keep only these rows."""
         mask = np.zeros(len(self.wanted), np.bool_)
         mask[rows] = True

@@ -10,13 +10,11 @@ from typing import Annotated, Any, ClassVar, Final, NamedTuple
 import msgspec
 from msgspec import UNSET, Meta
 
-from greenroom.actors.auth import passport_errors as passport_refusals
+from greenroom.actors.auth import passport_errors
 from greenroom.actors.auth.namespaces import agent_namespace, memory_address, root_of
 from greenroom.actors.base.threads import aside
 from greenroom.actors.orchestrations.client_session import TravelErrand, Travels
-from greenroom.actors.passport import format as formats
-from greenroom.actors.passport import packing
-from greenroom.actors.passport import payload as cargos
+from greenroom.actors.passport import envelope, packing, payload
 from greenroom.actors.passport import qr as passport_qr
 from greenroom.actors.passport.claims import Claim, claim_text, passport_text
 from greenroom.actors.passport.payload import Cargo
@@ -108,10 +106,10 @@ class ExportSession(TravelErrand[SessionExported], frozen=True, kw_only=True):
         """Return the passport; in a thread, since packing takes a while."""
         passport_id = secrets.token_hex(16)
         expires_at = head.at.replace(microsecond=0) + timedelta(seconds=self.expires_in)
-        packed = packing.pack(cargos.write(content), passport_id, self.passphrase)
+        packed = packing.pack(payload.write(content), passport_id, self.passphrase)
         body = self._body(travels, head, passport_id, expires_at, packed)
-        signature = travels.signers.sign(formats.canonical(body))
-        document = formats.write(body, signature)
+        signature = travels.signers.sign(envelope.canonical(body))
+        document = envelope.write(body, signature)
         qr = png = None
         if self.qr:
             text = passport_text(document)
@@ -121,7 +119,7 @@ class ExportSession(TravelErrand[SessionExported], frozen=True, kw_only=True):
                     Claim("passport", passport_id, int(expires_at.timestamp())), travels.signers
                 )
             png = base64.b64encode(passport_qr.png(text)).decode()
-            document = formats.write(body, signature, png)
+            document = envelope.write(body, signature, png)
         return _Made(passport_id, expires_at, document.decode(), signature.key, qr, png)
 
     def _body(
@@ -130,16 +128,16 @@ class ExportSession(TravelErrand[SessionExported], frozen=True, kw_only=True):
         head: cargo.CargoHead,
         passport_id: str,
         expires_at: datetime,
-        packed: formats.Content,
+        packed: envelope.Content,
     ) -> dict[str, Any]:
         session = head.session
         is_open = self.passphrase is None  # else what it says outside would tell what is inside
         body = {
-            "greenroom_passport": formats.VERSION,
+            "greenroom_passport": envelope.VERSION,
             "passport_id": passport_id,
             "session_id": session.session_id,
             "exported_at": head.at,
-            "exported_by": formats.Exporter(
+            "exported_by": envelope.Exporter(
                 tool=session.tool or travels.tool,
                 agent_id=travels.principal.agent_id,
                 agent_type=travels.principal.agent_type,
@@ -183,16 +181,16 @@ async def collected(
     messages: list[msgspec.Raw] = []
     size = 0
     after: int | None = 0
-    if head.messages > cargos.MOST_MESSAGES:
-        raise passport_refusals.too_many(head.messages, cargos.MOST_MESSAGES)
+    if head.messages > payload.MOST_MESSAGES:
+        raise passport_errors.too_many(head.messages, payload.MOST_MESSAGES)
     while after is not None and head.newest_id:
         asked = cargo.ExportMessages(after_id=after, up_to_id=head.newest_id)
         page = await travels.doors.ask(address, asked, principal=travels.principal)
         messages += page.lines
         after = page.last_id
         size += sum(len(memoryview(line)) for line in page.lines)
-        if size > formats.MAX_CONTENT_BYTES:
-            raise passport_refusals.too_large(size, formats.MAX_CONTENT_BYTES)
+        if size > envelope.MAX_CONTENT_BYTES:
+            raise passport_errors.too_large(size, envelope.MAX_CONTENT_BYTES)
     memories = await _memories(travels, session_id, head.context) if include_memories else []
     return head, Cargo(
         session=head.session,

@@ -21,14 +21,11 @@ from msgspec import Meta
 
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth import namespaces as names
-from greenroom.actors.auth import passport_errors as passport_refusals
-from greenroom.actors.auth import policy
+from greenroom.actors.auth import passport_errors, policy
 from greenroom.actors.base.threads import aside
 from greenroom.actors.base.times import SECOND, to_datetime
 from greenroom.actors.orchestrations.client_session import TravelErrand, Travels
-from greenroom.actors.passport import claims, packing
-from greenroom.actors.passport import format as formats
-from greenroom.actors.passport import payload as cargos
+from greenroom.actors.passport import claims, envelope, packing, payload
 from greenroom.actors.schemas import passport_payload as cargo
 from greenroom.actors.schemas import passports as requests
 from greenroom.actors.schemas import session_travel as travel
@@ -46,7 +43,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from greenroom.actors.auth.principal import Principal
-    from greenroom.actors.passport.format import Passport
+    from greenroom.actors.passport.envelope import Passport
     from greenroom.actors.passport.payload import Cargo
 
 MEMORIES: Final = "memory:write"
@@ -85,7 +82,7 @@ class RestoreSession(TravelErrand[SessionRestored], frozen=True, kw_only=True):
             try:
                 restored = await self._from_passport(travels, self.passport, tool)
             except Refusal as refusal:
-                if refusal.code in passport_refusals.CODES:
+                if refusal.code in passport_errors.CODES:
                     travels.tell(requests.REFUSALS, requests.NoteRefusal(code=refusal.code))
                 raise
         travels.work_in(restored.session_id)
@@ -121,13 +118,13 @@ class RestoreSession(TravelErrand[SessionRestored], frozen=True, kw_only=True):
         standing = await travels.doors.ask(address, asked, principal=travels.principal)
         expires = to_datetime(claim.expires * SECOND)
         if expires <= standing.now if claim.kind == "session" else self._is_over(expires, standing.now):
-            raise passport_refusals.expired(formats.instant(expires))
+            raise passport_errors.expired(envelope.instant(expires))
         return standing
 
     async def _claimed(self, travels: Travels, claim: claims.Claim) -> str:
         standing = await self._check_claim(travels, claim)
         if standing.text is None:
-            raise passport_refusals.unknown_claim()
+            raise passport_errors.unknown_claim()
         return standing.text
 
     async def _redeemed(self, travels: Travels, checked: Checked, tool: str) -> SessionRestored:
@@ -314,12 +311,12 @@ class Checked:
         Raises:
             Refusal: what is wrong with it.
         """
-        passport, body = await aside(formats.read, given)
+        passport, body = await aside(envelope.read, given)
         await aside(travels.signers.check, body, passport.signature)
         address = requests.passport_address(passport.passport_id)
         standing = await travels.doors.ask(address, requests.AskStanding(), principal=travels.principal)
         if is_over(passport.expires_at, standing.now):
-            raise passport_refusals.expired(formats.instant(passport.expires_at))
+            raise passport_errors.expired(envelope.instant(passport.expires_at))
         _check_audience(passport, travels)
         whole, pieces = await aside(_unpacked, passport, passphrase)
         if whole.memories:
@@ -330,7 +327,7 @@ class Checked:
     @property
     def newest_id(self) -> int:
         """Of its newest message; 0 for none."""
-        return cargos.id_of(self.cargo.messages[-1]) if self.cargo.messages else 0
+        return payload.id_of(self.cargo.messages[-1]) if self.cargo.messages else 0
 
     def making(self, travels: Travels, attempt: str, tool: str, project_id: str | None) -> cargo.MakeRestored:
         """Return the request that makes the session of what is staged."""
@@ -368,7 +365,7 @@ class Checked:
         try:
             return await self.importer(travels, text).stage()
         except (ImportRefusedError, SourceError) as error:
-            raise passport_refusals.invalid(f"its memories cannot be imported: {error}") from None
+            raise passport_errors.invalid(f"its memories cannot be imported: {error}") from None
 
     def importer(self, travels: Travels, text: str = "") -> Importer:
         """Return what imports these lines."""
@@ -383,15 +380,15 @@ def _check_audience(passport: Passport, travels: Travels) -> None:
     ):
         named = {each for each in passport.audience if each.startswith(kind)}
         if named and not named & mine:
-            raise passport_refusals.not_for_you()
+            raise passport_errors.not_for_you()
     if any(not each.startswith(("user:", "server:")) for each in passport.audience):
-        raise passport_refusals.not_for_you()
+        raise passport_errors.not_for_you()
 
 
 def _unpacked(passport: Passport, passphrase: str | None) -> tuple[Cargo, list[list[msgspec.Raw]]]:
     """Return what is inside, and its messages as they are staged."""
-    cargo = cargos.read(packing.unpack(passport.content, passport.passport_id, passphrase))
-    return cargo, cargos.pieces(cargo.messages)
+    cargo = payload.read(packing.unpack(passport.content, passport.passport_id, passphrase))
+    return cargo, payload.pieces(cargo.messages)
 
 
 def _own_memories(cargo: Cargo, passport: Passport, importer: Principal) -> list[bytes]:
@@ -410,9 +407,9 @@ def _own_memories(cargo: Cargo, passport: Passport, importer: Principal) -> list
             renamed = msgspec.structs.replace(line, namespace=roots.get(root, root) + namespace[len(root) :])
             lines.append(check_line(msgspec.json.encode(renamed), mine, importer).raw)
         except (msgspec.DecodeError, RecursionError) as error:
-            raise passport_refusals.invalid(f"a memory in it is none: {error}") from None
+            raise passport_errors.invalid(f"a memory in it is none: {error}") from None
         except Refusal as refusal:
-            raise passport_refusals.invalid(f"a memory in it cannot be kept: {refusal.sentence}") from None
+            raise passport_errors.invalid(f"a memory in it cannot be kept: {refusal.sentence}") from None
     return lines
 
 

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from greenroom.actors.audit import record as audit_record
-from greenroom.actors.auth import errors as refusals
-from greenroom.actors.auth import passport_errors
+from greenroom.actors.auth import errors, passport_errors
 from greenroom.actors.auth.namespaces import agent_namespace, user_namespace
 from greenroom.actors.base.times import DAY, HOUR, to_datetime, to_microseconds
 from greenroom.actors.schemas import passports as requests
@@ -87,7 +86,7 @@ class PassportActor(Actor):
         owner = user_namespace(context.principal)
         head = context.get(_HEAD, Head)
         if head is not None and head.owner != owner:
-            raise refusals.denial(refusals.resource_not_found(requests.passport_uri(context.address.key)))
+            raise errors.denial(errors.resource_not_found(requests.passport_uri(context.address.key)))
         context.put(_PIECE + request.number.to_bytes(4), request.text)
         if request.is_last:
             context.put(_HEAD, Head(owner))
@@ -116,9 +115,9 @@ class PassportActor(Actor):
         """Answer the text to the user that exported it."""
         head = context.get(_HEAD, Head)
         if head is None:
-            raise refusals.resource_not_found(request.uri)
+            raise errors.resource_not_found(request.uri)
         if head.owner != user_namespace(context.principal):
-            raise refusals.denial(refusals.resource_not_found(request.uri))
+            raise errors.denial(errors.resource_not_found(request.uri))
         text = yield from self._text(context)
         audit_record.note_read(context, characters=len(text))
         return resources.ExportResource(uri=request.uri, mime_type=MIME_TYPE, text=text)

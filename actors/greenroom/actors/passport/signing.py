@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from greenroom.actors.auth import passport_errors
-from greenroom.actors.passport.format import Signature
+from greenroom.actors.passport.envelope import Signature
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey

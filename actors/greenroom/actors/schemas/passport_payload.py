@@ -15,8 +15,7 @@ from msgspec import Meta
 from greenroom.actors.auth.policy import Visibility
 from greenroom.actors.schemas import session_events as events
 from greenroom.actors.schemas import session_travel as travel
-from greenroom.actors.schemas import transfer as exchange
-from greenroom.actors.schemas import types
+from greenroom.actors.schemas import transfer, types
 from greenroom.runtime import Address, Message
 
 PIECE_BYTES = 262_144
@@ -156,11 +155,11 @@ class MakeRestored(Message[Restored], frozen=True, kw_only=True):
     tool: str
     project_id: str | None
     server: str | None = None
-    memories: exchange.ReleaseImport | None = None
+    memories: transfer.ReleaseImport | None = None
 
-    def question(self) -> tuple[Address, Message[exchange.ImportProgress | None]] | None:
+    def question(self) -> tuple[Address, Message[transfer.ImportProgress | None]] | None:
         """Ask whether the memories are still there to be decided about."""
-        return None if self.memories is None else exchange.staged_question(self.memories)
+        return None if self.memories is None else transfer.staged_question(self.memories)
 
 
 class FindExported(Message[bool], frozen=True, kw_only=True):

@@ -9,8 +9,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from greenroom.actors.schemas import memory_types as kinds
-from greenroom.actors.schemas import transfer as exchange
-from greenroom.actors.schemas import types
+from greenroom.actors.schemas import transfer, types
 from greenroom.actors.schemas.replies import Reply
 from greenroom.runtime import Address, Message
 
@@ -424,8 +423,8 @@ class Move(Message[ContextRead], frozen=True, kw_only=True):
     to_tool: str
     outcome: MigrationOutcome
     note: str | None = None
-    memories: exchange.ReleaseImport | None = None
+    memories: transfer.ReleaseImport | None = None
 
-    def question(self) -> tuple[Address, Message[exchange.ImportProgress | None]] | None:
+    def question(self) -> tuple[Address, Message[transfer.ImportProgress | None]] | None:
         """Ask whether the memories are still there to be decided about."""
-        return None if self.memories is None else exchange.staged_question(self.memories)
+        return None if self.memories is None else transfer.staged_question(self.memories)

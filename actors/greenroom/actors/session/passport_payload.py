@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from greenroom.actors.auth import errors as auth_errors
-from greenroom.actors.auth import passport_errors as passport_refusals
-from greenroom.actors.auth import policy
+from greenroom.actors.auth import passport_errors, policy
 from greenroom.actors.auth.policy import PUBLIC
 from greenroom.actors.base.times import to_datetime, to_microseconds
 from greenroom.actors.schemas import passport_payload as cargo
@@ -146,7 +145,7 @@ def check_staged(memories: exchange.ReleaseImport, found: exchange.ImportProgres
         Refusal: ``PASSPORT_INVALID``: they were given up.
     """
     if found is None or found.staging != memories.staging:
-        raise passport_refusals.invalid("its memories did not arrive whole; restore it again")
+        raise passport_errors.invalid("its memories did not arrive whole; restore it again")
 
 
 def drop(context: Context) -> Slices[None]:
@@ -208,7 +207,7 @@ def _messages(
         time = to_microseconds(message.timestamp)
         by = ids.ahead_of(message.message_id, time)
         if message.message_id <= last_id or by < 0 or time < 0:
-            raise passport_refusals.invalid(
+            raise passport_errors.invalid(
                 f"the message {message.message_id} is not in its place: ids ascend, and fit their times"
             )
         _check_length(message, content_limit)
@@ -239,7 +238,7 @@ def _staged(context: Context, request: cargo.MakeRestored) -> Iterator[bytes]:
         number += 1
         yield from lines
     if number != request.pieces:
-        raise passport_refusals.invalid("its messages did not arrive whole; restore it again")
+        raise passport_errors.invalid("its messages did not arrive whole; restore it again")
 
 
 def _shelf(message: cargo.CargoMessage, principal: Principal) -> Shelf:

@@ -16,8 +16,7 @@ from greenroom.actors.schemas import passport_payload as cargo
 from greenroom.actors.schemas import session_travel as travel
 from greenroom.actors.schemas import sessions as requests
 from greenroom.actors.schemas.transfer import import_address
-from greenroom.actors.session import log, passport_payload, work_context
-from greenroom.actors.session import migrations as session_migrations
+from greenroom.actors.session import log, migrations, passport_payload, work_context
 from greenroom.actors.session.actor import SessionActor
 from greenroom.actors.session.client_tools import briefing
 from greenroom.actors.session.lifecycle import CLOSED, seen_status
@@ -116,7 +115,7 @@ class TravellingSession(SessionActor):
         ending = requests.UpdateSession(session_id=context.address.key, status="terminated")
         yield from slices(self.update(ending, context))
         header = self._visible(context)
-        session_migrations.unlist(context, user_namespace(context.principal), header.project_id)
+        migrations.unlist(context, user_namespace(context.principal), header.project_id)
         return travel.SessionEnded(
             session_id=context.address.key,
             status=header.status,
@@ -133,7 +132,7 @@ class TravellingSession(SessionActor):
         if request.memories is not None:
             passport_payload.check_staged(request.memories, context.answer)
             context.tell(import_address(request.memories.staging), request.memories)
-        work = context.get(session_migrations.WORK, Work)
+        work = context.get(migrations.WORK, Work)
         came_from = None if work is None else work.tool
         self._log(context, request.outcome, came_from, request.to_tool, request.note)
         if request.outcome == "resumed":
@@ -149,14 +148,14 @@ class TravellingSession(SessionActor):
     def export_head(self, request: cargo.ExportHead, context: Context) -> Slices[cargo.CargoHead]:
         """Hand over everything but the messages."""
         header = self._visible(context)
-        work = context.get(session_migrations.WORK, Work)
+        work = context.get(migrations.WORK, Work)
         shelves = policy.shelves(context.principal)
         session = yield from passport_payload.session_of(context, header, work, self._tallies.talk(shelves))
         head = cargo.CargoHead(
             at=to_datetime(context.now),
             session=session,
             context=work_context.view(self._own(context), self._common(context)),
-            migrations=session_migrations.moves(context),
+            migrations=migrations.moves(context),
             newest_id=self._tallies.newest(shelves),
             messages=self._tallies.count(shelves),
         )
@@ -175,7 +174,7 @@ class TravellingSession(SessionActor):
         """Answer whether the attempt may make the session here, or has."""
         if self._header is None:
             return "free"
-        work = context.get(session_migrations.WORK, Work)
+        work = context.get(migrations.WORK, Work)
         return "made" if work is not None and work.attempt == request.attempt else "taken"
 
     @handles(cargo.FindExported)
@@ -215,7 +214,7 @@ class TravellingSession(SessionActor):
         """Make the session of what is staged."""
         principal: Principal = context.principal
         if self._header is not None:
-            work = context.get(session_migrations.WORK, Work)
+            work = context.get(migrations.WORK, Work)
             if work is None or work.attempt != request.attempt:
                 raise auth_errors.session_exists(context.address.key)
             return self._restored(context, self._header, work, request.tool)
@@ -224,8 +223,8 @@ class TravellingSession(SessionActor):
             passport_payload.check_staged(request.memories, context.answer)
             context.tell(import_address(request.memories.staging), request.memories)
         header = yield from passport_payload.make(self._tallies, request, context, self.content_limit)
-        for move in map(session_migrations.logged, request.migrations):
-            session_migrations.log(context, move)
+        for move in map(migrations.logged, request.migrations):
+            migrations.log(context, move)
         passport_payload.put_context(self._own(context), self._common(context), request.context, context)
         came = request.session
         work = Work(
@@ -237,7 +236,7 @@ class TravellingSession(SessionActor):
             self._tallies.count(policy.shelves(principal)),
             None if request.memories is None else request.memories.staging,
         )
-        context.put(session_migrations.WORK, work)
+        context.put(migrations.WORK, work)
         move = StoredMove(
             came.tool,
             request.tool,
@@ -248,8 +247,8 @@ class TravellingSession(SessionActor):
             request.server,
             None,
         )
-        session_migrations.log(context, move)
-        session_migrations.list_for(context, user_namespace(principal), header.project_id, request.tool)
+        migrations.log(context, move)
+        migrations.list_for(context, user_namespace(principal), header.project_id, request.tool)
         self._activity = passport_payload.list_activities(context, header, self._tallies)
         self._header = header
         audit_record.record(
@@ -265,10 +264,10 @@ class TravellingSession(SessionActor):
         self, context: Context, header: Header, tool: str, holders: list[travel.Holder] | None = None
     ) -> None:
         """Stage that the caller has taken the session up in a tool."""
-        work = context.get(session_migrations.WORK, Work) or Work(tool, None, None, context.now)
+        work = context.get(migrations.WORK, Work) or Work(tool, None, None, context.now)
         holders = work.holders if holders is None else holders
-        context.put(session_migrations.WORK, msgspec.structs.replace(work, tool=tool, holders=holders))
-        session_migrations.list_for(context, user_namespace(context.principal), header.project_id, tool)
+        context.put(migrations.WORK, msgspec.structs.replace(work, tool=tool, holders=holders))
+        migrations.list_for(context, user_namespace(context.principal), header.project_id, tool)
 
     def _restored(self, context: Context, header: Header, work: Work, tool: str) -> cargo.Restored:
         return cargo.Restored(
@@ -316,10 +315,10 @@ class TravellingSession(SessionActor):
     ) -> None:
         agent = context.principal.agent_id
         move = StoredMove(from_tool, to_tool, context.now, outcome, agent, context.address.key, None, note)
-        session_migrations.log(context, move)
+        migrations.log(context, move)
 
     def _context_read(self, context: Context, header: Header, tool: str | None) -> travel.ContextRead:
-        work = context.get(session_migrations.WORK, Work)
+        work = context.get(migrations.WORK, Work)
         seen = work_context.view(self._own(context), self._common(context))
         return travel.ContextRead(
             session_id=context.address.key,
@@ -331,7 +330,7 @@ class TravellingSession(SessionActor):
             original_tool=None if work is None else work.original_tool,
             started_at=to_datetime(header.created_at),
             context=seen,
-            migrations=session_migrations.moves(context),
+            migrations=migrations.moves(context),
             briefing=briefing(seen, header.purpose, tool),
         )
 

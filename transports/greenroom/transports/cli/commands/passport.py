@@ -18,7 +18,7 @@ import msgspec
 import trio
 
 from greenroom.actors import Agent, ExportSession, ReadResource, RestoreSession
-from greenroom.actors.passport import format as formats
+from greenroom.actors.passport import envelope
 from greenroom.actors.passport.signing import Signers
 from greenroom.runtime import Refusal
 from greenroom.transports.base import exit_codes
@@ -82,7 +82,7 @@ async def _signer(_: argparse.Namespace, __: Settings, runtime: SharedRuntime, _
 async def _show(
     _: argparse.Namespace, settings: Settings, runtime: SharedRuntime, text: str
 ) -> dict[str, Any]:
-    found, body = formats.read(text)
+    found, body = envelope.read(text)
     options = passport_options(settings, os.environ)
     try:
         Signers(runtime.derive, options.trusted, options.shared).check(body, found.signature)
@@ -135,7 +135,7 @@ async def _export(
 async def _restore(
     _: argparse.Namespace, settings: Settings, runtime: SharedRuntime, text: str
 ) -> dict[str, Any]:
-    is_sealed = formats.read(text)[0].content.encryption is not None
+    is_sealed = envelope.read(text)[0].content.encryption is not None
     restoring = RestoreSession(passport=text, passphrase=_passphrase(is_sealed, twice=False))
     restored = await _agent(settings, runtime).ask(restoring)
     return {
@@ -168,7 +168,7 @@ def _new(path: Path) -> Path:
 def _read(path: Path) -> str:
     try:
         with path.open("rb") as file:
-            found = file.read(formats.MAX_DOCUMENT_BYTES + 1)
+            found = file.read(envelope.MAX_DOCUMENT_BYTES + 1)
         return found.decode()
     except OSError as error:
         raise NoAccessError(f"{path} cannot be read: {error.strerror or error}") from None
