@@ -62,7 +62,7 @@ class Peer:
 
     async def serve(self) -> None:
         """Serve it until cancelled."""
-        await self._server.serve(Connection(self, self, Limits()))
+        await Connection(self, self, Limits()).serve(self._server)
 
     async def receive(self) -> list[bytes] | None:
         """Be the source of its frames."""

@@ -186,7 +186,7 @@ async def served(
 
     async def serve() -> None:
         connection = line_connection(theirs.receive_stream, theirs.send_stream, limits or Limits())
-        await server.serve(connection, stop=stop)
+        await connection.serve(server, stop=stop)
         await theirs.send_stream.aclose()
 
     async with server.running(), trio.open_nursery() as nursery:

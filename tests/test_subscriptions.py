@@ -231,7 +231,7 @@ async def unread(runtime: Doors, name: str) -> AsyncIterator[Client]:
     ours, theirs = lockstep_stream_pair()
     connection = line_connection(theirs.receive_stream, theirs.send_stream, Limits(unsent_notices=0))
     async with server.running(), trio.open_nursery() as nursery:
-        nursery.start_soon(server.serve, connection)
+        nursery.start_soon(connection.serve, server)
         yield Client(ours.receive_stream, ours.send_stream)
         nursery.cancel_scope.cancel()
 

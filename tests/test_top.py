@@ -12,7 +12,7 @@ from harness import server_process
 from support.programs import running
 
 from greenroom.transports.cli.commands.gauges import Look, bars, groups, line, plain, rates
-from greenroom.transports.cli.commands.terminal_safe import visible
+from greenroom.transports.cli.commands.terminal import visible
 
 ALTERNATE_SCREEN = "\x1b[?1049h"
 ORDINARY_SCREEN = "\x1b[?1049l"

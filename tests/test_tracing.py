@@ -215,7 +215,7 @@ async def ours(folder: Path, clock: MockClock, lines: list[Line | Wait]) -> list
         await stack.enter_async_context(server.running())
         nursery = await stack.enter_async_context(trio.open_nursery())
         connection = line_connection(far.receive_stream, far.send_stream, Limits())
-        nursery.start_soon(server.serve, connection)
+        nursery.start_soon(connection.serve, server)
         spans = await tell(near.send_stream.send_all, lines, collector, clock)
         nursery.cancel_scope.cancel()
     assert stray.take() == [], "the SDK's middleware made spans besides"

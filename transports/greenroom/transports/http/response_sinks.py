@@ -9,19 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import inf
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 import trio
 
 from greenroom.transports.http.asgi_exchange import PING_INTERVAL, Exchange
-from greenroom.transports.http.event_log import Stream, event, priming
+from greenroom.transports.http.event_log import EventLog, Stream, event, priming
 from greenroom.transports.http.request_head import SESSION_ID
 from greenroom.transports.http.responses import Header
 from greenroom.transports.mcp.frames import error_line
-
-if TYPE_CHECKING:
-    from greenroom.transports.http.sessions import Session
-    from greenroom.transports.mcp.limits import Limits
+from greenroom.transports.mcp.limits import Limits
 
 REQUEST_CANCELLED: Final = -32800
 """What answers a request of the handshake era that its client took back: over HTTP it must have an answer."""
@@ -120,6 +117,30 @@ class ModernAnswer:
         return self._done
 
 
+class StreamOwner(Protocol):
+    """A session as its readers see it.
+
+    Attributes:
+        id: What its client names it by.
+        limits: What its client may take.
+        log: What went out on its streams.
+    """
+
+    id: str
+    limits: Limits
+    log: EventLog
+
+    @property
+    def is_resumable(self) -> bool:
+        """Whether its client expects an event without a message."""
+
+    def has_read(self) -> None:
+        """Note that there may be room again."""
+
+    async def room(self, reader: StreamReader) -> None:
+        """Wait until nearly all was read of what a reader writes."""
+
+
 class StreamReader:
     """Writes one of a session's streams to a client.
 
@@ -133,7 +154,7 @@ class StreamReader:
     patience = PING_INTERVAL
     headers: Sequence[Header] = ()
 
-    def __init__(self, exchange: Exchange, session: Session, stream: Stream | None = None) -> None:
+    def __init__(self, exchange: Exchange, session: StreamOwner, stream: Stream | None = None) -> None:
         self.unsent = 0
         self._exchange = exchange
         self._session = session
@@ -224,7 +245,7 @@ class SessionAnswer(StreamReader):
         opens: Whether it opens the session, whose id must then be told.
     """
 
-    def __init__(self, exchange: Exchange, session: Session, id: bytes, *, opens: bool) -> None:
+    def __init__(self, exchange: Exchange, session: StreamOwner, id: bytes, *, opens: bool) -> None:
         super().__init__(exchange, session)
         self.line = None
         if opens:

@@ -6,18 +6,22 @@ import heapq
 import itertools
 from collections.abc import Callable
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import trio
 
 from greenroom.transports.mcp.frames import Frame
 from greenroom.transports.mcp.response_sink import Outlet
-
-if TYPE_CHECKING:
-    from greenroom.transports.mcp.client import Client
-    from greenroom.transports.observability.tracing import RequestSpan
+from greenroom.transports.observability.tracing import RequestSpan
 
 SILENCED = 100  # deadlines of calls that are over, beside as many as are open, before they are cleared away
+
+
+class CallOwner(Protocol):
+    """Whose call it is, as far as deadlines matter."""
+
+    def overdue(self, call: Call) -> None:
+        """End a call whose time is up."""
 
 
 class Call:
@@ -61,14 +65,16 @@ class Call:
         "withdraw",
     )
 
-    def __init__(self, client: Client, frame: Frame, outlet: Outlet, arrived: float, seconds: float) -> None:
+    def __init__(
+        self, client: CallOwner, frame: Frame, outlet: Outlet, arrived: float, seconds: float
+    ) -> None:
         self.client = client
         self.frame = frame
         self.outlet = outlet
         self.arrived = arrived
         self.seconds = seconds
         self.payload: Any = None
-        self.begin: Callable[[Client, Call], None] | None = None
+        self.begin: Callable[[Call], None] | None = None
         self.weight = self.counted = 0
         self.begun = self.left = False
         self.settled = self.is_standing = False

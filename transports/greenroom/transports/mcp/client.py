@@ -16,7 +16,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import trio
 
@@ -24,6 +24,7 @@ from greenroom.actors import REPORT
 from greenroom.runtime import Refusal, StoreFailedError
 from greenroom.transports.auth.caller import Toll, fit_agent_id
 from greenroom.transports.mcp.calls import Call
+from greenroom.transports.mcp.client_port import ClientPort, Spawn
 from greenroom.transports.mcp.fast_path import WEIGHTY, seconds_for
 from greenroom.transports.mcp.frames import (
     INTERNAL_ERROR,
@@ -36,6 +37,7 @@ from greenroom.transports.mcp.frames import (
 from greenroom.transports.mcp.open_streams import Standing
 from greenroom.transports.mcp.ordering import Turns
 from greenroom.transports.mcp.progress import report_for
+from greenroom.transports.mcp.sdk_client import SdkClient
 from greenroom.transports.mcp.versions import (
     HANDSHAKE_VERSIONS,
     MODERN_VERSION,
@@ -52,7 +54,6 @@ if TYPE_CHECKING:
     from greenroom.transports.mcp.limits import Limits
     from greenroom.transports.mcp.response_sink import Outlet
     from greenroom.transports.mcp.roots import Roots
-    from greenroom.transports.mcp.sdk_client import SdkClient
     from greenroom.transports.mcp.server import McpServer
     from greenroom.transports.observability.meter import Outcome
 
@@ -74,14 +75,7 @@ IN_ORDER = frozenset(
 """The requests of the domain: they take effect in the order in which they arrived."""
 
 
-class Spawn(Protocol):
-    """Starts a task that ends with the client."""
-
-    def __call__(self, work: Callable[..., Any], /, *args: Any) -> None:
-        """Start `work(*args)`, which may be an async function."""
-
-
-Done = Callable[["Client", Call, Any], None]
+Done = Callable[[ClientPort, Call, Any], None]
 """Told what a request was answered with: the reply, or an exception."""
 
 
@@ -193,7 +187,7 @@ class Client:
 
     def _begin(self, call: Call) -> None:
         assert call.begin is not None, "only what can begin has a turn"
-        call.begin(self, call)
+        call.begin(call)
 
     # -- in --------------------------------------------------------------------------------------
 
@@ -296,7 +290,7 @@ class Client:
         elif frame.method == "notifications/initialized":
             # Without a handshake before it, too, it opens the door for the SDK.
             if self.era is not Era.MODERN and not self.initialized:
-                self.sdk = self.server.sdk_client(self)
+                self.sdk = SdkClient(self.server.sdk, self)
                 self.sdk.notified(frame)
         else:
             logger.debug("the notification %s was passed over: nothing here hears of it", frame.method)
@@ -319,7 +313,7 @@ class Client:
             call.weight = self._weight_of(call.frame)
             self.turns.join(call)
         if self.sdk is None:
-            self.sdk = self.server.sdk_client(self)
+            self.sdk = SdkClient(self.server.sdk, self)
         self.sdk.requested(call)
 
     def _weight_of(self, frame: Frame) -> int:
@@ -515,5 +509,5 @@ class Client:
             self._door.close()
 
 
-def _come(_client: Client, call: Call) -> None:
+def _come(call: Call) -> None:
     call.payload.set()

@@ -67,18 +67,33 @@ class Connection:
     async def serve(
         self,
         server: McpServer,
-        door_for: Callable[[str], Door],
+        *,
+        door_for: Callable[[str], Door] | None = None,
         stop: trio.Event | None = None,
         toll: Toll | None = None,
         profiles: tuple[str, ...] = (),
     ) -> None:
-        """Serve the client until its input ends and its requests are answered; see `McpServer.serve`."""
+        """Serve the client until its input ends and its requests are answered.
+
+        A client that goes away ends this without an error. Cancelling ends it at once.
+
+        Args:
+            server: What serves it; of its frames nothing was read yet.
+            door_for: Opens this client's door, where the transport knows who it is.
+            stop: Once set, nothing more is read, and open requests get `Limits.stop` seconds.
+            toll: Counts what the client sends; None where nobody does.
+            profiles: The tool profiles that hold for it; empty for the server's own.
+
+        Raises:
+            StoreFailedError: the store failed for good; nothing that was not durable was answered.
+        """
         self._toll = toll
         try:
             async with trio.open_nursery() as nursery:
                 if stop is not None:
                     nursery.start_soon(self._stop_with, stop)
                 if await self._begun():
+                    door_for = server.door_for if door_for is None else door_for
                     self._client = self._new_client(server, door_for, nursery, profiles)
                     nursery.start_soon(self._pump, nursery.cancel_scope)
                     await self._read(self._client)

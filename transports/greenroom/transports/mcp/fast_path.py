@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Callable, Mapping, Sized
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -21,11 +21,12 @@ from greenroom.actors.auth.key_format import without_keys
 from greenroom.actors.auth.scopes import resources_of
 from greenroom.actors.base.orchestration import Errand
 from greenroom.runtime import Refusal
-from greenroom.transports.mcp.calls import Call
+from greenroom.transports.mcp.calls import Call, Deadlines
+from greenroom.transports.mcp.client_port import ClientPort
 from greenroom.transports.mcp.content_blocks import Content, shown
 from greenroom.transports.mcp.frames import INTERNAL_ERROR, INVALID_PARAMS, Frame, RequestError
 from greenroom.transports.mcp.responses import FRESH, STATIC, Answers, encode, result_line
-from greenroom.transports.mcp.roots import Roots, is_asked
+from greenroom.transports.mcp.roots import Roots, needs_folder
 from greenroom.transports.mcp.tool_errors import overdue, tool_error, tool_failure
 from greenroom.transports.mcp.tools import visible
 from greenroom.transports.mcp.versions import (
@@ -37,13 +38,12 @@ from greenroom.transports.mcp.versions import (
 )
 
 if TYPE_CHECKING:
-    from greenroom.transports.mcp.client import Client
     from greenroom.transports.mcp.offered_tools import Offer
     from greenroom.transports.mcp.server_info import Profile
     from greenroom.transports.mcp.subscriptions import Subscriptions
     from greenroom.transports.mcp.tools import Tool
 
-Method = Callable[["Client", Call], bool]
+Method = Callable[[ClientPort, Call], bool]
 
 DEADLINE_META_KEY = "greenroom/deadline_ms"
 JSON = "application/json"
@@ -70,6 +70,7 @@ class Methods:
         usual: What clients are offered that chose nothing else.
         profile: What the server says of itself.
         subscriptions: What hears of changes for clients.
+        deadlines: Ends calls whose time is up.
 
     Attributes:
         table: The methods by name.
@@ -82,8 +83,10 @@ class Methods:
         usual: Offer,
         profile: Profile,
         subscriptions: Subscriptions,
+        deadlines: Deadlines,
     ) -> None:
         self._era = era
+        self._deadlines = deadlines
         self._usual = usual
         self._subscriptions = subscriptions
         self.answers = Answers(era, profile)
@@ -106,9 +109,19 @@ class Methods:
         params = call.frame.params
         return params is not None and params.keys() <= members and is_plain(self._era, params)
 
+    def _allow_time(self, client: ClientPort, call: Call) -> bool:
+        """Give a call its time: the server's, or the client's own if shorter. Return whether it has any."""
+        try:
+            call.seconds = seconds_for(call)
+        except RequestError as error:
+            client.fail(call, error.code, str(error))
+            return False
+        self._deadlines.watch(call)
+        return True
+
     # -- listings: one answer for all who may see the same --------------------------------------
 
-    def _tool_list(self) -> Callable[[Client], bytes]:
+    def _tool_list(self) -> Callable[[ClientPort], bytes]:
         @lru_cache(maxsize=LISTINGS)
         def of_names(offer: Offer, names: tuple[str, ...]) -> bytes:
             listed = [offer.listing[name] for name in names]
@@ -120,7 +133,7 @@ class Methods:
 
         return lambda client: of_scopes(client.offer, client.scopes)
 
-    def _discovery(self, profile: Profile) -> Callable[[Client], bytes]:
+    def _discovery(self, profile: Profile) -> Callable[[ClientPort], bytes]:
         @lru_cache(maxsize=LISTINGS)
         def of_scopes(offer: Offer, scopes: frozenset[str]) -> bytes:
             said = profile.told_to(scopes, offer.unlisted)
@@ -128,7 +141,7 @@ class Methods:
 
         return lambda client: of_scopes(client.offer, client.scopes)
 
-    def _template_list(self) -> Callable[[Client], bytes]:
+    def _template_list(self) -> Callable[[ClientPort], bytes]:
         everything = template_list()
 
         @lru_cache(maxsize=LISTINGS)
@@ -140,7 +153,7 @@ class Methods:
 
     # -- tools -----------------------------------------------------------------------------------
 
-    def _call_tool(self, client: Client, call: Call) -> bool:
+    def _call_tool(self, client: ClientPort, call: Call) -> bool:
         frame = call.frame
         if frame.name is None or not self._is_plain(call, _NAMED):
             return False
@@ -149,14 +162,14 @@ class Methods:
             client.fail(call, INVALID_PARAMS, unknown_tool(frame.name, client))
         elif tool.by_sdk:
             return False
-        elif allow_time(client, call):
+        elif self._allow_time(client, call):
             call.payload = tool
             call.weight = tool.weight
-            call.begin = self._begin_tool
+            call.begin = partial(self._begin_tool, client)
             client.turns.join(call)
         return True
 
-    def _begin_tool(self, client: Client, call: Call) -> None:
+    def _begin_tool(self, client: ClientPort, call: Call) -> None:
         if len(call.frame.arguments) > LARGE_ARGUMENTS and issubclass(call.payload.request, Errand):
             client.spawn(self._read_aside, client, call)
             return
@@ -167,7 +180,7 @@ class Methods:
         else:
             self._ask_tool(client, call, request)
 
-    async def _read_aside(self, client: Client, call: Call) -> None:
+    async def _read_aside(self, client: ClientPort, call: Call) -> None:
         """Read large arguments in a thread, so that others are served meanwhile."""
         request: Any = None
         with trio.CancelScope() as scope:
@@ -186,13 +199,13 @@ class Methods:
         else:
             self._ask_tool(client, call, request)
 
-    def _ask_tool(self, client: Client, call: Call, request: Any) -> None:
-        if type(request) is StartSession and is_asked(client, call):
+    def _ask_tool(self, client: ClientPort, call: Call, request: Any) -> None:
+        if type(request) is StartSession and needs_folder(call, client.era, client.initialize):
             client.spawn(self._ask_in_folder, client, call, request)
         else:
             client.ask(call, request, self._tool_replied)
 
-    async def _ask_in_folder(self, client: Client, call: Call, request: StartSession) -> None:
+    async def _ask_in_folder(self, client: ClientPort, call: Call, request: StartSession) -> None:
         """Start a session in the folder that the client works in."""
         with trio.CancelScope() as scope:
             call.withdraw = scope.cancel
@@ -202,7 +215,7 @@ class Methods:
         if not call.settled:
             client.ask(call, msgspec.structs.replace(request, workspace_path=folder), self._tool_replied)
 
-    def _tool_replied(self, client: Client, call: Call, reply: Any) -> None:
+    def _tool_replied(self, client: ClientPort, call: Call, reply: Any) -> None:
         meant = call.payload.meant(call.frame.arguments)
         meta = None if meant is None else meant.meta
         reply = shown(reply)
@@ -216,37 +229,37 @@ class Methods:
 
     # -- resources -------------------------------------------------------------------------------
 
-    def _list_resources(self, client: Client, call: Call) -> bool:
+    def _list_resources(self, client: ClientPort, call: Call) -> bool:
         params = call.frame.params
         if not (params is None and self._era is Era.HANDSHAKE) and not self._is_plain(call, _PAGED):
             return False
         cursor = (params or {}).get("cursor")
         if not _is_cursor(cursor):
             return False
-        return self._in_turn(client, call, ListResources(cursor=cursor), self._begin_list)
+        return self._in_turn(client, call, ListResources(cursor=cursor), partial(self._begin_list, client))
 
-    def _begin_list(self, client: Client, call: Call) -> None:
+    def _begin_list(self, client: ClientPort, call: Call) -> None:
         client.ask(call, call.payload, self._listed)
 
-    def _listed(self, client: Client, call: Call, reply: Any) -> None:
+    def _listed(self, client: ClientPort, call: Call, reply: Any) -> None:
         if isinstance(reply, Exception):
             client.fail(call, *resource_failure(reply, client.version))
         else:
             client.answer(call, result_line(call.id, self.answers.result(resource_list(reply), FRESH)))
 
-    def _read_resource(self, client: Client, call: Call) -> bool:
+    def _read_resource(self, client: ClientPort, call: Call) -> bool:
         if not self._is_plain(call, _LOCATED):
             return False
         uri = (call.frame.params or {}).get("uri")
         if not isinstance(uri, str):
             return False
         call.weight = WEIGHTY
-        return self._in_turn(client, call, ReadResource(uri=uri), self._begin_read)
+        return self._in_turn(client, call, ReadResource(uri=uri), partial(self._begin_read, client))
 
-    def _begin_read(self, client: Client, call: Call) -> None:
+    def _begin_read(self, client: ClientPort, call: Call) -> None:
         client.ask(call, call.payload, self._read)
 
-    def _read(self, client: Client, call: Call, reply: Any) -> None:
+    def _read(self, client: ClientPort, call: Call, reply: Any) -> None:
         reply = shown(reply)
         if isinstance(reply, Exception):
             client.fail(call, *resource_failure(reply, client.version))
@@ -256,10 +269,8 @@ class Methods:
             text = encode(client.offer.told(reply))
             client.answer(call, self.answers.resource_line(call.id, call.payload.uri, text))
 
-    def _in_turn(
-        self, client: Client, call: Call, payload: Any, begin: Callable[[Client, Call], None]
-    ) -> bool:
-        if allow_time(client, call):
+    def _in_turn(self, client: ClientPort, call: Call, payload: Any, begin: Callable[[Call], None]) -> bool:
+        if self._allow_time(client, call):
             call.payload = payload
             call.begin = begin
             client.turns.join(call)
@@ -267,19 +278,19 @@ class Methods:
 
     # -- subscriptions ---------------------------------------------------------------------------
 
-    def _subscribe(self, client: Client, call: Call) -> bool:
-        return self._located(client, call, self._begin_subscribing)
+    def _subscribe(self, client: ClientPort, call: Call) -> bool:
+        return self._located(client, call, partial(self._begin_subscribing, client))
 
-    def _unsubscribe(self, client: Client, call: Call) -> bool:
-        return self._located(client, call, self._begin_unsubscribing)
+    def _unsubscribe(self, client: ClientPort, call: Call) -> bool:
+        return self._located(client, call, partial(self._begin_unsubscribing, client))
 
-    def _located(self, client: Client, call: Call, begin: Callable[[Client, Call], None]) -> bool:
+    def _located(self, client: ClientPort, call: Call, begin: Callable[[Call], None]) -> bool:
         uri = (call.frame.params or {}).get("uri")
         if not isinstance(uri, str) or not self._is_plain(call, _LOCATED):
             return False
         return self._in_turn(client, call, uri, begin)
 
-    def _begin_subscribing(self, client: Client, call: Call) -> None:
+    def _begin_subscribing(self, client: ClientPort, call: Call) -> None:
         try:
             self._subscriptions.subscribe(client, call.payload)
         except Exception as error:  # noqa: BLE001  (whatever it is, it is the answer)
@@ -287,23 +298,23 @@ class Methods:
         else:
             client.answer(call, result_line(call.id, b"{}"))
 
-    def _begin_unsubscribing(self, client: Client, call: Call) -> None:
+    def _begin_unsubscribing(self, client: ClientPort, call: Call) -> None:
         self._subscriptions.unsubscribe(client, call.payload)
         client.answer(call, result_line(call.id, b"{}"))
 
-    def _listen(self, client: Client, call: Call) -> bool:
+    def _listen(self, client: ClientPort, call: Call) -> bool:
         uris = _heard(call.frame.params)
         if uris is None or not self._is_plain(call, _LISTENING):
             return False
         call.payload = uris
-        call.begin = self._begin_listening
+        call.begin = partial(self._begin_listening, client)
         client.turns.join(call)
         return True
 
-    def _begin_listening(self, client: Client, call: Call) -> None:
+    def _begin_listening(self, client: ClientPort, call: Call) -> None:
         client.spawn(self._stream, client, call)
 
-    async def _stream(self, client: Client, call: Call) -> None:
+    async def _stream(self, client: ClientPort, call: Call) -> None:
         if call.settled:  # taken back before its task began
             return
         try:
@@ -327,17 +338,6 @@ def _told(reply: Any) -> tuple[bytes, bool]:
         return tool_error(error), True
 
 
-def allow_time(client: Client, call: Call) -> bool:
-    """Give a call its time: the server's, or the client's own if shorter. Return whether it has any."""
-    try:
-        call.seconds = seconds_for(call)
-    except RequestError as error:
-        client.fail(call, error.code, str(error))
-        return False
-    client.server.deadlines.watch(call)
-    return True
-
-
 def seconds_for(call: Call) -> float:
     """Return how long a call may take.
 
@@ -354,7 +354,7 @@ def seconds_for(call: Call) -> float:
     return min(call.seconds * 1000, wanted) / 1000  # an integer may be beyond every float
 
 
-def answer_overdue(client: Client, call: Call, answers: Answers) -> None:
+def answer_overdue(client: ClientPort, call: Call, answers: Answers) -> None:
     """Answer a call whose time is up."""
     if call.frame.method == "tools/call":
         meta = meta_of(call.frame, client.offer.tools)
@@ -365,7 +365,7 @@ def answer_overdue(client: Client, call: Call, answers: Answers) -> None:
         client.fail(call, INTERNAL_ERROR, sentence)
 
 
-def answer_limited(client: Client, call: Call, answers: Answers, seconds: float) -> None:
+def answer_limited(client: ClientPort, call: Call, answers: Answers, seconds: float) -> None:
     """Answer a call that came too soon after others; the client may repeat it in so many seconds."""
     refusal = rate_limited(seconds)
     if call.frame.method == "tools/call":
@@ -403,7 +403,7 @@ def meta_of(frame: Frame, tools: Mapping[str, Tool]) -> dict[str, Any] | None:
     return None if meant is None else meant.meta
 
 
-def unknown_tool(name: str, client: Client) -> str:
+def unknown_tool(name: str, client: ClientPort) -> str:
     """Return the sentence for a tool that is not there, with those of nearly that name."""
     known = visible(client.offer.known, client.offer.tools, client.scopes)
     near = difflib.get_close_matches(name[:NAME_SHOWN], known, n=3)
@@ -476,14 +476,14 @@ def _is_cursor(value: Any) -> bool:
     return value is None or type(value) is str
 
 
-def _always(result: bytes) -> Callable[[Client], bytes]:
+def _always(result: bytes) -> Callable[[ClientPort], bytes]:
     return lambda _client: result
 
 
-def _fixed(era: Era, members: frozenset[str], result: Callable[[Client], bytes]) -> Method:
+def _fixed(era: Era, members: frozenset[str], result: Callable[[ClientPort], bytes]) -> Method:
     """Return the method whose answer is a matter of who the client is alone."""
 
-    def answer(client: Client, call: Call) -> bool:
+    def answer(client: ClientPort, call: Call) -> bool:
         params = call.frame.params
         if params is None:
             if era is Era.MODERN:

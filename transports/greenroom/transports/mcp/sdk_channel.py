@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from mcp.shared.dispatcher import ProgressFnT
 
     from greenroom.transports.mcp.calls import Call
-    from greenroom.transports.mcp.client import Client
+    from greenroom.transports.mcp.client_port import ClientPort
     from greenroom.transports.mcp.frames import Frame
     from greenroom.transports.mcp.response_sink import Outlet
 
@@ -96,7 +96,7 @@ class Channel:
         call: The request that is handled; None for what belongs to no request.
     """
 
-    def __init__(self, client: Client, questions: Questions, call: Call | None = None) -> None:
+    def __init__(self, client: ClientPort, questions: Questions, call: Call | None = None) -> None:
         self._client = client
         self._questions = questions
         self._outlet: Outlet = client.outlet if call is None else call.outlet

@@ -6,27 +6,27 @@ This much is known of the SDK before it is imported.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from greenroom.transports.mcp.calls import Call
 from greenroom.transports.mcp.frames import Frame
 
 if TYPE_CHECKING:
-    from greenroom.transports.mcp.client import Client
-    from greenroom.transports.mcp.sdk_server import SdkSession
-    from greenroom.transports.mcp.server import McpServer
+    from greenroom.transports.mcp.client_port import ClientPort
+    from greenroom.transports.mcp.sdk_server import SdkServer, SdkSession
 
 
 class SdkClient:
     """One client as the SDK sees it, which knows nothing of it before it is needed.
 
     Args:
-        server: Has the SDK.
+        sdk: Returns the SDK's server, imported when it is first needed.
         client: The client.
     """
 
-    def __init__(self, server: McpServer, client: Client) -> None:
-        self._server = server
+    def __init__(self, sdk: Callable[[], Awaitable[SdkServer]], client: ClientPort) -> None:
+        self._sdk = sdk
         self._client = client
         self._session: SdkSession | None = None
         self._arrived: deque[Call | Frame] = deque()
@@ -69,7 +69,7 @@ class SdkClient:
 
     async def _work(self) -> None:
         if self._session is None:
-            sdk = await self._server.sdk()
+            sdk = await self._sdk()
             self._session = await sdk.session(self._client)
         while self._arrived:
             item = self._arrived.popleft()

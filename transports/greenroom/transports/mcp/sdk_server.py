@@ -53,7 +53,7 @@ from mcp_types import (
 
 from greenroom.actors import CompleteResource, ListResources, ReadResource
 from greenroom.transports.mcp.calls import Call
-from greenroom.transports.mcp.client import Client
+from greenroom.transports.mcp.client_port import ClientPort
 from greenroom.transports.mcp.content_blocks import Content, shown
 from greenroom.transports.mcp.fast_path import (
     EVERYONE,
@@ -78,9 +78,10 @@ if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
 
     from greenroom.transports.mcp.offered_tools import Offer
-    from greenroom.transports.mcp.server import McpServer
+    from greenroom.transports.mcp.server_info import Profile
+    from greenroom.transports.mcp.subscriptions import Subscriptions
 
-    Context = ServerRequestContext[Client, Call]
+    Context = ServerRequestContext[ClientPort, Call]
     Handler = Callable[[Context, Any], Awaitable[Any]]
 
 logger = logging.getLogger(__name__)
@@ -96,16 +97,25 @@ class SdkServer:
     """The SDK's server with all methods of Greenroom.
 
     Args:
-        server: Whose tools and resources these are.
+        usual: What clients are offered that chose nothing else.
+        profile: What the server says of itself.
+        subscriptions: What hears of changes for clients.
+        extend: Registers what else the SDK's server answers.
 
     Attributes:
         server: The SDK's server.
     """
 
-    def __init__(self, server: McpServer) -> None:
-        self._usual = server.offers.usual
-        self._subscriptions = server.subscriptions
-        profile = server.profile
+    def __init__(
+        self,
+        usual: Offer,
+        profile: Profile,
+        subscriptions: Subscriptions,
+        extend: Callable[[Server[ClientPort]], None] | None,
+    ) -> None:
+        self._usual = usual
+        self._profile = profile
+        self._subscriptions = subscriptions
         self.server = _HonestServer(
             profile.name,
             version=profile.version,
@@ -128,12 +138,12 @@ class SdkServer:
         )
         for method, params, handler in handlers:
             self.server.add_request_handler(method, params, handler)
-        if server.extend is not None:
-            server.extend(self.server)
+        if extend is not None:
+            extend(self.server)
 
-    async def session(self, client: Client) -> SdkSession:
+    async def session(self, client: ClientPort) -> SdkSession:
         """Return a client's session, which has been told of its handshake."""
-        session = SdkSession(self.server, client)
+        session = SdkSession(self.server, self._profile, client)
         await session.begin()
         return session
 
@@ -272,7 +282,7 @@ def _content_result(content: Content, meta: dict[str, Any] | None) -> CallToolRe
     )
 
 
-class _HonestServer(Server[Client]):
+class _HonestServer(Server[ClientPort]):
     """The SDK's server, which says in the later era, too, that its lists do not change.
 
     The SDK takes it that whoever serves listen streams announces changes of every list.
@@ -292,11 +302,13 @@ class SdkSession:
 
     Args:
         server: The SDK's server.
+        profile: What the server says of itself.
         client: The client.
     """
 
-    def __init__(self, server: Server[Client], client: Client) -> None:
+    def __init__(self, server: Server[ClientPort], profile: Profile, client: ClientPort) -> None:
         self._server = server
+        self._profile = profile
         self._client = client
         self._questions = Questions()
         self._channel = Channel(client, self._questions)
@@ -320,7 +332,7 @@ class SdkSession:
             try:
                 result = await self._result(Channel(client, self._questions, call), call)
                 if call.frame.method in _TELLING:
-                    result = _within(result, client)
+                    result = _within(result, self._profile, client)
                 line = result_line(call.id, _completed(result, call))
             except Exception as error:  # noqa: BLE001  (whatever it is, it is the answer)
                 failure = self._failure(error)
@@ -376,13 +388,13 @@ class SdkSession:
         self._questions.responded(frame)
 
 
-def _within(result: dict[str, Any], client: Client) -> dict[str, Any]:
+def _within(result: dict[str, Any], profile: Profile, client: ClientPort) -> dict[str, Any]:
     """Return what the SDK says of the server as far as it is this client's affair."""
-    said = client.server.profile.told_to(client.scopes, client.offer.unlisted)
+    said = profile.told_to(client.scopes, client.offer.unlisted)
     capabilities = {
         name: value
         for name, value in result["capabilities"].items()
-        if name in said["capabilities"] or name not in client.server.profile.capabilities
+        if name in said["capabilities"] or name not in profile.capabilities
     }
     kept = {name: value for name, value in result.items() if name != "instructions"}
     return {**kept, **said, "capabilities": capabilities}

@@ -13,11 +13,10 @@ import trio
 from greenroom.actors import Errand
 from greenroom.runtime import Procedure, Query
 from greenroom.transports.mcp.calls import Call, Deadlines
-from greenroom.transports.mcp.client import Client
+from greenroom.transports.mcp.client_port import ClientPort
 from greenroom.transports.mcp.fast_path import Methods, answer_limited, answer_overdue
 from greenroom.transports.mcp.offered_tools import Offers
 from greenroom.transports.mcp.responses import encode
-from greenroom.transports.mcp.sdk_client import SdkClient
 from greenroom.transports.mcp.server_info import GREENROOM, Profile
 from greenroom.transports.mcp.subscriptions import Subscriptions
 from greenroom.transports.mcp.tool_profiles import DEFAULT
@@ -28,9 +27,7 @@ from greenroom.transports.observability.tracing import find_tracer
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
 
-    from greenroom.transports.auth.caller import Toll
     from greenroom.transports.mcp.agent_port import Door
-    from greenroom.transports.mcp.connection import Connection
     from greenroom.transports.mcp.offered_tools import Offer
     from greenroom.transports.mcp.sdk_server import SdkServer
     from greenroom.transports.mcp.tools import Tool
@@ -57,6 +54,7 @@ class McpServer:
 
     Attributes:
         offers: What clients are offered, by their profiles.
+        door_for: Opens the door for a client whose transport does not know who it is.
         methods: The methods that need no SDK, by era and name.
         run_ready: Has the domain do at once what was posted to it.
         held: A block within which that is posted.
@@ -73,7 +71,7 @@ class McpServer:
         request_timeout: float = REQUEST_TIMEOUT,
         debounce: float = DEBOUNCE,
         profiles: tuple[str, ...] = DEFAULT,
-        extend: Callable[[Server[Client]], None] | None = None,
+        extend: Callable[[Server[ClientPort]], None] | None = None,
         run_ready: Callable[[], None] = lambda: None,
         held: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
@@ -81,16 +79,18 @@ class McpServer:
         self.offers = Offers(tools, profiles)
         self.profile = profile
         self.request_timeout = request_timeout
-        self.subscriptions = Subscriptions(debounce)
         self.deadlines = Deadlines(request_timeout, self._overdue)
-        self.extend = extend
+        self._extend = extend
+        self._subscriptions = subscriptions = Subscriptions(debounce)
         self.run_ready = run_ready
         self.held = held
         self.meter = RequestMeter(name for name, tool in tools.items() if tool.alias is None)
         self._aliases = {name: tool.alias.successor for name, tool in tools.items() if tool.alias is not None}
         self.tracer = find_tracer()
-        self._door_for = door_for
-        self._by_era = {era: Methods(era, self.offers.usual, profile, self.subscriptions) for era in Era}
+        self.door_for = door_for
+        self._by_era = {
+            era: Methods(era, self.offers.usual, profile, subscriptions, self.deadlines) for era in Era
+        }
         self.methods = {era: methods.table for era, methods in self._by_era.items()}
         self._sdk: SdkServer | None = None
         self._importing = trio.Lock()
@@ -108,31 +108,6 @@ class McpServer:
             nursery.cancel_scope.cancel()
         if error is not None:
             raise error
-
-    async def serve(
-        self,
-        connection: Connection,
-        *,
-        door_for: Callable[[str], Door] | None = None,
-        stop: trio.Event | None = None,
-        toll: Toll | None = None,
-        profiles: tuple[str, ...] = (),
-    ) -> None:
-        """Serve one client until its input ends and its requests are answered.
-
-        A client that goes away ends this without an error. Cancelling ends it at once.
-
-        Args:
-            connection: The client's frames; nothing was read from it yet.
-            door_for: Opens this client's door, where the transport knows who it is.
-            stop: Once set, nothing more is read, and open requests get `Limits.stop` seconds.
-            toll: Counts what the client sends; None where nobody does.
-            profiles: The tool profiles that hold for it; empty for the server's own.
-
-        Raises:
-            StoreFailedError: the store failed for good; nothing that was not durable was answered.
-        """
-        await connection.serve(self, door_for or self._door_for, stop, toll, profiles)
 
     # -- what clients use ------------------------------------------------------------------------
 
@@ -158,19 +133,15 @@ class McpServer:
     def _overdue(self, call: Call) -> None:
         call.client.overdue(call)
 
-    def answer_overdue(self, client: Client, call: Call) -> None:
+    def answer_overdue(self, client: ClientPort, call: Call) -> None:
         """Answer a call whose time is up."""
         assert client.era is not None, "who called has an era"
         answer_overdue(client, call, self._by_era[client.era].answers)
 
-    def answer_limited(self, client: Client, call: Call, seconds: float) -> None:
+    def answer_limited(self, client: ClientPort, call: Call, seconds: float) -> None:
         """Answer a call that came too soon after others."""
         assert client.era is not None, "who called has an era"
         answer_limited(client, call, self._by_era[client.era].answers, seconds)
-
-    def sdk_client(self, client: Client) -> SdkClient:
-        """Return what has a client's rarer requests answered by the SDK."""
-        return SdkClient(self, client)
 
     async def sdk(self) -> SdkServer:
         """Return the SDK's server, importing it where nobody needed it before.
@@ -182,5 +153,7 @@ class McpServer:
             if self._sdk is None:
                 if _SDK not in sys.modules:
                     await trio.to_thread.run_sync(import_module, _SDK)
-                self._sdk = import_module(_SDK).SdkServer(self)
+                self._sdk = import_module(_SDK).SdkServer(
+                    self.offers.usual, self.profile, self._subscriptions, self._extend
+                )
             return self._sdk

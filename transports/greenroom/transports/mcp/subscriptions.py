@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from greenroom.transports.mcp.agent_port import Notices
     from greenroom.transports.mcp.calls import Call
-    from greenroom.transports.mcp.client import Client
+    from greenroom.transports.mcp.client_port import ClientPort
     from greenroom.transports.mcp.response_sink import Outlet
 
 
@@ -44,7 +44,7 @@ class Subscriptions:
     def __init__(self, window: float) -> None:
         self._window = window
 
-    def subscribe(self, client: Client, uri: str) -> None:
+    def subscribe(self, client: ClientPort, uri: str) -> None:
         """Let a client of the handshake era hear of a resource, be it unknown or forbidden.
 
         Raises:
@@ -61,12 +61,12 @@ class Subscriptions:
             raise RequestError(INVALID_REQUEST, f"one connection may subscribe to {limit:,} resources")
         notices.add(uri)
 
-    def unsubscribe(self, client: Client, uri: str) -> None:
+    def unsubscribe(self, client: ClientPort, uri: str) -> None:
         """Let a client of the handshake era hear of a resource no more."""
         if client.notices is not None:
             client.notices.remove(uri)
 
-    async def listen(self, client: Client, call: Call, uris: Sequence[str]) -> None:
+    async def listen(self, client: ClientPort, call: Call, uris: Sequence[str]) -> None:
         """Tell a client on a stream of its own what changes, until it winds up or takes the request back.
 
         Raises:

@@ -46,4 +46,4 @@ async def serve_stdio(
             trio.lowlevel.FdStream(duplicate(wire.output)) as sink,
         ):
             connection = Connection(LineSource(source, limits.frame), LineSink(sink, sink.fileno), limits)
-            await server.serve(connection, stop=stop, profiles=profiles)
+            await connection.serve(server, stop=stop, profiles=profiles)

@@ -247,7 +247,7 @@ class WebSocketServer:
             lose = partial(websocket.fail, CloseReason.POLICY_VIOLATION)
             with websocket.serving, self._options.gate.place(caller, lose):
                 toll = self._options.gate.toll(caller)
-                await self._server.serve(connection, door_for=door_for, toll=toll, profiles=caller.profiles)
+                await connection.serve(self._server, door_for=door_for, toll=toll, profiles=caller.profiles)
         except StoreFailedError:
             raise
         except Exception:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import shutil
+import sys
 import tempfile
 from functools import partial
 from pathlib import Path
@@ -18,8 +19,9 @@ import trio
 from greenroom.transports.base import exit_codes
 from greenroom.transports.cli.commands.demo_server import ServerProcess, Servers, servers
 from greenroom.transports.cli.commands.error_report import leaves, reported
+from greenroom.transports.cli.commands.narrator import Narrator
 from greenroom.transports.cli.commands.signals import until_signal
-from greenroom.transports.cli.commands.stage import Stage, stage
+from greenroom.transports.cli.commands.terminal import draws
 
 if TYPE_CHECKING:
     import argparse
@@ -31,7 +33,7 @@ PATIENCE: Final = 60.0  # seconds for everything; it takes a tenth of that
 
 def demo(_chosen: argparse.Namespace, _resolved: Resolved) -> int:
     """Plays everything; returns 0 if every claim held, else 1."""
-    logging.getLogger().addHandler(logging.NullHandler())  # the stage tells what happens
+    logging.getLogger().addHandler(logging.NullHandler())  # the narrator tells what happens
     return reported(
         "demo",
         partial(trio.run, until_signal, _on_folder, exit_codes.INTERRUPTED, strict_exception_groups=True),
@@ -40,7 +42,7 @@ def demo(_chosen: argparse.Namespace, _resolved: Resolved) -> int:
 
 async def _on_folder() -> int:
     home = Path(tempfile.mkdtemp(prefix="greenroom-demo-"))
-    begun, shown = trio.current_time(), stage()
+    begun, shown = trio.current_time(), _narrator()
     try:
         with trio.move_on_after(PATIENCE) as patience:
             await _play(shown, home)
@@ -54,7 +56,16 @@ async def _on_folder() -> int:
     return exit_codes.OK if shown.finish(trio.current_time() - begun) else exit_codes.FAILED
 
 
-async def _play(shown: Stage, home: Path) -> None:
+def _narrator() -> Narrator:
+    """Return the narrator that fits standard output."""
+    if draws(sys.stdout):
+        from greenroom.transports.cli.commands.narrator_rich import RichNarrator  # noqa: PLC0415 - lines do without it
+
+        return RichNarrator()
+    return Narrator()
+
+
+async def _play(shown: Narrator, home: Path) -> None:
     async with servers(home) as started:
         shown.tell("Greenroom on a temporary folder: two agents share a session, and the server crashes.")
         shown.step("A server starts on an empty folder")

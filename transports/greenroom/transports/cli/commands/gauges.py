@@ -9,7 +9,7 @@ from math import ceil
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from greenroom.transports.cli.commands.store_texts import size
-from greenroom.transports.cli.commands.terminal_safe import visible
+from greenroom.transports.cli.commands.terminal import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -27,7 +27,7 @@ from greenroom.transports.base import exit_codes
 from greenroom.transports.cli.commands.audit_record import operator
 from greenroom.transports.cli.commands.error_report import reported, start_logging, with_flags
 from greenroom.transports.cli.commands.open_store import opened
-from greenroom.transports.cli.commands.terminal_safe import visible
+from greenroom.transports.cli.commands.terminal import visible
 from greenroom.transports.cli.output import complain, remark, say
 
 if TYPE_CHECKING:

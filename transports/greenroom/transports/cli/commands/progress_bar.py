@@ -6,7 +6,7 @@ import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
-from greenroom.transports.cli.commands.colours import draws
+from greenroom.transports.cli.commands.terminal import draws
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

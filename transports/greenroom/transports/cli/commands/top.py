@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from greenroom.transports.base import exit_codes
 from greenroom.transports.cli.commands import gauges
-from greenroom.transports.cli.commands.colours import draws
 from greenroom.transports.cli.commands.gauges import Look
 from greenroom.transports.cli.commands.keyboard import pressing
+from greenroom.transports.cli.commands.terminal import draws
 from greenroom.transports.cli.output import complain, say
 from greenroom.transports.control.client import DoorError, NobodyHomeError, Stats, call
 

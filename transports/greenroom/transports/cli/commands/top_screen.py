@@ -14,7 +14,7 @@ from rich.text import Text
 
 from greenroom.transports.cli.commands import gauges
 from greenroom.transports.cli.commands.gauges import Look
-from greenroom.transports.cli.commands.terminal_safe import visible
+from greenroom.transports.cli.commands.terminal import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -9,21 +9,21 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
 from greenroom.transports.base import exit_codes
 from greenroom.transports.base.errors import NotAllowedError
 from greenroom.transports.cli.commands import watch_lines
-from greenroom.transports.cli.commands.colours import paints
 from greenroom.transports.cli.commands.error_report import reported
 from greenroom.transports.cli.commands.signals import until_signal
-from greenroom.transports.cli.commands.terminal_safe import visible
+from greenroom.transports.cli.commands.terminal import paints, visible
+from greenroom.transports.cli.commands.watch_source import SCHEME, NotWatchedError, Seen
 from greenroom.transports.cli.output import complain, remark, say
 from greenroom.transports.config.parsers import name
 
@@ -33,25 +33,7 @@ if TYPE_CHECKING:
     from greenroom.transports.config.load import Resolved
     from greenroom.transports.config.settings import Settings
 
-SCHEME: Final = "session://"
 _ENDED: Final = frozenset({"terminated", "archived"})
-
-
-class NotWatchedError(Exception):
-    """The session cannot be followed, or not any more; the message says why."""
-
-
-class Seen(Protocol):
-    """A session as its server shows it; what it does raises `NotWatchedError`."""
-
-    async def read(self) -> dict[str, Any]:
-        """Return the resource: the session with its newest messages."""
-
-    async def page(self, after: int) -> dict[str, Any]:
-        """Return messages that are newer than one, the oldest of them first."""
-
-    def changes(self) -> AbstractAsyncContextManager[Callable[[], Awaitable[bool]]]:
-        """Return a block in which one may wait for the next change, False when a new block is needed."""
 
 
 def watch(chosen: argparse.Namespace, resolved: Resolved) -> int:

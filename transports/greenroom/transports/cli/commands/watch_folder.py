@@ -16,7 +16,7 @@ import trio
 from greenroom.actors import Agent, GetMessages, ReadResource
 from greenroom.runtime import Message, OverloadedError, Refusal, StoreIdleError
 from greenroom.transports.cli.commands.open_store import opened, who
-from greenroom.transports.cli.commands.watch import SCHEME, NotWatchedError
+from greenroom.transports.cli.commands.watch_source import SCHEME, NotWatchedError
 
 if TYPE_CHECKING:
     from greenroom.transports.config.settings import Settings

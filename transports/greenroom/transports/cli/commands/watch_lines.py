@@ -7,8 +7,7 @@ import json
 import zlib
 from typing import TYPE_CHECKING, Any, Final
 
-from greenroom.transports.cli.commands.colours import painted
-from greenroom.transports.cli.commands.terminal_safe import visible
+from greenroom.transports.cli.commands.terminal import painted, visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -16,8 +16,8 @@ from mcp import Client, MCPError
 from mcp.client.subscriptions import SubscriptionLost
 from mcp_types import Implementation, TextContent, TextResourceContents
 
-from greenroom.transports.cli.commands.terminal_safe import visible
-from greenroom.transports.cli.commands.watch import SCHEME, NotWatchedError
+from greenroom.transports.cli.commands.terminal import visible
+from greenroom.transports.cli.commands.watch_source import SCHEME, NotWatchedError
 from greenroom.transports.config.settings import API_KEY_VARIABLE
 from greenroom.transports.websocket.client import WebSocketRefusedError, websocket_client
 

@@ -1,4 +1,4 @@
-"""The stage on a terminal; the only part of it that needs `rich`."""
+"""The narrator on a terminal; the only part of it that needs `rich`."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from rich.console import Console
 from rich.rule import Rule
 from rich.text import Text
 
-from greenroom.transports.cli.commands.stage import Stage
+from greenroom.transports.cli.commands.narrator import Narrator
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-class RichStage(Stage):
+class RichNarrator(Narrator):
     """Prints with colours, and turns a wheel while something takes a moment."""
 
     def __init__(self) -> None:

@@ -5,19 +5,17 @@ With `rich` on a terminal it is drawn with colours; anywhere else it is plain li
 
 from __future__ import annotations
 
-import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from greenroom.transports.cli.commands.colours import draws
-from greenroom.transports.cli.commands.terminal_safe import visible
+from greenroom.transports.cli.commands.terminal import visible
 from greenroom.transports.cli.output import say
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-class Stage:
+class Narrator:
     """Prints as plain text.
 
     Attributes:
@@ -87,12 +85,3 @@ class Stage:
     def _show_line(self, margin: str, text: str, style: str) -> None:
         del style
         say(margin + text)
-
-
-def stage() -> Stage:
-    """Returns the stage that fits standard output."""
-    if draws(sys.stdout):
-        from greenroom.transports.cli.commands.stage_rich import RichStage  # noqa: PLC0415 - lines do without it
-
-        return RichStage()
-    return Stage()
