@@ -10,11 +10,12 @@ nor what a session is.
 """
 
 from greenroom.runtime.actor.actor import Actor as Actor
-from greenroom.runtime.actor.actor import Message as Message
-from greenroom.runtime.actor.actor import Slices as Slices
 from greenroom.runtime.actor.actor import handles as handles
-from greenroom.runtime.actor.actor import reply_type as reply_type
 from greenroom.runtime.actor.context import Context as Context
+from greenroom.runtime.actor.message import Again as Again
+from greenroom.runtime.actor.message import Message as Message
+from greenroom.runtime.actor.message import Slices as Slices
+from greenroom.runtime.actor.message import reply_type as reply_type
 from greenroom.runtime.actor.query import IndexReader as IndexReader
 from greenroom.runtime.actor.query import Query as Query
 from greenroom.runtime.api.client import Doors as Doors
@@ -51,13 +52,13 @@ from greenroom.runtime.base.statistics import DispatcherStatistics as Dispatcher
 from greenroom.runtime.base.statistics import MessageStatistics as MessageStatistics
 from greenroom.runtime.base.statistics import RelayStatistics as RelayStatistics
 from greenroom.runtime.base.statistics import RuntimeStatistics as RuntimeStatistics
+from greenroom.runtime.base.statistics import StoreStatistics as StoreStatistics
 from greenroom.runtime.base.supervision import Group as Group
 from greenroom.runtime.base.supervision import Strategy as Strategy
 from greenroom.runtime.journal.chain import Checkpoint as Checkpoint
 from greenroom.runtime.journal.chain import Entry as Entry
 from greenroom.runtime.journal.chain import Journal as Journal
 from greenroom.runtime.journal.checkpoints import Break as Break
-from greenroom.runtime.journal.revocations import Again as Again
 from greenroom.runtime.journal.secrets import Secret as Secret
 from greenroom.runtime.journal.verify import Finding as Finding
 from greenroom.runtime.journal.verify import JournalReport as JournalReport
@@ -94,4 +95,3 @@ from greenroom.runtime.store.committer import InlineCommitter as InlineCommitter
 from greenroom.runtime.store.committer import ThreadCommitter as ThreadCommitter
 from greenroom.runtime.store.integrity import TableReport as TableReport
 from greenroom.runtime.store.store import Store as Store
-from greenroom.runtime.store.store import StoreStatistics as StoreStatistics

@@ -9,147 +9,25 @@ the store.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Hashable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Hashable, Iterator
+from typing import Any, TypeVar
 
-from greenroom.runtime.actor.actor import check_told
+from greenroom.runtime.actor.activation_keys import Home
 from greenroom.runtime.actor.effects import Staged
-from greenroom.runtime.base.errors import StoreError, UnknownKindError
+from greenroom.runtime.actor.message import Message, check_told
+from greenroom.runtime.actor.services import Domain
+from greenroom.runtime.base.address import Address
+from greenroom.runtime.base.errors import UnknownKindError
 from greenroom.runtime.journal.chain import entry
-from greenroom.runtime.journal.revocations import LastingEntry
 from greenroom.runtime.lmdb import keys
-from greenroom.runtime.lmdb.key_blinding import Names, Veil, key_of, no_names, unwrapped, wrapped
+from greenroom.runtime.lmdb.key_blinding import key_of, unwrapped, wrapped
 from greenroom.runtime.lmdb.keys import MAX_KEY_BYTES
-from greenroom.runtime.lmdb.write_batch import PAGE
+from greenroom.runtime.lmdb.write_batch import PAGE, Changes, LastingEntry
 from greenroom.runtime.store.store import ACTORS
-
-if TYPE_CHECKING:
-    from greenroom.runtime.actor.actor import Message
-    from greenroom.runtime.actor.audit_buffer import Notes
-    from greenroom.runtime.base.address import Address
-    from greenroom.runtime.base.errors import Refusal
-    from greenroom.runtime.journal.chain import Keys
-    from greenroom.runtime.journal.checkpoints import Seen
-    from greenroom.runtime.journal.secrets import Secret
-    from greenroom.runtime.lmdb.keys import Index
-    from greenroom.runtime.lmdb.snapshot import Glance
-    from greenroom.runtime.lmdb.write_batch import Changes
-    from greenroom.runtime.store.store import Store
 
 T = TypeVar("T")
 _COPIES = 2
 """Pages that a row may take while it is deleted: those of the commit before cannot be used yet."""
-Overlay = dict[bytes, tuple[int, bytes | None]]
-"""Own records on their way to disk: full key -> (number of the work, payload or None for a delete)."""
-
-
-class Domain:
-    """What all contexts of one runtime share.
-
-    Attributes:
-        companion: What runs beside the actors, once it does.
-        is_heard: Says whether somebody wants to hear of a topic.
-        glance: The view of the actors' records that the present pass of the dispatcher reads.
-        prefixes: The bytes before each row, by index.
-        veil: Hides names in the keys of an encrypted store.
-        secret: The store's, if it is used with one.
-        journals: The runtime's, by name.
-        notes: What waits to be appended to them.
-        keys: The keys of each journal.
-        seen: What was seen of the journals before.
-    """
-
-    def __init__(
-        self,
-        store: Store,
-        indexes: Mapping[str, Index],
-        randomness: random.Random,
-        slice_over: Callable[[], bool],
-        notes: Notes,
-        secret: Secret | None = None,
-    ) -> None:
-        self.store = store
-        self.notes = notes
-        self.journals = notes.journals
-        self.keys: Mapping[str, Keys] = {}
-        self.seen: Seen | None = None
-        self.secret = secret
-        self.glance: Glance = store.glance(ACTORS)
-        self.indexes = indexes
-        self.prefixes = {name: keys.index_prefix(name) for name in indexes}
-        self.veil = store.veil
-        self.random = randomness
-        self.slice_over = slice_over
-        self.last_number = 0
-        self.companion: Any = None
-        self.is_heard: Callable[[str], bool] = lambda _: False
-
-    def note(self, journal: str, value: Any) -> None:
-        """Have a row of a journal follow soon, as `Context.note` does."""
-        if journal not in self.journals:
-            raise UnknownKindError(f"no journal {journal!r} was given to open_runtime")
-        self.notes.add(journal, value)
-
-    def deny(self, principal: Any, address: Address | None, message: Any, refusal: Refusal) -> None:
-        """Note a denial in the journals that want to know; whom the refusal reaches then notes it no more."""
-        for name, journal in self.journals.items():
-            if journal.denied is not None:
-                refusal.is_denial = False
-                self.notes.add(name, journal.denied(principal, address, message, refusal))
-
-    def derive(self, purpose: str) -> bytes:
-        """Return the key for a purpose, as `Doors.derive` does."""
-        if self.secret is None:
-            raise StoreError("the runtime was opened without a secret")
-        return self.secret.derive(purpose)
-
-    def hidden(self, index: str, sort_key: bytes) -> bytes:
-        """Return a sort key, or the beginning of one, as the store has it."""
-        if self.veil is None:
-            return sort_key
-        return self.veil.hidden(self.prefixes[index], sort_key, self.indexes[index].names)
-
-    def next_number(self) -> int:
-        """Return a number for a tell or a timer, above all that are in the store."""
-        self.last_number += 1
-        return self.last_number
-
-
-class Home:
-    """Where in the store an actor lives, and what of its records is on its way there.
-
-    Attributes:
-        address: The actor's address.
-        prefix: The bytes before each of its keys.
-        own: The bytes before each of its own records' keys.
-        veil: Hides names in keys, in an encrypted store.
-        names: Which parts of its records' keys are names.
-        overlay: Own records on their way to disk.
-        row_head: What its rows in shared indexes begin with, once it writes.
-        row_tail: What the keys of its rows end with, once it writes.
-    """
-
-    __slots__ = ("address", "names", "overlay", "own", "prefix", "row_head", "row_tail", "veil")
-
-    def __init__(self, address: Address, names: Names = no_names, veil: Veil | None = None) -> None:
-        self.address = address
-        self.names = names
-        self.veil = veil
-        self.prefix = keys.prefix_of(address, veil)
-        self.own = self.prefix + keys.OWN
-        self.overlay: Overlay = {}
-        self.row_head = self.row_tail = b""
-
-    def stage(self) -> Staged:
-        """Return effects of this actor, none yet."""
-        if not self.row_tail:  # not before it writes, since most actors are only read
-            self.row_head = keys.row_head(self.address)
-            self.row_tail = keys.END_OF_SORT_KEY + keys.tag_of(self.address, self.veil)
-        return Staged()
-
-    def place(self, key: bytes) -> bytes:
-        """Return where in the store the own record at ``key`` lies, or what a scan begins with."""
-        return self.own + (key if self.veil is None else self.veil.hidden(self.own, key, self.names))
 
 
 class Context:

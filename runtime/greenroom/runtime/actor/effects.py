@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from greenroom.runtime.actor.actor import Message
-    from greenroom.runtime.base.address import Address
-    from greenroom.runtime.journal.revocations import LastingEntry
-    from greenroom.runtime.lmdb.write_batch import Changes, JournalEntry
+from greenroom.runtime.actor.message import Message
+from greenroom.runtime.base.address import Address
+from greenroom.runtime.lmdb.write_batch import Changes, JournalEntry, LastingEntry
 
 
 class Staged:

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import chain
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import msgspec
 
+from greenroom.runtime.actor.message import Slices
+from greenroom.runtime.actor.services import Domain
 from greenroom.runtime.base.address import Address
 from greenroom.runtime.base.errors import UnknownKindError
-from greenroom.runtime.journal.chain import STRANGE, Checkpoint, Entry, decoded, end_of, scan
+from greenroom.runtime.journal.chain import STRANGE, Checkpoint, Entry, Keys, decoded, end_of, scan
+from greenroom.runtime.journal.checkpoints import Break
 from greenroom.runtime.journal.verify import JournalReport, check
 from greenroom.runtime.lmdb import keys as lmdb_keys
+from greenroom.runtime.lmdb.snapshot import Reading
 from greenroom.runtime.store.store import ACTORS, INDEXES
-
-if TYPE_CHECKING:
-    from greenroom.runtime.actor.actor import Slices
-    from greenroom.runtime.actor.context import Domain
-    from greenroom.runtime.journal.chain import Keys
-    from greenroom.runtime.journal.checkpoints import Break
-    from greenroom.runtime.lmdb.snapshot import Reading
 
 R_co = TypeVar("R_co", covariant=True)
 T = TypeVar("T")

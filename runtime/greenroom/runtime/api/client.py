@@ -4,41 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from pathlib import Path
+from typing import Any, TypeVar
 
 import trio
 
-from greenroom.runtime.actor.actor import check_told
+from greenroom.runtime.actor.message import Message, check_told
+from greenroom.runtime.actor.query import Query
+from greenroom.runtime.api.procedure import Procedure
+from greenroom.runtime.base.address import Address
+from greenroom.runtime.base.statistics import RuntimeStatistics
+from greenroom.runtime.kernel.callbacks import Acceptor, Posted
 from greenroom.runtime.kernel.mailbox import Envelope, Idempotency, Result
-from greenroom.runtime.kernel.pubsub import WINDOW_SECONDS
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from greenroom.runtime.actor.actor import Message
-    from greenroom.runtime.actor.query import Query
-    from greenroom.runtime.api.procedure import Procedure
-    from greenroom.runtime.base.address import Address
-    from greenroom.runtime.base.statistics import RuntimeStatistics
-    from greenroom.runtime.kernel.callbacks import Posted, Posts
-    from greenroom.runtime.kernel.pubsub import Subscriber
-    from greenroom.runtime.maintenance.backup import BackupInfo, VerifyReport
+from greenroom.runtime.kernel.pubsub import WINDOW_SECONDS, Subscriber
+from greenroom.runtime.maintenance.backup import BackupInfo, VerifyReport
 
 R = TypeVar("R")
-
-
-class Acceptor(Protocol):
-    """Takes messages to their actors: the kernel, or what relays them to another process's kernel."""
-
-    @property
-    def posts(self) -> Posts:
-        """Sends what is posted."""
-
-    def deliver(self, address: Address, envelope: Envelope) -> None:
-        """Take a message on; raises what the doors say when it is not accepted."""
-
-    def abandon(self, envelope: Envelope) -> None:
-        """Forget who asked; a message that is not begun is not begun any more."""
 
 
 class Doors:

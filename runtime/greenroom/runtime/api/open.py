@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import trio
 
@@ -16,6 +16,8 @@ from greenroom.runtime.base.options import RuntimeOptions
 from greenroom.runtime.base.supervision import Group, groups_by_kind
 from greenroom.runtime.journal.chain import Journal, journal_table
 from greenroom.runtime.journal.secrets import Secret, find_secret
+from greenroom.runtime.kernel.callbacks import Posts
+from greenroom.runtime.kernel.pubsub import Bus
 from greenroom.runtime.lmdb.codec import RecordCodec
 from greenroom.runtime.lmdb.encryption import Encryption
 from greenroom.runtime.lmdb.files import DATA_FILE, sync_file
@@ -24,11 +26,6 @@ from greenroom.runtime.lmdb.lock_file import Owner
 from greenroom.runtime.store.committer import Committer, ThreadCommitter
 from greenroom.runtime.store.integrity import check_store
 from greenroom.runtime.store.store import Store
-
-if TYPE_CHECKING:
-    from greenroom.runtime.kernel.callbacks import Posts
-    from greenroom.runtime.kernel.pubsub import Bus
-
 
 _AT_ONCE_BYTES: Final = 16 << 20
 """A file of this size is read in 5 ms, so that no thread is worth while."""

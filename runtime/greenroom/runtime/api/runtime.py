@@ -7,15 +7,16 @@ from collections.abc import AsyncIterator, Callable, Generator, Mapping
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import trio
 from msgspec import Raw
 
 from greenroom.runtime.actor.actor import Actor
 from greenroom.runtime.actor.audit_buffer import Notes
-from greenroom.runtime.actor.context import Domain
+from greenroom.runtime.actor.message import Again
 from greenroom.runtime.actor.query import IndexReader, Query
+from greenroom.runtime.actor.services import Domain
 from greenroom.runtime.api.client import Doors
 from greenroom.runtime.api.procedure import Desk, Procedure
 from greenroom.runtime.base.address import Address
@@ -35,8 +36,9 @@ from greenroom.runtime.base.supervision import Group
 from greenroom.runtime.journal.chain import Journal, Keys
 from greenroom.runtime.journal.checkpoints import SUFFIX, Seen
 from greenroom.runtime.journal.revocations import SUFFIX as LASTING
-from greenroom.runtime.journal.revocations import Again, Lasting
+from greenroom.runtime.journal.revocations import Lasting
 from greenroom.runtime.journal.secrets import Secret
+from greenroom.runtime.kernel.callbacks import Posts
 from greenroom.runtime.kernel.expiry import Janitor
 from greenroom.runtime.kernel.group_commit import Pipeline
 from greenroom.runtime.kernel.kernel import Kernel
@@ -50,9 +52,6 @@ from greenroom.runtime.maintenance import backup as maintenance_backup
 from greenroom.runtime.maintenance.scrub import scrub
 from greenroom.runtime.store.committer import Committer
 from greenroom.runtime.store.store import INDEXES, Store
-
-if TYPE_CHECKING:
-    from greenroom.runtime.kernel.callbacks import Posts
 
 logger = logging.getLogger(__name__)
 
@@ -176,8 +175,7 @@ class Runtime(Doors):
             await self._pipeline.landed()  # a group that was on its way may have some of the notes,
             await self._pipeline.landed()  # and then the next one has the others
         if isinstance(query, Procedure):
-            domain = self._domain
-            desk = Desk(self, principal, self._clock.now(), domain.companion, domain.note)
+            desk = Desk(self, self._domain, principal, self._clock.now())
             try:
                 return await query.run(desk)
             except Refusal as refusal:
@@ -387,7 +385,7 @@ class Runtime(Doors):
                 async with trio.open_nursery() as nursery:
                     for part in (self._kernel.dispatcher, self._deliveries, self._janitor, self._bus):
                         nursery.start_soon(part.run)
-                    nursery.start_soon(self._notes.run, self._pipeline)
+                    nursery.start_soon(self._notes.run, self._flush_notes)
                     nursery.start_soon(self._watch_ownership, owner)
                     if self._store.has_own_codec:
                         nursery.start_soon(self._scrub)

@@ -6,10 +6,8 @@ the work was begun, and whether a repeat can help.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from pathlib import Path
+from typing import Any, Self
 
 
 class GreenroomError(Exception):

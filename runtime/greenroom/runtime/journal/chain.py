@@ -15,23 +15,18 @@
 from __future__ import annotations
 
 import hmac
-from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 import msgspec
 
-from greenroom.runtime.base.errors import UnknownKindError
+from greenroom.runtime.base.address import Address
+from greenroom.runtime.base.errors import Refusal, UnknownKindError
+from greenroom.runtime.journal.secrets import Secret
 from greenroom.runtime.lmdb import keys as lmdb_keys
 from greenroom.runtime.lmdb.environment import INDEXES, META
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from greenroom.runtime.base.address import Address
-    from greenroom.runtime.base.errors import Refusal
-    from greenroom.runtime.journal.secrets import Secret
-    from greenroom.runtime.lmdb.snapshot import Reading
-    from greenroom.runtime.lmdb.write_batch import JournalEntry
+from greenroom.runtime.lmdb.snapshot import Reading
+from greenroom.runtime.lmdb.write_batch import JournalEntry
 
 T = TypeVar("T")
 

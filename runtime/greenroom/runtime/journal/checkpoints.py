@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import logging
 import secrets
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
 
 import msgspec
 
@@ -22,12 +24,7 @@ from greenroom.runtime.journal.chain import (
 )
 from greenroom.runtime.lmdb.environment import INDEXES, META
 from greenroom.runtime.lmdb.files import create_file
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
-
-    from greenroom.runtime.lmdb.snapshot import Reading
+from greenroom.runtime.lmdb.snapshot import Reading
 
 logger = logging.getLogger(__name__)
 

@@ -21,12 +21,13 @@ import logging
 import os
 import secrets
 from binascii import crc32
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Final, NamedTuple
+from pathlib import Path
+from typing import Final
 
 import msgspec
 
-from greenroom.runtime.actor.actor import Message
 from greenroom.runtime.base.errors import StoreError
 from greenroom.runtime.lmdb.files import (
     FILE_MODE,
@@ -36,10 +37,7 @@ from greenroom.runtime.lmdb.files import (
     sync_file,
     sync_folder,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
+from greenroom.runtime.lmdb.write_batch import LastingEntry
 
 logger = logging.getLogger(__name__)
 
@@ -50,22 +48,6 @@ GRACE: Final = 86_400 * 1_000_000
 LEAST_LINES: Final = 1_000
 """So many lines are not looked through for what is over while the store is open."""
 _CHECKSUM: Final = 8
-
-
-class Again(Message[None], frozen=True, kw_only=True):
-    """What an actor staged with `Context.lasting`, and an older store does not know; oldest first."""
-
-    values: list[msgspec.Raw]
-
-
-class LastingEntry(NamedTuple):
-    """A line that is staged."""
-
-    when: int
-    until: int
-    kind: str
-    key: str
-    value: bytes
 
 
 class Line(msgspec.Struct, frozen=True, array_like=True):

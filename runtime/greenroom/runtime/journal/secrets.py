@@ -11,8 +11,10 @@ import hashlib
 import hmac
 import os
 import secrets
+from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 from greenroom.runtime.base.errors import StoreError
 from greenroom.runtime.lmdb.files import (
@@ -23,10 +25,6 @@ from greenroom.runtime.lmdb.files import (
     sync_file,
     sync_folder,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
 
 SECRET_BYTES: Final = 32
 _SALT: Final = b"greenroom"

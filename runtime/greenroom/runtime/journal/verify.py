@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 import msgspec
 
@@ -20,9 +20,7 @@ from greenroom.runtime.journal.chain import (
 )
 from greenroom.runtime.lmdb import keys as lmdb_keys
 from greenroom.runtime.lmdb.environment import META
-
-if TYPE_CHECKING:
-    from greenroom.runtime.lmdb.snapshot import Reading
+from greenroom.runtime.lmdb.snapshot import Reading
 
 _MOST_FINDINGS: Final = 1_000
 

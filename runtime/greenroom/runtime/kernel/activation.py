@@ -5,17 +5,16 @@ from __future__ import annotations
 import logging
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import trio
 
+from greenroom.runtime.actor.actor import Actor
+from greenroom.runtime.actor.message import Message
+from greenroom.runtime.base.address import Address
+from greenroom.runtime.base.options import RuntimeOptions
 from greenroom.runtime.kernel.mailbox import Cell
-
-if TYPE_CHECKING:
-    from greenroom.runtime.actor.actor import Actor, Message
-    from greenroom.runtime.base.address import Address
-    from greenroom.runtime.base.options import RuntimeOptions
-    from greenroom.runtime.lmdb.key_blinding import Veil
+from greenroom.runtime.lmdb.key_blinding import Veil
 
 logger = logging.getLogger(__name__)
 

@@ -9,19 +9,30 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import outcome
 
+from greenroom.runtime.base.address import Address
 from greenroom.runtime.kernel.mailbox import Envelope, Result
-
-if TYPE_CHECKING:
-    from greenroom.runtime.api.client import Acceptor
-    from greenroom.runtime.base.address import Address
 
 logger = logging.getLogger(__name__)
 
 Done = Callable[[Result], None]
+
+
+class Acceptor(Protocol):
+    """Takes messages to their actors: the kernel, or what relays them to another process's kernel."""
+
+    @property
+    def posts(self) -> Posts:
+        """Sends what is posted."""
+
+    def deliver(self, address: Address, envelope: Envelope) -> None:
+        """Take a message on; raises what the doors say when it is not accepted."""
+
+    def abandon(self, envelope: Envelope) -> None:
+        """Forget who asked; a message that is not begun is not begun any more."""
 
 
 class Posted(Protocol):

@@ -12,13 +12,11 @@ import itertools
 import math
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import trio
 
-if TYPE_CHECKING:
-    from greenroom.runtime.base.clock import Clock
-    from greenroom.runtime.kernel.mailbox import Cell
+from greenroom.runtime.base.clock import Clock
+from greenroom.runtime.kernel.mailbox import Cell
 
 
 class Dispatcher:

@@ -5,26 +5,22 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 from itertools import islice
-from typing import TYPE_CHECKING
 
 import trio
 
 from greenroom.runtime.actor.effects import Staged
+from greenroom.runtime.actor.services import Domain
+from greenroom.runtime.base.clock import Clock
 from greenroom.runtime.base.errors import StoreDamagedError
+from greenroom.runtime.journal.chain import Checkpoint, Journal
 from greenroom.runtime.journal.verify import outlived
-from greenroom.runtime.kernel.group_commit import Effects
+from greenroom.runtime.kernel.activation import Residents
+from greenroom.runtime.kernel.group_commit import Pipeline
 from greenroom.runtime.kernel.idempotency import expired_answer
+from greenroom.runtime.kernel.mailbox import Effects
 from greenroom.runtime.lmdb import keys as lmdb_keys
-from greenroom.runtime.store.store import INDEXES, META
-
-if TYPE_CHECKING:
-    from greenroom.runtime.actor.context import Domain
-    from greenroom.runtime.base.clock import Clock
-    from greenroom.runtime.journal.chain import Checkpoint, Journal
-    from greenroom.runtime.kernel.activation import Residents
-    from greenroom.runtime.kernel.group_commit import Pipeline
-    from greenroom.runtime.lmdb.keys import Index
-    from greenroom.runtime.store.store import Store
+from greenroom.runtime.lmdb.keys import Index
+from greenroom.runtime.store.store import INDEXES, META, Store
 
 logger = logging.getLogger(__name__)
 

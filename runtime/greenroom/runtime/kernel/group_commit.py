@@ -3,49 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import trio
 
+from greenroom.runtime.actor.audit_buffer import Noted, Notes
 from greenroom.runtime.actor.effects import Staged
+from greenroom.runtime.base.errors import StoreFailedError
 from greenroom.runtime.base.statistics import CommitStatistics
-from greenroom.runtime.store.store import Work
-
-if TYPE_CHECKING:
-    from greenroom.runtime.actor.audit_buffer import Notes
-    from greenroom.runtime.base.errors import StoreFailedError
-    from greenroom.runtime.kernel.mailbox import Cell, Envelope, Result
-    from greenroom.runtime.lmdb.write_batch import Changes
-    from greenroom.runtime.store.committer import Committer
-    from greenroom.runtime.store.store import Store
-
-Settlement = tuple["Envelope", "Result"]
+from greenroom.runtime.kernel.mailbox import Cell, Effects
+from greenroom.runtime.lmdb.write_batch import Changes
+from greenroom.runtime.store.committer import Committer
+from greenroom.runtime.store.store import Store
 
 
-class Effects(Work):
-    """The effects of one message on their way to disk, and the replies that wait for them.
+class NotedEffects(Effects):
+    """Notes for journals on their way to disk."""
 
-    Attributes:
-        cell: The actor that staged them, or None for the runtime's own housekeeping.
-        number: Counts the works of this runtime, so that the overlay knows whose record it holds.
-        buried: The row of a stored message that this moves to the dead letters.
-        settlements: Whom to tell what once this is on disk: the sender itself, then those who read after it.
-    """
+    __slots__ = ("noted",)
 
-    __slots__ = ("buried", "cell", "number", "settlements", "staged")
-
-    def __init__(self, number: int, cell: Cell | None, staged: Staged) -> None:  # no super(): a hot path
-        self.owner = self if cell is None else cell
-        self.changes = (staged.own, staged.rows)
-        self.entries = staged.entries
-        self.lasting = staged.lasting
-        self.reserve = staged.reserve
-        self.error = None
-        self.number = number
-        self.cell = cell
-        self.staged = staged
-        self.buried: bytes | None = None
-        self.settlements: list[Settlement] = []
+    def __init__(self, number: int, noted: Noted) -> None:
+        super().__init__(number, None, noted.effects)
+        self.noted = noted
 
 
 class Pipeline:
@@ -112,7 +91,7 @@ class Pipeline:
             staged.rows, self._riders = self._riders, {}
             self.add(Effects(self.next_number(), None, staged))
         if self.notes:
-            self.add(self.notes.take(self.next_number()))
+            self.add(NotedEffects(self.next_number(), self.notes.take()))
 
     def take_back(self, cell: Cell) -> list[Effects]:
         """Remove and return the collected works of ``cell``, in order; those at the committer stay there."""

@@ -12,12 +12,11 @@ the relay has confirmed the answer.
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING
 
 import msgspec
 import outcome
 
-from greenroom.runtime.actor.actor import reply_type
+from greenroom.runtime.actor.message import reply_type
 from greenroom.runtime.actor.reply_codec import EncodedReply, decode_reply, encode_reply
 from greenroom.runtime.base.errors import (
     ActorFailedError,
@@ -26,13 +25,10 @@ from greenroom.runtime.base.errors import (
     Refusal,
     StoreError,
 )
+from greenroom.runtime.kernel.mailbox import Envelope, Idempotency, Result
 from greenroom.runtime.lmdb import keys
-from greenroom.runtime.store.store import INDEXES
-
-if TYPE_CHECKING:
-    from greenroom.runtime.kernel.mailbox import Envelope, Idempotency, Result
-    from greenroom.runtime.lmdb.write_batch import Changes
-    from greenroom.runtime.store.store import Store
+from greenroom.runtime.lmdb.write_batch import Changes
+from greenroom.runtime.store.store import INDEXES, Store
 
 TAG_BYTES = 16
 

@@ -14,13 +14,16 @@ from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from math import inf
 from types import GeneratorType
-from typing import TYPE_CHECKING
 
 import outcome
 import trio
 
-from greenroom.runtime.actor.audit_buffer import Noted
+from greenroom.runtime.actor.actor import Actor
 from greenroom.runtime.actor.context import Context
+from greenroom.runtime.actor.effects import Staged
+from greenroom.runtime.actor.services import Domain
+from greenroom.runtime.base.address import Address
+from greenroom.runtime.base.clock import Clock
 from greenroom.runtime.base.errors import (
     ActorFailedError,
     DeadlineExceededError,
@@ -31,25 +34,17 @@ from greenroom.runtime.base.errors import (
     StoreError,
     UnknownKindError,
 )
+from greenroom.runtime.base.options import RuntimeOptions
 from greenroom.runtime.base.supervision import Group, SetAside, restarted_kinds
 from greenroom.runtime.kernel.activation import Residents
 from greenroom.runtime.kernel.callbacks import Posts
 from greenroom.runtime.kernel.dispatcher import Dispatcher
-from greenroom.runtime.kernel.group_commit import Effects
+from greenroom.runtime.kernel.group_commit import NotedEffects, Pipeline
 from greenroom.runtime.kernel.idempotency import Answers, Waiting
-from greenroom.runtime.kernel.mailbox import Cell, Envelope, Result, Running
+from greenroom.runtime.kernel.mailbox import Cell, Effects, Envelope, Result, Running
+from greenroom.runtime.kernel.outbox import Deliveries
+from greenroom.runtime.kernel.pubsub import Bus
 from greenroom.runtime.kernel.restart_history import Failures
-
-if TYPE_CHECKING:
-    from greenroom.runtime.actor.actor import Actor
-    from greenroom.runtime.actor.context import Domain
-    from greenroom.runtime.actor.effects import Staged
-    from greenroom.runtime.base.address import Address
-    from greenroom.runtime.base.clock import Clock
-    from greenroom.runtime.base.options import RuntimeOptions
-    from greenroom.runtime.kernel.group_commit import Pipeline
-    from greenroom.runtime.kernel.outbox import Deliveries
-    from greenroom.runtime.kernel.pubsub import Bus
 
 logger = logging.getLogger(__name__)
 
@@ -375,8 +370,8 @@ class Kernel:
         failed: dict[Cell, list[Effects]] = {}
         for work in works:
             if work.error is not None:
-                if type(work) is Noted:
-                    self._domain.notes.returned(work)
+                if type(work) is NotedEffects:
+                    self._domain.notes.returned(work.noted)
                 elif work.staged.dispensable and work.cell not in failed:
                     self.counts["dispensed_with"] += 1
                 elif work.cell is not None:

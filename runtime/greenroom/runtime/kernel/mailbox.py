@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Generator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import outcome
 import trio
 
-from greenroom.runtime.actor.context import Home
+from greenroom.runtime.actor.activation_keys import Home
+from greenroom.runtime.actor.actor import Actor
+from greenroom.runtime.actor.context import Context
+from greenroom.runtime.actor.effects import Staged
+from greenroom.runtime.actor.message import Message
+from greenroom.runtime.actor.reply_codec import EncodedReply
+from greenroom.runtime.base.address import Address
+from greenroom.runtime.base.errors import ActorFailedError
 from greenroom.runtime.lmdb.key_blinding import Names, Veil, no_names
-
-if TYPE_CHECKING:
-    from greenroom.runtime.actor.actor import Actor, Message
-    from greenroom.runtime.actor.context import Context
-    from greenroom.runtime.actor.reply_codec import EncodedReply
-    from greenroom.runtime.base.address import Address
-    from greenroom.runtime.base.errors import ActorFailedError
-    from greenroom.runtime.kernel.group_commit import Effects
-
+from greenroom.runtime.lmdb.write_batch import Work
 
 Result = outcome.Value[Any] | outcome.Error
 
@@ -200,3 +199,29 @@ class Cell(Home):
             and self.last_work is None
             and not self.paused_until
         )
+
+
+class Effects(Work):
+    """The effects of one message on their way to disk, and the replies that wait for them.
+
+    Attributes:
+        cell: The actor that staged them, or None for the runtime's own housekeeping.
+        number: Counts the works of this runtime, so that the overlay knows whose record it holds.
+        buried: The row of a stored message that this moves to the dead letters.
+        settlements: Whom to tell what once this is on disk: the sender itself, then those who read after it.
+    """
+
+    __slots__ = ("buried", "cell", "number", "settlements", "staged")
+
+    def __init__(self, number: int, cell: Cell | None, staged: Staged) -> None:  # no super(): a hot path
+        self.owner = self if cell is None else cell
+        self.changes = (staged.own, staged.rows)
+        self.entries = staged.entries
+        self.lasting = staged.lasting
+        self.reserve = staged.reserve
+        self.error = None
+        self.number = number
+        self.cell = cell
+        self.staged = staged
+        self.buried: bytes | None = None
+        self.settlements: list[tuple[Envelope, Result]] = []

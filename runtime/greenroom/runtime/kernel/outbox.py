@@ -9,31 +9,28 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import msgspec
 import outcome
 import trio
 
+from greenroom.runtime.actor.actor import Actor
 from greenroom.runtime.actor.effects import Staged
+from greenroom.runtime.actor.message import Message
 from greenroom.runtime.base.address import Address
+from greenroom.runtime.base.clock import Clock
 from greenroom.runtime.base.errors import (
     ActorSetAsideError,
     OverloadedError,
     RuntimeClosedError,
     UnknownKindError,
 )
-from greenroom.runtime.kernel.group_commit import Effects
-from greenroom.runtime.kernel.mailbox import Envelope
+from greenroom.runtime.kernel.dispatcher import Dispatcher
+from greenroom.runtime.kernel.group_commit import Pipeline
+from greenroom.runtime.kernel.mailbox import Effects, Envelope
 from greenroom.runtime.lmdb import keys
-from greenroom.runtime.store.store import ACTORS, INDEXES
-
-if TYPE_CHECKING:
-    from greenroom.runtime.actor.actor import Actor, Message
-    from greenroom.runtime.base.clock import Clock
-    from greenroom.runtime.kernel.group_commit import Pipeline
-    from greenroom.runtime.kernel.kernel import Kernel
-    from greenroom.runtime.store.store import Store
+from greenroom.runtime.store.store import ACTORS, INDEXES, Store
 
 logger = logging.getLogger(__name__)
 
@@ -53,17 +50,35 @@ SHARE = 128
 """How full a mailbox may be and still get stored messages, so that no single actor fills the window."""
 
 
+class Mailboxes(Protocol):
+    """The mailboxes that stored messages are delivered to: the kernel's."""
+
+    dispatcher: Dispatcher
+
+    def deliver(self, address: Address, envelope: Envelope) -> None:
+        """Put a message into its actor's mailbox; raises as `Kernel.deliver` when it is not accepted."""
+
+    def waiting_for(self, address: Address) -> int:
+        """Return how many messages wait in an actor's mailbox."""
+        ...
+
+
 class Deliveries:
     """Hands stored messages over and buries those that cannot be handled."""
 
     def __init__(
-        self, store: Store, kinds: Mapping[str, type[Actor]], kernel: Kernel, pipeline: Pipeline, clock: Clock
+        self,
+        store: Store,
+        kinds: Mapping[str, type[Actor]],
+        mailboxes: Mailboxes,
+        pipeline: Pipeline,
+        clock: Clock,
     ) -> None:
         self._store = store
         self._messages = {
             (kind, message.__name__): message for kind, actor in kinds.items() for message in actor.handlers
         }
-        self._kernel = kernel
+        self._mailboxes = mailboxes
         self._pipeline = pipeline
         self._clock = clock
         self._handed_over: set[bytes] = set()
@@ -143,7 +158,7 @@ class Deliveries:
 
     async def run(self) -> None:
         """Hand over what is stored: tells in their order, timers when they are due. For ever."""
-        dispatcher = self._kernel.dispatcher
+        dispatcher = self._mailboxes.dispatcher
         while True:
             started = dispatcher.start_slice()
             for hand_over in (self._hand_over_tells, self._fire):
@@ -188,7 +203,7 @@ class Deliveries:
                 self._deliver(address, Envelope(message, row=row), row)
                 if row not in self._handed_over:
                     refusing.add(address)
-            if self._kernel.dispatcher.slice_over():
+            if self._mailboxes.dispatcher.slice_over():
                 yield
                 if self._from_the_start:
                     return
@@ -212,16 +227,16 @@ class Deliveries:
             if message is not None:
                 envelope = Envelope(message, row=row, timer=parcel.name)
                 self.fired += self._deliver(Address(parcel.kind, parcel.key), envelope, row)
-            if self._kernel.dispatcher.slice_over():
+            if self._mailboxes.dispatcher.slice_over():
                 yield
 
     def _deliver(self, address: Address, envelope: Envelope, row: bytes) -> bool:
         """Return whether the message is in its mailbox; if it is not, its row stays, or is a dead letter."""
-        if self._kernel.waiting_for(address) >= SHARE or self._waits_for_room(address):
+        if self._mailboxes.waiting_for(address) >= SHARE or self._waits_for_room(address):
             self._behind.add(address)
             return False
         try:
-            self._kernel.deliver(address, envelope)
+            self._mailboxes.deliver(address, envelope)
         except OverloadedError:
             self._behind.add(address)
         except (ActorSetAsideError, RuntimeClosedError):

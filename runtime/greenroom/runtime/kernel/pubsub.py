@@ -16,17 +16,14 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from types import TracebackType
+from typing import Any, Final, Protocol, Self
 
 import trio
 
 from greenroom.runtime.base.debounce import Debounce
 from greenroom.runtime.base.errors import RuntimeClosedError
 from greenroom.runtime.base.statistics import BusStatistics
-
-if TYPE_CHECKING:
-    from types import TracebackType
-    from typing import Self
 
 logger = logging.getLogger(__name__)
 

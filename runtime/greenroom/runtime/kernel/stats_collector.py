@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from greenroom.runtime.base.statistics import (
     ActorStatistics,
     DispatcherStatistics,
     MessageStatistics,
     RuntimeStatistics,
 )
-
-if TYPE_CHECKING:
-    from greenroom.runtime.kernel.expiry import Janitor
-    from greenroom.runtime.kernel.group_commit import Pipeline
-    from greenroom.runtime.kernel.kernel import Kernel
-    from greenroom.runtime.kernel.outbox import Deliveries
-    from greenroom.runtime.kernel.pubsub import Bus
-    from greenroom.runtime.store.store import Store
+from greenroom.runtime.kernel.expiry import Janitor
+from greenroom.runtime.kernel.group_commit import Pipeline
+from greenroom.runtime.kernel.kernel import Kernel
+from greenroom.runtime.kernel.outbox import Deliveries
+from greenroom.runtime.kernel.pubsub import Bus
+from greenroom.runtime.store.store import Store
 
 
 def runtime_statistics(

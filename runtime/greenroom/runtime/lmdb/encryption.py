@@ -11,21 +11,18 @@ import base64
 import binascii
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
+
+import lmdb
 
 from greenroom.runtime.base.errors import StoreKeyError
 from greenroom.runtime.lmdb.codec import PlainCodec, RecordCodec
 from greenroom.runtime.lmdb.environment import SEAL_KEY, SEALED_FORMAT, write_format
 from greenroom.runtime.lmdb.key_blinding import Veil
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import lmdb
 
 KEY_BYTES: Final = 32
 KEYRING_SERVICE: Final = "greenroom"

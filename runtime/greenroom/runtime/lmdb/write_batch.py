@@ -8,12 +8,9 @@ from __future__ import annotations
 import mmap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final, NamedTuple
 
 from greenroom.runtime.base.errors import StorageFullError, StoreError
-
-if TYPE_CHECKING:
-    from greenroom.runtime.journal.revocations import LastingEntry
 
 Op = tuple[int, bytes, bytes | None]
 """Table, full key (1-511 bytes), and the payload to put there, or None to delete."""
@@ -23,6 +20,17 @@ Changes = dict[bytes, bytes | None]
 
 JournalEntry = tuple[str, int, bytes]
 """A row to append: the journal's name, when (microseconds since 1970), and the row without its number."""
+
+
+class LastingEntry(NamedTuple):
+    """A line that is staged."""
+
+    when: int
+    until: int
+    kind: str
+    key: str
+    value: bytes
+
 
 TABLE_COUNT: Final = 3
 PAGE: Final = min(mmap.PAGESIZE, 1 << 15)  # LMDB's choice

@@ -7,11 +7,12 @@ from pathlib import Path
 
 from greenroom.runtime.base.errors import StoreError
 from greenroom.runtime.base.options import RuntimeOptions
+from greenroom.runtime.base.statistics import StoreStatistics
 from greenroom.runtime.lmdb.encryption import Encryption
 from greenroom.runtime.lmdb.files import DATA_FILE
 from greenroom.runtime.lmdb.lock_file import Owner
 from greenroom.runtime.store.integrity import check_store
-from greenroom.runtime.store.store import Store, StoreStatistics
+from greenroom.runtime.store.store import Store
 
 
 def stopped_statistics(

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 
@@ -27,14 +27,11 @@ from greenroom.runtime.lmdb import keys
 from greenroom.runtime.lmdb.encryption import Encryption
 from greenroom.runtime.lmdb.environment import ACTORS, INDEXES, META, TABLES
 from greenroom.runtime.lmdb.files import DATA_FILE, LMDB_LOCK_FILE, folder_error, sync_file, sync_folder
-from greenroom.runtime.lmdb.key_blinding import Names, wrapped
+from greenroom.runtime.lmdb.key_blinding import Names, Veil, wrapped
 from greenroom.runtime.lmdb.lock_file import Owner
 from greenroom.runtime.lmdb.write_batch import Op, Work
 from greenroom.runtime.store.integrity import TableReport, check_store, inspect_file
 from greenroom.runtime.store.store import Store
-
-if TYPE_CHECKING:
-    from greenroom.runtime.lmdb.key_blinding import Veil
 
 _NEW: Final = "encrypting"
 """The folder within the store's own in which the new file grows."""

@@ -21,7 +21,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import Any, Final
 
 import lmdb
 import msgspec
@@ -31,7 +32,7 @@ from greenroom.runtime.base.errors import StoreDamagedError, StoreError
 from greenroom.runtime.journal.revocations import META_KEY
 from greenroom.runtime.lmdb import keys
 from greenroom.runtime.lmdb.codec import PlainCodec, RecordCodec
-from greenroom.runtime.lmdb.encryption import NAMES
+from greenroom.runtime.lmdb.encryption import NAMES, Encryption
 from greenroom.runtime.lmdb.environment import (
     ACTORS,
     FORMAT_KEY,
@@ -51,11 +52,6 @@ from greenroom.runtime.maintenance.backup import publish, temporary
 from greenroom.runtime.maintenance.salvage import Gap, Sound, salvage
 from greenroom.runtime.store.integrity import TableReport, inspect_file
 from greenroom.runtime.store.page_proofs import Prover
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from greenroom.runtime.lmdb.encryption import Encryption
 
 Mend = Callable[[Mapping[bytes, bytes]], Mapping[bytes, bytes]]
 """Given the sound records of an actor, by their own keys, returns those that are to take their place."""

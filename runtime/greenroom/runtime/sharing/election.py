@@ -6,7 +6,8 @@ import errno
 import socket
 from collections.abc import AsyncIterator
 from contextlib import ExitStack, asynccontextmanager
-from typing import TYPE_CHECKING, Final, Literal
+from pathlib import Path
+from typing import Final, Literal
 
 import trio
 
@@ -23,12 +24,7 @@ from greenroom.runtime.lmdb.lock_file import Owner, refused_to_own
 from greenroom.runtime.sharing import frames
 from greenroom.runtime.sharing.framed_connection import Wire, WireError
 from greenroom.runtime.sharing.leader import BEAT_SECONDS, SOCKET_NAME
-from greenroom.runtime.sharing.role import identity_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from greenroom.runtime.sharing.role import Membership
+from greenroom.runtime.sharing.role import Membership, identity_of
 
 RETRY_SECONDS: Final = 0.01
 """Between two attempts to own the folder or to reach its owner."""

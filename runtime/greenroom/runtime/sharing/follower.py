@@ -12,12 +12,16 @@ from __future__ import annotations
 
 import os
 import secrets
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Sequence
+from typing import Any, Final
 
 import msgspec
 import outcome
 import trio
 
+from greenroom.runtime.actor.query import Query
+from greenroom.runtime.api.procedure import Procedure
+from greenroom.runtime.base.address import Address
 from greenroom.runtime.base.errors import (
     GreenroomError,
     OverloadedError,
@@ -26,23 +30,15 @@ from greenroom.runtime.base.errors import (
 )
 from greenroom.runtime.base.statistics import RelayStatistics, RuntimeStatistics
 from greenroom.runtime.kernel.callbacks import Posts
-from greenroom.runtime.kernel.pubsub import ANYBODY
+from greenroom.runtime.kernel.kernel import Kernel
+from greenroom.runtime.kernel.mailbox import Envelope
+from greenroom.runtime.kernel.pubsub import ANYBODY, Bus
 from greenroom.runtime.lmdb import keys
 from greenroom.runtime.sharing import frames
 from greenroom.runtime.sharing.errors import error_of
+from greenroom.runtime.sharing.framed_connection import Wire
 from greenroom.runtime.sharing.pending import AGAIN, Pending, PendingMessage, PendingQuery
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from greenroom.runtime.actor.query import Query
-    from greenroom.runtime.api.procedure import Procedure
-    from greenroom.runtime.base.address import Address
-    from greenroom.runtime.kernel.kernel import Kernel
-    from greenroom.runtime.kernel.mailbox import Envelope
-    from greenroom.runtime.kernel.pubsub import Bus
-    from greenroom.runtime.sharing.framed_connection import Wire
-    from greenroom.runtime.sharing.type_registry import Vocabulary
+from greenroom.runtime.sharing.type_registry import Vocabulary
 
 UNANSWERED_LIMIT: Final = 4_096
 UNANSWERED_BYTES: Final = 64 << 20

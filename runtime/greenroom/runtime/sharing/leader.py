@@ -10,31 +10,27 @@ import errno
 import logging
 import os
 import socket
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 import trio
 
+from greenroom.runtime.api.runtime import Runtime
 from greenroom.runtime.base.unix_socket import listening, peer_is_ours
+from greenroom.runtime.kernel.group_commit import Pipeline
+from greenroom.runtime.kernel.kernel import Kernel
+from greenroom.runtime.kernel.mailbox import Envelope, Result
+from greenroom.runtime.kernel.pubsub import Bus
 from greenroom.runtime.lmdb import keys
 from greenroom.runtime.lmdb.environment import FORMAT_VERSION
 from greenroom.runtime.lmdb.keys import encode_json
 from greenroom.runtime.sharing import frames
 from greenroom.runtime.sharing.framed_connection import Wire, WireError
 from greenroom.runtime.sharing.leader_session import Attached, Call
-from greenroom.runtime.store.store import INDEXES
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-    from pathlib import Path
-
-    from greenroom.runtime.api.runtime import Runtime
-    from greenroom.runtime.kernel.group_commit import Pipeline
-    from greenroom.runtime.kernel.kernel import Kernel
-    from greenroom.runtime.kernel.mailbox import Envelope, Result
-    from greenroom.runtime.kernel.pubsub import Bus
-    from greenroom.runtime.sharing.type_registry import Vocabulary
-    from greenroom.runtime.store.store import Store
+from greenroom.runtime.sharing.type_registry import Vocabulary
+from greenroom.runtime.store.store import INDEXES, Store
 
 logger = logging.getLogger(__name__)
 

@@ -5,24 +5,25 @@ from __future__ import annotations
 import logging
 from collections.abc import Hashable, Iterable, Sequence
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import msgspec
 import outcome
 import trio
 
 from greenroom.runtime.actor.reply_codec import EncodedReply, decode_reply, encode_reply
+from greenroom.runtime.api.runtime import Runtime
 from greenroom.runtime.base.address import Address
 from greenroom.runtime.base.errors import GreenroomError, RuntimeClosedError, StoreFailedError
+from greenroom.runtime.kernel.group_commit import Pipeline
+from greenroom.runtime.kernel.kernel import Kernel
 from greenroom.runtime.kernel.mailbox import Envelope, Idempotency, Result
-from greenroom.runtime.kernel.pubsub import ANYBODY
+from greenroom.runtime.kernel.pubsub import ANYBODY, Bus
 from greenroom.runtime.lmdb import keys
 from greenroom.runtime.sharing import frames
 from greenroom.runtime.sharing.errors import failure_of
-
-if TYPE_CHECKING:
-    from greenroom.runtime.sharing.framed_connection import Wire
-    from greenroom.runtime.sharing.leader import Host
+from greenroom.runtime.sharing.framed_connection import Wire
+from greenroom.runtime.sharing.type_registry import Vocabulary
 
 logger = logging.getLogger(__name__)
 
@@ -36,6 +37,18 @@ WORDS_AT_ONCE = 64
 """Words of one relay that are done before it is looked whether it reads the answers."""
 LABELS_LIMIT = 100_000
 """Labels that wait for an attached process; at more than that it is let go."""
+
+
+class LeaderPort(Protocol):
+    """The parts of the owner's side that its sessions work with."""
+
+    runtime: Runtime
+    kernel: Kernel
+    pipeline: Pipeline
+    bus: Bus
+    vocabulary: Vocabulary
+    settled: list[tuple[Call, Result]]
+    is_leaving: bool
 
 
 class Call:
@@ -62,7 +75,7 @@ class Attached:
         hello: How the process introduced itself.
     """
 
-    def __init__(self, host: Host, wire: Wire[frames.FromGuest], hello: frames.Hello) -> None:
+    def __init__(self, host: LeaderPort, wire: Wire[frames.FromGuest], hello: frames.Hello) -> None:
         self.host = host
         self.wire = wire
         self.pid = hello.pid

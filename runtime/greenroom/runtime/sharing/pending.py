@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import outcome
 import trio
 
+from greenroom.runtime.actor.query import Query
 from greenroom.runtime.actor.reply_codec import EncodedReply, decode_reply
+from greenroom.runtime.api.procedure import Procedure
+from greenroom.runtime.base.address import Address
 from greenroom.runtime.base.errors import ActorFailedError, GreenroomError
+from greenroom.runtime.kernel.mailbox import Envelope, Result
 from greenroom.runtime.lmdb.keys import encode_json
 from greenroom.runtime.sharing import frames
-
-if TYPE_CHECKING:
-    from greenroom.runtime.actor.query import Query
-    from greenroom.runtime.api.procedure import Procedure
-    from greenroom.runtime.base.address import Address
-    from greenroom.runtime.kernel.mailbox import Envelope, Result
-    from greenroom.runtime.sharing.type_registry import Vocabulary
+from greenroom.runtime.sharing.type_registry import Vocabulary
 
 AGAIN = object()
 """What a query is answered with that this process now runs itself."""

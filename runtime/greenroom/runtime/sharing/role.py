@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
-from typing import TYPE_CHECKING
+from contextlib import AbstractAsyncContextManager, ExitStack
+from pathlib import Path
 
 import trio
 
+from greenroom.runtime.api.open import Recipe
+from greenroom.runtime.api.runtime import Runtime
 from greenroom.runtime.base.errors import RuntimeClosedError, StoreError
+from greenroom.runtime.journal.secrets import Secret
+from greenroom.runtime.kernel.callbacks import Acceptor
 from greenroom.runtime.kernel.pubsub import Bus
+from greenroom.runtime.lmdb.lock_file import Owner
 from greenroom.runtime.sharing.follower import Guest
 from greenroom.runtime.sharing.leader import Host
-
-if TYPE_CHECKING:
-    from contextlib import AbstractAsyncContextManager
-    from pathlib import Path
-
-    from greenroom.runtime.api.client import Acceptor
-    from greenroom.runtime.api.open import Recipe
-    from greenroom.runtime.api.runtime import Runtime
-    from greenroom.runtime.journal.secrets import Secret
-    from greenroom.runtime.lmdb.lock_file import Owner
-    from greenroom.runtime.sharing.type_registry import Vocabulary
+from greenroom.runtime.sharing.type_registry import Vocabulary
 
 
 class Membership:

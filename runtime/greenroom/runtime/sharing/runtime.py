@@ -6,35 +6,34 @@ import os
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from greenroom.runtime.api.client import Acceptor, Doors
+from greenroom.runtime.actor.actor import Actor
+from greenroom.runtime.actor.query import Query
+from greenroom.runtime.api.client import Doors
 from greenroom.runtime.api.open import Recipe
+from greenroom.runtime.api.procedure import Procedure
 from greenroom.runtime.api.runtime import Runtime
+from greenroom.runtime.base.address import Address
+from greenroom.runtime.base.clock import Clock
 from greenroom.runtime.base.errors import StoreError
+from greenroom.runtime.base.options import RuntimeOptions
 from greenroom.runtime.base.statistics import RelayStatistics, RuntimeStatistics
+from greenroom.runtime.base.supervision import Group
+from greenroom.runtime.journal.chain import Journal
+from greenroom.runtime.kernel.callbacks import Acceptor
 from greenroom.runtime.kernel.pubsub import WINDOW_SECONDS, Subscriber
+from greenroom.runtime.lmdb.codec import RecordCodec
+from greenroom.runtime.lmdb.encryption import Encryption
+from greenroom.runtime.lmdb.keys import Index
+from greenroom.runtime.maintenance.backup import BackupInfo, VerifyReport
 from greenroom.runtime.sharing.election import May, joined
 from greenroom.runtime.sharing.pending import AGAIN
 from greenroom.runtime.sharing.role import Membership
 from greenroom.runtime.sharing.type_registry import Vocabulary
-
-if TYPE_CHECKING:
-    from greenroom.runtime.actor.actor import Actor
-    from greenroom.runtime.actor.query import Query
-    from greenroom.runtime.api.procedure import Procedure
-    from greenroom.runtime.base.address import Address
-    from greenroom.runtime.base.clock import Clock
-    from greenroom.runtime.base.options import RuntimeOptions
-    from greenroom.runtime.base.supervision import Group
-    from greenroom.runtime.journal.chain import Journal
-    from greenroom.runtime.lmdb.codec import RecordCodec
-    from greenroom.runtime.lmdb.encryption import Encryption
-    from greenroom.runtime.lmdb.keys import Index
-    from greenroom.runtime.maintenance.backup import BackupInfo, VerifyReport
-    from greenroom.runtime.store.committer import Committer
+from greenroom.runtime.store.committer import Committer
 
 R = TypeVar("R")
 

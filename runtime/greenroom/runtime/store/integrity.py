@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from signal import Signals
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from greenroom.runtime.base.errors import (
     StorageFullError,
@@ -25,14 +25,12 @@ from greenroom.runtime.base.errors import (
     StoreKeyError,
     StoreTooNewError,
 )
+from greenroom.runtime.lmdb.encryption import Encryption
 from greenroom.runtime.lmdb.environment import REMEDY
 from greenroom.runtime.lmdb.files import DATA_FILE, OWNER_FILE, folder_error
 from greenroom.runtime.lmdb.lock_file import Owner
 from greenroom.runtime.store.integrity_child import DAMAGED, FAILED, FULL, LOCKED, TOO_NEW
 from greenroom.runtime.store.page_proofs import Prover
-
-if TYPE_CHECKING:
-    from greenroom.runtime.lmdb.encryption import Encryption
 
 # Imports the child's half without this package's __init__, which would import trio: half a second on every
 # start after an unclean end. The interpreter is isolated, so where libraries lie has to be said.

@@ -9,13 +9,14 @@ The store does *not* know what rows mean, who owns the folder (`Owner`), or whet
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from pathlib import Path
 
 import lmdb
 
 from greenroom.runtime.base.errors import StoreError, StoreKeyError
+from greenroom.runtime.base.statistics import StoreStatistics
 from greenroom.runtime.journal.chain import Chains, Keys
 from greenroom.runtime.journal.revocations import META_KEY, Lasting
 from greenroom.runtime.lmdb import keys as lmdb_keys
@@ -44,44 +45,6 @@ from greenroom.runtime.lmdb.write_batch import Op as Op
 from greenroom.runtime.lmdb.write_batch import Work as Work
 from greenroom.runtime.store.page_proofs import ProvenReading, ProvenView, Prover
 from greenroom.runtime.store.writer import Writer, disk_free
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from pathlib import Path
-
-
-@dataclass(frozen=True, slots=True)
-class StoreStatistics:
-    """What the store holds and has done. Sizes are bytes, durations seconds.
-
-    Attributes:
-        used_bytes: Pages in use by rows; freed pages are used again and do not count.
-        map_bytes: The quota (``max_size``).
-        file_bytes: The file's length; it never shrinks.
-        disk_free: Free space of the disk for this user.
-        rows: Rows of all tables.
-        commits: Transactions committed since opening.
-        works: Works committed since opening.
-        failures: Works refused or failed since opening.
-        last_commit_seconds: Duration of the newest group, fsync included.
-        max_commit_seconds: Duration of the slowest group.
-        scans: Readings open now; each keeps the pages that it sees from being used again.
-        integrity: Whether all that was in the file when it was opened, and at its last scrub, is known to be
-            sound; one that is unchecked is being scrubbed, or waits for that.
-    """
-
-    used_bytes: int
-    map_bytes: int
-    file_bytes: int
-    disk_free: int
-    rows: int
-    commits: int
-    works: int
-    failures: int
-    last_commit_seconds: float
-    max_commit_seconds: float
-    scans: int
-    integrity: Literal["checked", "unchecked"] = "unchecked"
 
 
 class Store:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import lmdb
 
-from greenroom.runtime.base.errors import StoreDamagedError, StoreFailedError
+from greenroom.runtime.base.errors import StoreDamagedError, StoreError, StoreFailedError
 from greenroom.runtime.base.histogram import SECONDS, WORKS, Histogram
-from greenroom.runtime.journal.revocations import META_KEY
+from greenroom.runtime.journal.chain import Chains
+from greenroom.runtime.journal.revocations import META_KEY, Lasting
 from greenroom.runtime.lmdb import keys
+from greenroom.runtime.lmdb.codec import RecordCodec
 from greenroom.runtime.lmdb.environment import INDEXES, META, is_want_of_room, store_error, touch_format
 from greenroom.runtime.lmdb.files import DATA_FILE
 from greenroom.runtime.lmdb.write_batch import (
@@ -27,14 +30,6 @@ from greenroom.runtime.lmdb.write_batch import (
     map_full,
     merged,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from greenroom.runtime.base.errors import StoreError
-    from greenroom.runtime.journal.chain import Chains
-    from greenroom.runtime.journal.revocations import Lasting
-    from greenroom.runtime.lmdb.codec import RecordCodec
 
 OLD_COUNT_BYTES: Final = 1 << 20
 """By how many bytes the store may have grown since the pages in use were counted last."""
