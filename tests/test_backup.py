@@ -378,14 +378,21 @@ def test_a_folder_without_a_file_needs_no_check(tmp_path: Path) -> None:
 
 def test_the_check_does_not_wait_for_the_runtime_to_be_imported(tmp_path: Path) -> None:
     write(tmp_path / "data", {b"k": b"v"})
-    paths = [
-        Path(integrity.__file__).parent,
-        Path(lmdb.__file__).parent.parent,
-        tmp_path / "data" / "greenroom.mdb",
-    ]
+    data = tmp_path / "data/greenroom.mdb"
+    libraries = f"{Path(integrity.__file__).parents[3]}:{Path(lmdb.__file__).parent.parent}"
     program = integrity._CHILD + "print(); print(*{name.partition('.')[0] for name in sys.modules})"
     child = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", program, *paths, "records", ""],
+        [
+            sys.executable,
+            "-I",
+            "-S",
+            "-c",
+            program,
+            libraries,
+            tmp_path / "data/greenroom.mdb",
+            "records",
+            "",
+        ],
         capture_output=True,
         text=True,
         check=True,

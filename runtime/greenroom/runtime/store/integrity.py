@@ -32,16 +32,12 @@ from greenroom.runtime.lmdb.lock_file import Owner
 from greenroom.runtime.store.integrity_child import DAMAGED, FAILED, FULL, LOCKED, TOO_NEW
 from greenroom.runtime.store.page_proofs import Prover
 
-# Imports the child's half without this package's __init__, which would import trio: half a second on every
-# start after an unclean end. The interpreter is isolated, so where libraries lie has to be said.
+# The interpreter is isolated, so where this package and its libraries lie has to be said.
 _CHILD: Final = """
-import sys, types
-for name, path in ("greenroom", []), ("greenroom.runtime", [sys.argv[1]]):
-    sys.modules[name] = types.ModuleType(name)
-    sys.modules[name].__path__ = path
-sys.path.extend(sys.argv[2].split(":"))
+import sys
+sys.path.extend(sys.argv[1].split(":"))
 from greenroom.runtime.store.integrity_child import main
-main(*sys.argv[3:])
+main(*sys.argv[2:])
 """
 
 _LIBRARIES: Final = ("lmdb", "cryptography", "_cffi_backend")
@@ -132,12 +128,12 @@ def inspect_file(
         StorageFullError: there is no room for the copy.
         StoreError: it could not be read or copied.
     """
-    here = Path(__file__).parent.parent
-    library = ":".join(dict.fromkeys(place for module in _LIBRARIES for place in _places(module)))
+    libraries = (place for module in _LIBRARIES for place in _places(module))
+    library = ":".join(dict.fromkeys([os.fspath(Path(__file__).parents[3]), *libraries]))
     arguments = [os.fspath(path), "records" if records else "", os.fspath(compact or "")]
     try:
         child = subprocess.Popen(  # noqa: S603 - this very interpreter and a program of ours
-            [sys.executable, "-I", "-S", "-c", _CHILD, here, library, *arguments],
+            [sys.executable, "-I", "-S", "-c", _CHILD, library, *arguments],
             stdin=subprocess.DEVNULL if unlock is None else subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
