@@ -382,17 +382,7 @@ def test_the_check_does_not_wait_for_the_runtime_to_be_imported(tmp_path: Path) 
     libraries = f"{Path(integrity.__file__).parents[3]}:{Path(lmdb.__file__).parent.parent}"
     program = integrity._CHILD + "print(); print(*{name.partition('.')[0] for name in sys.modules})"
     child = subprocess.run(
-        [
-            sys.executable,
-            "-I",
-            "-S",
-            "-c",
-            program,
-            libraries,
-            tmp_path / "data/greenroom.mdb",
-            "records",
-            "",
-        ],
+        [sys.executable, "-I", "-S", "-c", program, libraries, data, "records", ""],
         capture_output=True,
         text=True,
         check=True,
