@@ -9,7 +9,7 @@ from pathlib import Path
 import trio
 
 from bench.harness import Figure, Plan, Report, Table, check, medians
-from greenroom.actors import Agent, CreateApiKey, KeyRefusedError, Principal, open_greenroom, open_key_ring
+from greenroom.actors import Agent, CreateApiKey, KeyRefusedError, Principal, open_greenroom, open_key_cache
 from greenroom.actors.auth.key_format import new_key
 from greenroom.runtime import RuntimeOptions
 from greenroom.transports.auth.authenticator import KeyGate
@@ -36,13 +36,13 @@ async def _measured(folder: Path, count: int) -> dict[str, float]:
     options = RuntimeOptions(durability="process")
     async with (
         open_greenroom(folder, embedder="none", options=options) as runtime,
-        open_key_ring(runtime) as ring,
+        open_key_cache(runtime) as cache,
     ):
         made = await Agent(runtime, Principal(agent_id="root")).ask(
             CreateApiKey(name="bench", scopes=["*"], rate_limit=1 << 40, burst=1 << 30)
         )
-        await ring.load()
-        gate = KeyGate(ring)
+        await cache.load()
+        gate = KeyGate(cache)
         headers = [(b"authorization", f"Bearer {made.api_key}".encode())]
         caller = await gate.admit(Caller(), headers)
         check(caller.credential is not None, "a right key opens")
@@ -53,7 +53,7 @@ async def _measured(folder: Path, count: int) -> dict[str, float]:
 
         def refused() -> None:
             try:
-                ring.authenticate(wrong)
+                cache.authenticate(wrong)
             except KeyRefusedError:
                 return
             check(right=False, sentence="a wrong key opens nothing")

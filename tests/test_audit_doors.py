@@ -11,7 +11,7 @@ from support.audits import last_number, since
 from support.keyed import create_key, premises, revoke_key
 from support.websockets import told
 
-from greenroom.actors import open_key_ring
+from greenroom.actors import open_key_cache
 from greenroom.actors.audit.actor import tell
 from greenroom.actors.auth.key_format import new_key
 from greenroom.transports.auth.authenticator import KeyGate
@@ -118,7 +118,7 @@ async def test_who_is_not_let_in_leaves_one_record(
 async def test_who_fails_again_and_again_is_summed_by_address_and_fills_no_log(enter: Enter) -> None:
     async with enter(**QUIET) as at:
         await create_key(at)
-        async with open_key_ring(at.runtime, clock=at.clock) as ring:
+        async with open_key_cache(at.runtime, clock=at.clock) as ring:
             before = await last_number(at.runtime)
             gate = KeyGate(ring, rate=60, burst=5, heard=partial(tell, at.runtime))
             for number in range(300):

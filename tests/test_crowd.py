@@ -15,7 +15,7 @@ from support.https import place
 from support.keyed import create_key, premises
 from support.websockets import Peer, told, venue, venue_on_tcp
 
-from greenroom.actors import open_key_ring
+from greenroom.actors import open_key_cache
 from greenroom.transports.auth.authenticator import KeyGate
 from greenroom.transports.base.errors import RefusedError
 from greenroom.transports.net.connection_limits import AT_ONCE, TOLD_EVERY, Crowd
@@ -158,7 +158,7 @@ async def test_those_who_are_too_slow_go_a_few_at_a_time_and_in_one_line(
 
 
 async def test_one_address_behind_a_proxy_leaves_places_to_others(enter: Enter) -> None:
-    async with enter() as at, open_key_ring(at.runtime, required=False) as ring:
+    async with enter() as at, open_key_cache(at.runtime, required=False) as ring:
         gate = KeyGate(ring, trusted=[ip_network("127.0.0.0/8")])
         async with venue_on_tcp(Desk(), connections=20, gate=gate) as port, AsyncExitStack() as stack:
 

@@ -26,7 +26,7 @@ from greenroom.actors import (
 )
 from greenroom.actors.embedding import spaces
 from greenroom.actors.embedding.choice import EmbedderChoice
-from greenroom.actors.embedding.service import Embedding
+from greenroom.actors.embedding.service import EmbeddingService
 from greenroom.actors.recall.memory_search import MemorySearch
 from greenroom.actors.recall.replies import MemoriesFound, SearchDebug
 from greenroom.actors.schemas.memories import ForgetMemory, StoreMemory
@@ -42,9 +42,9 @@ class Settled(Procedure[bool], frozen=True, kw_only=True):
     """Wait until everything has vectors."""
 
     async def run(self, desk: Desk) -> bool:
-        embedding: Embedding = desk.companion
+        embedding: EmbeddingService = desk.companion
         await embedding.query("", wait=True)
-        await embedding.settled()
+        await embedding.wait_idle()
         return True
 
 

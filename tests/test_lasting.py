@@ -26,7 +26,7 @@ from greenroom.actors import (
     ListApiKeys,
     RestoreSession,
     RotateApiKey,
-    open_key_ring,
+    open_key_cache,
 )
 from greenroom.actors.schemas import passports as requests
 from greenroom.runtime import (
@@ -95,10 +95,10 @@ async def status_of(at: House) -> dict[str, str]:
 async def opens(at: House, *made: ApiKeyMade) -> list[bool]:
     """Return which keys let somebody in who comes at once."""
     found = []
-    async with open_key_ring(at.runtime, clock=at.clock) as ring:
+    async with open_key_cache(at.runtime, clock=at.clock) as cache:
         for each in made:
             try:
-                ring.authenticate(each.api_key)
+                cache.authenticate(each.api_key)
             except KeyRefusedError:
                 found.append(False)
             else:

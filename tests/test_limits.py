@@ -14,8 +14,8 @@ from support.https import Guest
 from support.keyed import administrator, bearer, create_key, premises, revoke_key
 from support.websockets import TEXT, Peer, frame, told
 
-from greenroom.actors import ApiKeyMade, RotateApiKey, open_key_ring
-from greenroom.actors.keys.limits import REMEMBERED, Bucket, Buckets, Tally
+from greenroom.actors import ApiKeyMade, RotateApiKey, open_key_cache
+from greenroom.actors.keys.limits import REMEMBERED, CountLimit, TokenBucket, TokenBuckets
 from greenroom.transports.auth.authenticator import KeyGate
 from greenroom.transports.auth.caller import Caller
 from greenroom.transports.base.errors import NotAllowedError, RefusedError
@@ -35,7 +35,7 @@ pytestmark = pytest.mark.promise("limits.rate")
 def test_in_no_time_are_there_more_requests_than_were_promised(
     rate: int, burst: int, pauses: list[float]
 ) -> None:
-    bucket, now, taken = Bucket(rate, burst), 1_000.0, []
+    bucket, now, taken = TokenBucket(rate, burst), 1_000.0, []
     for pause in pauses:
         now += pause
         wait = bucket.take(now)
@@ -49,14 +49,14 @@ def test_in_no_time_are_there_more_requests_than_were_promised(
 
 
 def test_a_full_bucket_gives_a_burst_and_then_one_at_a_time() -> None:
-    bucket = Bucket(60, 3)
+    bucket = TokenBucket(60, 3)
     assert [bucket.take(100.0) for _ in range(5)] == [0, 0, 0, 1, 1]
     assert [bucket.take(101.0) for _ in range(2)] == [0, 1]
     assert [bucket.take(9_000.0) for _ in range(4)] == [0, 0, 0, 1]
 
 
 def test_buckets_are_kept_as_far_as_there_is_room() -> None:
-    buckets = Buckets(60, 1)
+    buckets = TokenBuckets(60, 1)
     assert buckets.of("a").take(0.0) == 0
     assert buckets.of("a").take(0.0) > 0
     assert buckets.of("a", rate=30).take(0.0) == 0  # what it may take has changed
@@ -66,11 +66,11 @@ def test_buckets_are_kept_as_far_as_there_is_room() -> None:
 
 
 def test_a_tally_has_an_end() -> None:
-    tally = Tally(2)
+    tally = CountLimit(2)
     assert [tally.add(), tally.add(), tally.add()] == [True, True, False]
     tally.remove()
     assert (tally.add(2), tally.add()) == (False, True)
-    assert Tally(None).add(1_000_000)
+    assert CountLimit(None).add(1_000_000)
 
 
 # -- at the door -------------------------------------------------------------------------------------
@@ -180,8 +180,8 @@ def addresses(*found: str) -> list[Caller]:
 async def test_an_address_of_ipv6_is_counted_with_those_that_one_host_has(
     enter: Enter, one: str, another: str, *, together: bool
 ) -> None:
-    async with enter() as at, open_key_ring(at.runtime, required=True, clock=at.clock) as ring:
-        gate, statuses = KeyGate(ring, rate=60, burst=2), []
+    async with enter() as at, open_key_cache(at.runtime, required=True, clock=at.clock) as cache:
+        gate, statuses = KeyGate(cache, rate=60, burst=2), []
         for caller in addresses(one, another, one, another):
             with pytest.raises(RefusedError) as caught:
                 await gate.admit(caller, [])

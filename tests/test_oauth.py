@@ -325,7 +325,7 @@ async def test_a_session_is_not_taken_over_with_a_lesser_token(folder: Path) -> 
 async def test_keys_of_ours_open_beside_tokens(folder: Path) -> None:
     async with serving(folder) as (_, here):
         key = await create_key(here.at, "sessions:*")
-        await here.ring.load()
+        await here.cache.load()
         guest = await here.guest()
         await guest.modern("tools/list", **bearer(key))
         assert (await guest.answer()).status == 200

@@ -506,10 +506,10 @@ async def alone(guest: Guest, tool: str, who: dict[str, str], **arguments: Any) 
 
 
 def test_of_too_many_callers_the_first_is_forgotten() -> None:
-    whereabouts = client_session.Whereabouts()
-    for number in range(client_session.MOST_CALLERS + 1):
-        whereabouts.note(str(number), f"s{number}")
-    assert whereabouts.find("0") is None
-    assert whereabouts.find("1") == "s1"
-    whereabouts.note("1", "other")
-    assert whereabouts.find("1") == "other"
+    locator = client_session.SessionLocator()
+    for number in range(client_session.MAX_CALLERS + 1):
+        locator.record(str(number), f"s{number}")
+    assert locator.find("0") is None
+    assert locator.find("1") == "s1"
+    locator.record("1", "other")
+    assert locator.find("1") == "other"

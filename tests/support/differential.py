@@ -43,10 +43,10 @@ from greenroom.actors import (
     Agent,
     CreateSession,
     DeleteMemory,
-    Errand,
     ForgetMemory,
     GetMemory,
     ListVersions,
+    Orchestration,
     RateMemory,
     SetMemory,
     StoreMemory,
@@ -319,7 +319,7 @@ def _race(first: Line, second: Line) -> bool:
     one, other = _called(first), _called(second)
     if one is None or other is None:
         return False
-    if one not in BY_KEY and not issubclass(one, Query | Procedure | Errand):
+    if one not in BY_KEY and not issubclass(one, Query | Procedure | Orchestration):
         return False
     return is_write(one) or is_write(other)
 

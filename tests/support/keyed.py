@@ -13,7 +13,7 @@ from support.https import Listener as HttpListener
 from support.websockets import Listener, Peer
 from trio.testing import memory_stream_pair, wait_all_tasks_blocked
 
-from greenroom.actors import Agent, ApiKeyMade, CreateApiKey, KeyRing, RevokeApiKey, open_key_ring
+from greenroom.actors import Agent, ApiKeyMade, CreateApiKey, KeyCache, RevokeApiKey, open_key_cache
 from greenroom.actors.audit.actor import tell
 from greenroom.transports.auth.caller import Caller
 from greenroom.transports.cli.commands.authentication import Admitting
@@ -48,14 +48,14 @@ class Premises:
 
     Attributes:
         at: The runtime.
-        ring: The keys as the server knows them.
+        cache: The keys as the server knows them.
         admitting: Who is let in.
         sessions: The sessions of HTTP.
     """
 
-    def __init__(self, at: House, ring: KeyRing, admitting: Admitting) -> None:
+    def __init__(self, at: House, cache: KeyCache, admitting: Admitting) -> None:
         self.at = at
-        self.ring = ring
+        self.cache = cache
         self.admitting = admitting
         self.websockets, self.https = Listener(), HttpListener()
         self.app: HttpApp
@@ -97,8 +97,8 @@ async def premises(
 ) -> AsyncIterator[Premises]:
     """Serve the tools over WebSocket and HTTP on streams in memory."""
     chosen = Settings(user="owner", **settings)
-    async with open_key_ring(at.runtime, required=required, clock=at.clock) as ring:
-        here = Premises(at, ring, Admitting(chosen, ring, tokens, heard=partial(tell, at.runtime)))
+    async with open_key_cache(at.runtime, required=required, clock=at.clock) as cache:
+        here = Premises(at, cache, Admitting(chosen, cache, tokens, heard=partial(tell, at.runtime)))
 
         def door_for(caller: Caller, name: str) -> Agent:
             principal = here.admitting.principal(name, caller)

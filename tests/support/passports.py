@@ -8,7 +8,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from greenroom.actors import AddMessage, Agent, GetMessages, PassportOptions, Principal, StartSession
-from greenroom.actors.orchestrations.client_session import Travels
+from greenroom.actors.orchestrations.client_session import ClientSessionState
 from greenroom.actors.orchestrations.passport_export import collected
 from greenroom.actors.passport import envelope
 from greenroom.actors.passport.signing import Signers
@@ -70,7 +70,7 @@ async def text_of(agent: Agent, exported: SessionExported) -> str:
 
 async def seen(doors: Doors, principal: Principal, session_id: str) -> Cargo:
     """Return all of a session that somebody sees."""
-    _, cargo = await collected(Travels(doors, principal), session_id, None, include_memories=True)
+    _, cargo = await collected(ClientSessionState(doors, principal), session_id, None, include_memories=True)
     return cargo
 
 

@@ -15,9 +15,9 @@ from greenroom.actors.audit.query import AuditRecord as AuditRecord
 from greenroom.actors.audit.query import GetAuditLog as GetAuditLog
 from greenroom.actors.audit.record import AuditRow as AuditRow
 from greenroom.actors.auth.principal import Principal as Principal
-from greenroom.actors.base.orchestration import REPORT as REPORT
-from greenroom.actors.base.orchestration import Errand as Errand
-from greenroom.actors.base.orchestration import Report as Report
+from greenroom.actors.base.orchestration import PROGRESS_CALLBACK as PROGRESS_CALLBACK
+from greenroom.actors.base.orchestration import Orchestration as Orchestration
+from greenroom.actors.base.orchestration import ProgressCallback as ProgressCallback
 from greenroom.actors.base.parse import parse_request as parse_request
 from greenroom.actors.embedding.choice import EmbedderChoice as EmbedderChoice
 from greenroom.actors.embedding.choice import read_choice as read_choice
@@ -32,9 +32,9 @@ from greenroom.actors.keys.admin import CreateApiKey as CreateApiKey
 from greenroom.actors.keys.admin import ListApiKeys as ListApiKeys
 from greenroom.actors.keys.admin import RevokeApiKey as RevokeApiKey
 from greenroom.actors.keys.admin import RotateApiKey as RotateApiKey
+from greenroom.actors.keys.key_cache import KeyCache as KeyCache
 from greenroom.actors.keys.key_cache import KeyRefusedError as KeyRefusedError
-from greenroom.actors.keys.key_cache import KeyRing as KeyRing
-from greenroom.actors.keys.key_cache import open_key_ring as open_key_ring
+from greenroom.actors.keys.key_cache import open_key_cache as open_key_cache
 from greenroom.actors.memory.actor import MemoryActor as MemoryActor
 from greenroom.actors.open import encrypt_greenroom as encrypt_greenroom
 from greenroom.actors.open import open_greenroom as open_greenroom

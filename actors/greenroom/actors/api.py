@@ -22,13 +22,17 @@ from greenroom.actors.auth.namespaces import (
     tag_of_root,
     user_namespace,
 )
-from greenroom.actors.base.orchestration import Errand
+from greenroom.actors.base.orchestration import Orchestration
 from greenroom.actors.base.parse import check_request
 from greenroom.actors.base.strict_json import canonical
 from greenroom.actors.base.threads import aside
 from greenroom.actors.keys.admin import CreateApiKey, ListApiKeys, RevokeApiKey, RotateApiKey
 from greenroom.actors.memory.directory import RootOfMemory
-from greenroom.actors.orchestrations.client_session import PassportOptions, TravelErrand, Travels
+from greenroom.actors.orchestrations.client_session import (
+    ClientOrchestration,
+    ClientSessionState,
+    PassportOptions,
+)
 from greenroom.actors.orchestrations.handover import MigrateSession, StartSession
 from greenroom.actors.orchestrations.import_export import ExportMemories, ImportMemories
 from greenroom.actors.orchestrations.passport_export import ExportSession
@@ -53,7 +57,7 @@ if TYPE_CHECKING:
 
     from greenroom.actors.auth.principal import Principal
     from greenroom.actors.keys.quota import Quota
-    from greenroom.actors.orchestrations.client_session import Whereabouts
+    from greenroom.actors.orchestrations.client_session import SessionLocator
     from greenroom.runtime import Posted, Result
 
 R = TypeVar("R")
@@ -96,7 +100,7 @@ _OVER_NAMESPACES: dict[str, type[Procedure[Any]]] = {
     "retrieve_memory": RetrieveMemory,
     "recall_context": RecallContext,
 }
-_ERRANDS: dict[str, type[Errand[Any]]] = {
+_ORCHESTRATIONS: dict[str, type[Orchestration[Any]]] = {
     "import_memories": ImportMemories,
     "export_memories": ExportMemories,
     "start_session": StartSession,
@@ -109,7 +113,7 @@ _ERRANDS: dict[str, type[Errand[Any]]] = {
     "revoke_api_key": RevokeApiKey,
 }
 
-REQUESTS: Mapping[str, type[Message[Any] | Query[Any] | Procedure[Any] | Errand[Any]]] = {
+REQUESTS: Mapping[str, type[Message[Any] | Query[Any] | Procedure[Any] | Orchestration[Any]]] = {
     **_TO_SESSION,
     "list_sessions": ListSessions,
     "get_audit_log": GetAuditLog,
@@ -117,7 +121,7 @@ REQUESTS: Mapping[str, type[Message[Any] | Query[Any] | Procedure[Any] | Errand[
     **_TO_MEMORY,
     **_TO_NAMESPACE,
     **_OVER_NAMESPACES,
-    **_ERRANDS,
+    **_ORCHESTRATIONS,
 }
 """The request type of every tool, by the tool's name."""
 
@@ -207,7 +211,7 @@ class Agent:
         client: The client's own name for itself, which tells its tool.
         passports: How sessions are signed that travel.
         quota: What it may have, where that is limited.
-        whereabouts: Given, the client has no connection, and this knows which session it works in.
+        locator: Given, the client has no connection, and this knows which session it works in.
     """
 
     def __init__(
@@ -219,7 +223,7 @@ class Agent:
         client: str | None = None,
         passports: PassportOptions | None = None,
         quota: Quota | None = None,
-        whereabouts: Whereabouts | None = None,
+        locator: SessionLocator | None = None,
     ) -> None:
         self._runtime = runtime
         self._quota = quota
@@ -231,8 +235,8 @@ class Agent:
         self._resources = auth_scopes.resources_of(principal.scopes)
         self._scope = _idempotency_scope(principal)
         self._lookup = KeyLookup(runtime, principal, _NAMES)
-        self._travels = Travels(runtime, principal, client, passports, self._scope, whereabouts)
-        self._travels.quota = quota
+        self._client_state = ClientSessionState(runtime, principal, client, passports, self._scope, locator)
+        self._client_state.quota = quota
 
     @property
     def scopes(self) -> frozenset[str]:
@@ -245,7 +249,7 @@ class Agent:
         An agent that is not closed holds the one that it started until the runtime is closed, and no other
         tool's start takes that up.
         """
-        self._travels.close()
+        self._client_state.close()
 
     def must_ask(self, request: object) -> bool:
         """Return whether a request cannot be posted, because one actor alone cannot answer it."""
@@ -259,7 +263,7 @@ class Agent:
 
     async def ask(
         self,
-        request: Message[R] | Query[R] | Procedure[R] | Errand[R],
+        request: Message[R] | Query[R] | Procedure[R] | Orchestration[R],
         *,
         checked: bool = False,
         on_accepted: Callable[[], None] | None = None,
@@ -284,8 +288,8 @@ class Agent:
             if not checked:
                 request = await _checked(request)
             if self._quota is not None and is_write(type(request)) and self._quota.counts(request):
-                await self._quota.pay(self._runtime, request, self._scope)
-            if isinstance(request, Query | Procedure | Errand):
+                await self._quota.charge(self._runtime, request, self._scope)
+            if isinstance(request, Query | Procedure | Orchestration):
                 if on_accepted is not None:
                     on_accepted()
                 return await self._carried_out(request)
@@ -297,9 +301,9 @@ class Agent:
         except Refusal as refusal:
             note_denial(self._runtime, self.principal, request, refusal)
             raise
-        if self._travels.session_id is not None:
-            self._travels.note(request)
-            self._travels.note_reply(answer)
+        if self._client_state.session_id is not None:
+            self._client_state.record_search(request)
+            self._client_state.record_stored(answer)
         return answer
 
     def post(
@@ -334,9 +338,9 @@ class Agent:
         except Refusal as refusal:
             note_denial(self._runtime, self.principal, request, refusal)
             raise
-        if self._travels.session_id is not None:
-            self._travels.note(request)
-            done = self._travels.noting(request, done)
+        if self._client_state.session_id is not None:
+            self._client_state.record_search(request)
+            done = self._client_state.recording(request, done)
         return self._runtime.post(
             address,
             named,
@@ -355,7 +359,7 @@ class Agent:
         if type(request) not in key_hints.BY_KEY or not key_hints.is_missed(request, first):
             return None
         idempotency = self._addressed(request, _ROUTES[type(request)])[2]
-        return partial(self._further, request, idempotency, first)
+        return partial(self._second_answer, request, idempotency, first)
 
     def subscriber(self, window: float = DEBOUNCE_SECONDS) -> ResourceSubscriber:
         """Return a subscriber to resources, a context manager; it hears of what this agent may see.
@@ -366,13 +370,13 @@ class Agent:
         Raises:
             RuntimeClosedError: the runtime is closed.
         """
-        tally = None if self._quota is None else self._quota.subscriptions
-        return ResourceSubscriber(self._runtime, self._runtime.subscriber(window), self.principal, tally)
+        limit = None if self._quota is None else self._quota.subscriptions
+        return ResourceSubscriber(self._runtime, self._runtime.subscriber(window), self.principal, limit)
 
-    async def _further(self, request: Message[R], idempotency: Idempotency | None, first: Refusal) -> R:
+    async def _second_answer(self, request: Message[R], idempotency: Idempotency | None, first: Refusal) -> R:
         answer: R = await self._lookup.further(request, idempotency, first)
-        if self._travels.session_id is not None:
-            self._travels.note_reply(answer)
+        if self._client_state.session_id is not None:
+            self._client_state.record_stored(answer)
         return answer
 
     async def _answered(
@@ -398,14 +402,14 @@ class Agent:
             raise first
         return first
 
-    async def _carried_out(self, request: Query[R] | Procedure[R] | Errand[R]) -> R:
-        if isinstance(request, TravelErrand):
-            done: R = await request.carry_out(self._travels)
+    async def _carried_out(self, request: Query[R] | Procedure[R] | Orchestration[R]) -> R:
+        if isinstance(request, ClientOrchestration):
+            done: R = await request.carry_out(self._client_state)
             return done
-        if isinstance(request, Errand):
+        if isinstance(request, Orchestration):
             return await request.run(self._runtime, self.principal)
-        if self._travels.session_id is not None:
-            self._travels.note(request)
+        if self._client_state.session_id is not None:
+            self._client_state.record_search(request)
         reply: R = await self._runtime.query(self._timed(request), principal=self.principal)
         return reply
 
@@ -427,7 +431,7 @@ class Agent:
             request = msgspec.structs.replace(request, session_id=session_id)
         if route.kind == "session":
             if request.session_id is None:
-                request = self._travels.completed(request)
+                request = self._client_state.with_session(request)
             return Address("session", request.session_id), request, idempotency
         if route.kind == "agent":
             named = getattr(request, "namespace", None)
@@ -466,7 +470,7 @@ class Agent:
 
 async def _checked(request: Q) -> Q:
     """Return a request after its checks, which take a while if it has a large text, such as a passport."""
-    if isinstance(request, Errand) and any(
+    if isinstance(request, Orchestration) and any(
         isinstance(value, str) and len(value) > LARGE_TEXT for value in msgspec.structs.astuple(request)
     ):
         return await aside(check_request, request)

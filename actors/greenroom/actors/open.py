@@ -20,7 +20,7 @@ from greenroom.actors.embedding.choice import EmbedderChoice, read_choice
 from greenroom.actors.embedding.loader import check_choice
 from greenroom.actors.embedding.model_registry import EmbedderActor
 from greenroom.actors.embedding.service import GetEmbedding, open_embedding
-from greenroom.actors.keys.actor import KEEPER, KEY_PREFIX, KeysActor
+from greenroom.actors.keys.actor import KEY_PREFIX, KEYS_ADDRESS, KeysActor
 from greenroom.actors.keys.repair import revoked
 from greenroom.actors.memory import directory as namespaces
 from greenroom.actors.memory.actor import MemoryActor
@@ -241,5 +241,5 @@ def repair_greenroom(
     Raises:
         StoreError: as `greenroom.runtime.repair`.
     """
-    mends = {KEEPER: partial(revoked, key=KEY_PREFIX, now=now)}
+    mends = {KEYS_ADDRESS: partial(revoked, key=KEY_PREFIX, now=now)}
     return repair(Path(path), Path(destination), encryption=encryption, mends=mends)

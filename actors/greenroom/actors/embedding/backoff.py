@@ -1,4 +1,4 @@
-"""How long to leave alone what has failed."""
+"""Exponential back-off."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ FIRST_SECONDS = 1.0
 LONGEST_SECONDS = 300.0
 
 
-class Patience:
-    """Twice as long after each failure, from a second to five minutes."""
+class Backoff:
+    """Exponential back-off: twice as long after each failure, from a second to five minutes."""
 
     def __init__(self) -> None:
         self._failures = 0

@@ -13,7 +13,7 @@ EMBEDDED_CHARACTERS = 8_192
 """Of a longer text this many characters are embedded: the rest is found by its words."""
 
 
-def prepared(text: str) -> str:
+def embedded_part(text: str) -> str:
     """Return what of a text is embedded: its beginning, with ``?`` for what has no UTF-8."""
     beginning = text[:EMBEDDED_CHARACTERS]
     return beginning if beginning.isascii() else beginning.encode(errors="replace").decode()

@@ -32,6 +32,6 @@ class EmbedderActor(Actor):
         context.put_row(SPACES, context.address.key.encode(), Space(message.embedder, message.model))
 
 
-def register_of(space: str) -> Address:
+def registry_address(space: str) -> Address:
     """Return who remembers what made a space."""
     return Address(KIND, space)

@@ -14,7 +14,7 @@ import onnxruntime  # type: ignore[import-untyped]  # it has no type information
 import tokenizers
 
 from greenroom.actors.embedding import quantization
-from greenroom.actors.embedding.embedder import prepared
+from greenroom.actors.embedding.embedder import embedded_part
 from greenroom.actors.embedding.errors import EmbedderError
 from greenroom.actors.embedding.model_files import Export, Pooling
 from greenroom.actors.embedding.words import Word, words_of
@@ -85,24 +85,24 @@ class OnnxEmbedder:
     def embed(self, texts: Sequence[str]) -> list[Vectors]:
         """Return the vectors of texts that are kept."""
         prompt = self._export.document_prompt
-        some = [prompt + prepared(text) for text in texts]
+        some = [prompt + embedded_part(text) for text in texts]
         return [
-            quantization.kept(run.sentence, run.tokens if self.has_tokens else None)
+            quantization.quantized(run.sentence, run.tokens if self.has_tokens else None)
             for run in self._run(some)
         ]
 
     def query(self, text: str) -> QueryVectors:
         """Return the vectors of a text that is searched for: of each token, with the word that it is of."""
-        text = prepared(text)
+        text = embedded_part(text)
         prompt = self._export.query_prompt
         (run,) = self._run([prompt + text])
-        found = quantization.unit(run.tokens)
+        found = quantization.normalized(run.tokens)
         words, chosen = _words_of_tokens(words_of(text), run.offsets, len(prompt))
         return QueryVectors(
             space=self.space,
             words=words,
             rows=found[chosen].tobytes() if chosen else b"",
-            sentence=quantization.unit(run.sentence).tobytes(),
+            sentence=quantization.normalized(run.sentence).tobytes(),
         )
 
     def _run(self, texts: list[str]) -> list[_Run]:

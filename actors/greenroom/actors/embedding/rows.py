@@ -44,12 +44,12 @@ class Space(msgspec.Struct, frozen=True):
     model: str | None = None
 
 
-def serving(space: str) -> bytes:
+def serving_key(space: str) -> bytes:
     """Return the sort key of the row of an actor that searches in a space."""
     return _SERVING + space.encode()
 
 
-def waits(context: Context, *, does: bool) -> None:
+def put_pending(context: Context, *, does: bool) -> None:
     """Stage whether some of the actor's texts lack vectors; for a handler that changes it."""
     if does:
         context.put_row(INDEX, WAITING, Waiting())
@@ -57,12 +57,12 @@ def waits(context: Context, *, does: bool) -> None:
         context.delete_row(INDEX, WAITING)
 
 
-def moves(context: Context, before: str | None, now: str | None) -> None:
+def put_serving(context: Context, before: str | None, now: str | None) -> None:
     """Stage that the actor's searches use vectors of another space than before; None stands for none."""
     if before is not None:
-        context.delete_row(INDEX, serving(before))
+        context.delete_row(INDEX, serving_key(before))
     if now is not None:
-        context.put_row(INDEX, serving(now), Waiting())
+        context.put_row(INDEX, serving_key(now), Waiting())
 
 
 class Unfinished(msgspec.Struct, frozen=True):
@@ -113,7 +113,7 @@ class FindUnfinished(Query[Unfinished], frozen=True, kw_only=True):
 
 def _of_other_spaces(reader: IndexReader, space: str | None) -> Iterator[Row[Waiting]]:
     """Yield the rows of actors that search elsewhere; those that do not may be a million."""
-    own = None if space is None else serving(space)
+    own = None if space is None else serving_key(space)
     for row in reader.rows(INDEX, Waiting, prefix=_SERVING):
         if row.sort_key == own:
             yield from reader.rows(INDEX, Waiting, prefix=_SERVING, start=own + b"\0")

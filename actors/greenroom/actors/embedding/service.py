@@ -22,10 +22,10 @@ from greenroom.actors.embedding.cache import Cache
 from greenroom.actors.embedding.choice import EmbedderChoice, read_choice
 from greenroom.actors.embedding.errors import EmbedderError, TextRefusedError
 from greenroom.actors.embedding.loader import load
-from greenroom.actors.embedding.model_registry import NoteEmbedder, register_of
+from greenroom.actors.embedding.model_registry import NoteEmbedder, registry_address
 from greenroom.actors.embedding.rows import FindUnfinished, Space, Unfinished
 from greenroom.actors.embedding.statistics import OFF, EmbeddingState, EmbeddingStatistics
-from greenroom.actors.embedding.worker import Worker
+from greenroom.actors.embedding.worker import EmbeddingWorker
 from greenroom.runtime import GreenroomError, Procedure, RuntimeClosedError, StoreFailedError
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ QUERIES_KEPT: Final = 256
 LOOK_SECONDS: Final = 60.0
 
 
-class Embedding:
+class EmbeddingService:
     """The embedder in force, and what is to be embedded by it. `open_embedding` makes it.
 
     Args:
@@ -65,11 +65,11 @@ class Embedding:
     def __init__(self, runtime: Doors, choice: EmbedderChoice, load: Load = load) -> None:
         self._runtime = runtime
         self._choice = choice
-        self._maker = Space(str(choice), choice.model)
+        self._source = Space(str(choice), choice.model)
         self._load = load
         self._embedder: Embedder | None = None
         self._older: dict[str, Embedder] = {}
-        self._worker = Worker(runtime)
+        self._worker = EmbeddingWorker(runtime)
         self._queries: Cache[tuple[str, str], QueryVectors] = Cache(QUERIES_KEPT)
         self._needed = trio.Event()
         self._tried = trio.Event()
@@ -112,7 +112,7 @@ class Embedding:
         (vectors,) = self._embedder.quick.embed([text])
         return vectors
 
-    def noticed(self, address: Address) -> None:
+    def add_pending(self, address: Address) -> None:
         """Take note of an actor that has texts without vectors, or will have when its handler returns."""
         if not self.is_off:
             self._worker.add(address)
@@ -133,7 +133,7 @@ class Embedding:
         if wait and not self.is_off:
             await self._tried.wait()
         elif not (self._caught_up.is_set() or self.is_off):
-            with trio.move_on_at(self._patience_ends()):
+            with trio.move_on_at(self._query_deadline()):
                 await self._caught_up.wait()
         self._asked += 1
         present = [] if self._embedder is None else [self._embedder]
@@ -147,11 +147,11 @@ class Embedding:
             return None
         return msgspec.structs.replace(made[0], older=tuple(made[1:])) if made[1:] else made[0]
 
-    async def settled(self) -> None:
+    async def wait_idle(self) -> None:
         """Wait until every text that is known of has vectors, which may be never when the embedder fails."""
         if not self.is_off:
             await self._looked.wait()
-            await self._worker.settled()
+            await self._worker.wait_idle()
 
     def statistics(self) -> EmbeddingStatistics:
         """Return what becomes of meaning."""
@@ -168,7 +168,7 @@ class Embedding:
             queries_without=self._unanswered,
         )
 
-    def give_up(self) -> None:
+    def disable(self) -> None:
         """Go on without an embedder, for good."""
         self._embedder = None
         self._worker.trouble = "the embedder failed, as the log says, and is back at the next start"
@@ -183,11 +183,11 @@ class Embedding:
             embedding_spaces.STATIC if self._choice.kind == "static" else None
         )
         for address in unfinished.addresses:
-            self.noticed(address)
+            self.add_pending(address)
         self._looked.set()
         try:
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._have_older, unfinished.older)
+                nursery.start_soon(self._load_older, unfinished.older)
                 await self._needed.wait()
                 embedder = await self._loaded()
                 await self._begin(embedder, nursery)
@@ -205,12 +205,12 @@ class Embedding:
         for address in unfinished.addresses:
             self._worker.add(address)
         if not unfinished.is_known:
-            note = NoteEmbedder(embedder=self._maker.embedder, model=self._maker.model)
+            note = NoteEmbedder(embedder=self._source.embedder, model=self._source.model)
             try:
-                await self._runtime.ask(register_of(embedder.space), note)
+                await self._runtime.ask(registry_address(embedder.space), note)
             except GreenroomError as error:  # a full store: nothing is embedded now anyhow
                 logger.warning("what made the space %s cannot be noted: %s", embedder.space, error)
-        nursery.start_soon(self._forget_older, embedder.space)
+        nursery.start_soon(self._release_older, embedder.space)
 
     async def _loaded(self) -> Embedder:
         while True:
@@ -218,27 +218,27 @@ class Embedding:
             try:
                 self._embedder = embedder = await self._load(self._choice)
             except EmbedderError as error:
-                self._worker.failed(error)
+                self._worker.record_failure(error)
                 self._tried.set()
                 self._caught_up.set()
-                await self._worker.rest()
+                await self._worker.back_off()
             else:
-                self._worker.works()
+                self._worker.record_success()
                 self._tried.set()
                 return embedder
 
     async def _catch_up(self) -> None:
-        await self._worker.settled()
+        await self._worker.wait_idle()
         self._caught_up.set()
 
-    def _patience_ends(self) -> float:
+    def _query_deadline(self) -> float:
         """Return until when, in trio's time, a search waits for the embedder."""
         now = trio.current_time()
         seconds = QUERY_SECONDS if self._choice.kind == "http" else LOAD_SECONDS
         own = SHARE * (trio.current_effective_deadline() - now)
         return min(min(self._loading_since, now) + seconds, now + own)
 
-    async def _have_older(self, spaces: Mapping[str, Space | None]) -> None:
+    async def _load_older(self, spaces: Mapping[str, Space | None]) -> None:
         """Load the embedders that made the spaces in which actors still search."""
         for space, made in spaces.items():
             choice = _choice_of(space, made, self._choice)
@@ -254,10 +254,10 @@ class Embedding:
             else:
                 await embedder.aclose()
 
-    async def _forget_older(self, space: str) -> None:
+    async def _release_older(self, space: str) -> None:
         """Let go of older embedders when nobody searches in their spaces any more."""
         while True:
-            await self._worker.settled()
+            await self._worker.wait_idle()
             unfinished = await self._unfinished(space)
             for each in [older for older in self._older if older not in unfinished.older]:
                 await self._older.pop(each).aclose()
@@ -267,7 +267,7 @@ class Embedding:
 
     async def _unfinished(self, space: str | None) -> Unfinished:
         try:
-            return await self._runtime.query(FindUnfinished(space=space, maker=self._maker))
+            return await self._runtime.query(FindUnfinished(space=space, maker=self._source))
         except (RuntimeClosedError, StoreFailedError):  # whoever opened the runtime is about to cancel this
             await trio.sleep_forever()
 
@@ -281,15 +281,15 @@ class Embedding:
         if embedder is not self._embedder:
             made = await _in_time(embedder, text)
             return None if isinstance(made, EmbedderError) else made
-        if self._worker.is_resting:
+        if self._worker.is_backing_off:
             return None
         made = await _in_time(embedder, text)
         if not isinstance(made, EmbedderError):
-            self._worker.works()
+            self._worker.record_success()
             self._queries.put(key, made)
             return made
         if not isinstance(made, TextRefusedError):
-            self._worker.failed(made)
+            self._worker.record_failure(made)
         return None
 
     def _state(self) -> EmbeddingState:
@@ -307,7 +307,7 @@ class GetEmbedding(Procedure[EmbeddingStatistics], frozen=True, kw_only=True):
 
     async def run(self, desk: Desk) -> EmbeddingStatistics:
         """Return them; those of no embedder where none runs."""
-        companion: Embedding | None = desk.companion
+        companion: EmbeddingService | None = desk.companion
         return OFF if companion is None else companion.statistics()
 
 
@@ -337,7 +337,7 @@ def _choice_of(space: str, made: Space | None, present: EmbedderChoice) -> Embed
 @asynccontextmanager
 async def open_embedding(
     runtime: Doors, choice: EmbedderChoice, load: Load = load
-) -> AsyncIterator[Embedding]:
+) -> AsyncIterator[EmbeddingService]:
     """Run what knows the meaning of texts beside the actors, while the block runs; for `open_runtime`.
 
     Args:
@@ -345,7 +345,7 @@ async def open_embedding(
         choice: Which embedder is wanted.
         load: Gets it; another one in tests.
     """
-    embedding = Embedding(runtime, choice, load)
+    embedding = EmbeddingService(runtime, choice, load)
     error: BaseException | None = None
     async with trio.open_nursery() as nursery:
         nursery.start_soon(_contained, embedding)
@@ -358,10 +358,10 @@ async def open_embedding(
         raise error
 
 
-async def _contained(embedding: Embedding) -> None:
+async def _contained(embedding: EmbeddingService) -> None:
     """Run it; a fault of ours costs the meaning of texts, and not the whole server."""
     try:
         await embedding.run()
     except Exception:
         logger.exception("the embedder is given up until the next start")
-        embedding.give_up()
+        embedding.disable()

@@ -16,7 +16,7 @@ import numpy as np
 import tokenizers
 
 from greenroom.actors.embedding import quantization, spaces
-from greenroom.actors.embedding.embedder import prepared
+from greenroom.actors.embedding.embedder import embedded_part
 from greenroom.actors.embedding.errors import EmbedderError
 from greenroom.actors.embedding.safetensors import tensors
 from greenroom.actors.embedding.words import words_of
@@ -57,15 +57,15 @@ class StaticEmbedder:
         """Return the vectors of texts that are kept."""
         found: list[Vectors] = []
         for start in range(0, len(texts), _AT_ONCE):
-            some = [prepared(text) for text in texts[start : start + _AT_ONCE]]
+            some = [embedded_part(text) for text in texts[start : start + _AT_ONCE]]
             encodings = self._tokenizer.encode_batch_fast(some, add_special_tokens=False)
             # The mean's direction is the sum's, and more is not kept.
-            found.extend(quantization.kept(self._sum(encoding.ids)) for encoding in encodings)
+            found.extend(quantization.quantized(self._sum(encoding.ids)) for encoding in encodings)
         return found
 
     def query(self, text: str) -> QueryVectors:
         """Return the vectors of a text that is searched for: of each word the sum of its tokens'."""
-        words = [word.spelling for word in words_of(prepared(text))]
+        words = [word.spelling for word in words_of(embedded_part(text))]
         once = list(dict.fromkeys(words))  # of thousands of words most are the same
         encodings = self._tokenizer.encode_batch_fast(once, add_special_tokens=False)
         rows = {word: self._sum(each.ids).tobytes() for word, each in zip(once, encodings, strict=True)}
@@ -73,7 +73,7 @@ class StaticEmbedder:
 
     def _sum(self, ids: list[int]) -> quantization.Floats:
         rows = self._table.take(ids, axis=0, mode="clip") if ids else self._table[:0]
-        total: quantization.Floats = quantization.single(rows).sum(axis=0)
+        total: quantization.Floats = quantization.to_float32(rows).sum(axis=0)
         return total
 
 

@@ -1,4 +1,4 @@
-"""The keeper of the API keys. There is one, and it is asked when a key changes, not when one is used."""
+"""The actor of all API keys of a store; it is asked when a key changes, not when one is used."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from greenroom.actors.schemas import keys as requests
 from greenroom.runtime import Actor, Address, Again, Context, Refusal, Slices, handles
 
 KIND: Final = "keys"
-KEEPER: Final = Address(KIND, "all")
+KEYS_ADDRESS: Final = Address(KIND, "all")
 CHANGED: Final = "greenroom:keys"
 """The topic that tells of every change, under which no resource can be heard of."""
 

@@ -1,7 +1,7 @@
-"""Making, listing, rotating and revoking API keys: what tools and the command line ask.
+"""Create, list, rotate and revoke API keys: the requests of tools and the command line.
 
-The key itself is made by whoever asks and told once. Only its digest travels to the keeper, so it is in no
-message, no stored answer and no log.
+The key itself is made by whoever asks and told once. Only its digest goes to the keys' actor, so it is in
+no message, no stored answer and no log.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from greenroom.actors.auth.grants import (
 )
 from greenroom.actors.auth.key_format import KEY_ID, PURPOSE, KeyText, digest_of, new_key, without_keys
 from greenroom.actors.auth.tool_profiles import TOOL_PROFILES, ToolProfileName
-from greenroom.actors.base.orchestration import Errand
+from greenroom.actors.base.orchestration import Orchestration
 from greenroom.actors.base.times import DAY, SECOND, optional_datetime, to_datetime
-from greenroom.actors.keys.actor import KEEPER
+from greenroom.actors.keys.actor import KEYS_ADDRESS
 from greenroom.actors.schemas.keys import KeepKey, ReadKeys, ReplaceKey, RevokeKey
 from greenroom.actors.schemas.replies import Reply
 
@@ -120,7 +120,7 @@ class ApiKeyRevoked(Reply, frozen=True, kw_only=True):
     key: ApiKeyView
 
 
-class CreateApiKey(Errand[ApiKeyMade], frozen=True, kw_only=True):
+class CreateApiKey(Orchestration[ApiKeyMade], frozen=True, kw_only=True):
     """Make an API key."""
 
     writes: ClassVar[bool] = True
@@ -181,22 +181,22 @@ class CreateApiKey(Errand[ApiKeyMade], frozen=True, kw_only=True):
             grant=grant,
             lifetime=self.expires_in_days * DAY,
         )
-        return _made(key, await doors.ask(KEEPER, kept, principal=principal))
+        return _made(key, await doors.ask(KEYS_ADDRESS, kept, principal=principal))
 
 
-class ListApiKeys(Errand[ApiKeyList], frozen=True, kw_only=True):
+class ListApiKeys(Orchestration[ApiKeyList], frozen=True, kw_only=True):
     """List the API keys."""
 
     include_ended: Annotated[bool, Meta(description="those that ended, too")] = True
 
     async def run(self, doors: Doors, principal: Principal) -> ApiKeyList:
         """Return them, oldest first."""
-        read = await doors.ask(KEEPER, ReadKeys(), principal=principal)
+        read = await doors.ask(KEYS_ADDRESS, ReadKeys(), principal=principal)
         views = [view_of(record, read.now) for record in read.keys]
         return ApiKeyList(keys=[view for view in views if self.include_ended or view.status == "active"])
 
 
-class RotateApiKey(Errand[ApiKeyMade], frozen=True, kw_only=True):
+class RotateApiKey(Orchestration[ApiKeyMade], frozen=True, kw_only=True):
     """Make a key in the place of another one, which goes on for a while."""
 
     writes: ClassVar[bool] = True
@@ -221,10 +221,10 @@ class RotateApiKey(Errand[ApiKeyMade], frozen=True, kw_only=True):
             overlap=self.overlap_seconds * SECOND,
             lifetime=None if self.expires_in_days is None else self.expires_in_days * DAY,
         )
-        return _made(key, await doors.ask(KEEPER, kept, principal=principal))
+        return _made(key, await doors.ask(KEYS_ADDRESS, kept, principal=principal))
 
 
-class RevokeApiKey(Errand[ApiKeyRevoked], frozen=True, kw_only=True):
+class RevokeApiKey(Orchestration[ApiKeyRevoked], frozen=True, kw_only=True):
     """End an API key at once, and everything that is open because of it."""
 
     writes: ClassVar[bool] = True
@@ -237,7 +237,7 @@ class RevokeApiKey(Errand[ApiKeyRevoked], frozen=True, kw_only=True):
         Raises:
             Refusal: ``KEY_NOT_FOUND``.
         """
-        record = await doors.ask(KEEPER, RevokeKey(key_id=self.key_id), principal=principal)
+        record = await doors.ask(KEYS_ADDRESS, RevokeKey(key_id=self.key_id), principal=principal)
         return ApiKeyRevoked(key=view_of(record, record.revoked or record.created))
 
 

@@ -2,7 +2,7 @@
 
 Of a request that writes, the values of its arguments are counted, as far as they were given: neither their
 names nor what is usual. So an empty session costs its purpose.
-Bytes and sessions are counted by the keeper of the keys, before what costs them is done, so a count may be
+Bytes and sessions are counted by the keys' actor, before what costs them is done, so a count may be
 too high after a failure and is never too low. A repeat with the same idempotency key and the same arguments
 is counted once.
 Subscriptions are counted by the process that has the connection.
@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from greenroom.actors.auth import errors as auth_errors
-from greenroom.actors.keys.actor import KEEPER
-from greenroom.actors.keys.limits import Tally
+from greenroom.actors.keys.actor import KEYS_ADDRESS
+from greenroom.actors.keys.limits import CountLimit
 from greenroom.actors.schemas.keys import ChargeKey
 from greenroom.runtime import Idempotency, Refusal
 
@@ -41,17 +41,17 @@ class Quota:
         self._key_id = credential.id
         self._limits = limits
         self._is_counted = credential.by_key and (limits.stored_bytes or limits.sessions) is not None
-        self.subscriptions = Tally(limits.subscriptions)
+        self.subscriptions = CountLimit(limits.subscriptions)
 
     def counts(self, request: Any) -> bool:
         """Return whether a writing request has to be paid for before it is carried out."""
         return self._is_counted and type(request).__name__ not in FREE
 
-    async def pay(self, doors: Doors, request: Any, scope: str) -> None:
+    async def charge(self, doors: Doors, request: Any, scope: str) -> None:
         """Have a writing request counted.
 
         Args:
-            doors: Where the keeper is asked.
+            doors: Where the keys' actor is asked.
             request: The request.
             scope: That of the caller's idempotency keys.
 
@@ -73,7 +73,7 @@ class Quota:
             once = Idempotency(f"{scope} quota {type(request).__name__} {which}", key, b"")
         await _charge(doors, charge, once)
 
-    async def pay_bytes(self, doors: Doors, stored_bytes: int, deed: str) -> None:
+    async def charge_bytes(self, doors: Doors, stored_bytes: int, deed: str) -> None:
         """Have bytes counted that are to be kept, once for each deed; raises as `pay`."""
         if self._is_counted:
             charge = ChargeKey(key_id=self._key_id, stored_bytes=stored_bytes)
@@ -93,8 +93,8 @@ def given_bytes(request: msgspec.Struct) -> int:
 
 async def _charge(doors: Doors, charge: ChargeKey, once: Idempotency | None) -> None:
     try:
-        await doors.ask(KEEPER, charge, idempotency=once)
-    except Refusal as refusal:  # the keeper does not know who asks; whoever does notes it
+        await doors.ask(KEYS_ADDRESS, charge, idempotency=once)
+    except Refusal as refusal:  # the actor does not know who asks; whoever does notes it
         raise auth_errors.denial(refusal) from None
 
 

@@ -26,7 +26,7 @@ _decode = msgspec.msgpack.Decoder(KeyRecord).decode
 
 
 def revoked(records: Mapping[bytes, bytes], *, key: bytes, now: int) -> dict[bytes, bytes]:
-    """Return the records of a keeper that may lack some: with every key revoked, and at least one there.
+    """Revoke every key in the records of the keys' actor, which may lack some; at least one is there then.
 
     Nobody can say of a key that is still there what else was to be known of it.
 

@@ -125,7 +125,7 @@ class MemoryActor(MemoryTransfer):
         return statistics.count(self._repository, request, context)
 
     @handles(memories.FindMemories)
-    def find(self, request: memories.FindMemories, context: Context) -> Slices[answers.Found]:
+    def find(self, request: memories.FindMemories, context: Context) -> Slices[answers.RootSearchResult]:
         """Search."""
         return search.find(self._repository, request, context)
 

@@ -58,15 +58,15 @@ def attend(
         before = serving(repository, context)
         yield from repository.index.set_vectors(context, space, vectors)
         if before is None:
-            rows.moves(context, None, space)
+            rows.put_serving(context, None, space)
 
 
 def wait(repository: MemoryRepository, context: Context) -> None:
     """Stage that memories lack vectors, and tell the embedder; once is enough until they have them."""
     if not repository.embedder_notified and context.companion is not None:
         repository.embedder_notified = True
-        rows.waits(context, does=True)
-        context.companion.noticed(context.address)
+        rows.put_pending(context, does=True)
+        context.companion.add_pending(context.address)
 
 
 def look(repository: MemoryRepository, context: Context, corpus: Corpus) -> None:
@@ -89,7 +89,7 @@ def texts(
 ) -> Slices[replies.UnembeddedTexts]:
     """Hand over texts without vectors of a space."""
     if not repository.counter:
-        rows.waits(context, does=False)
+        rows.put_pending(context, does=False)
         return replies.UnembeddedTexts(texts=[], remaining=0)
     yield from upgrade.finish(repository, context)
     corpus = yield from repository.index.loaded(context)
@@ -118,7 +118,7 @@ def store(
     before = serving(repository, context)
     stored = yield from repository.index.set_vectors(context, request.space, request.vectors)
     if before is None and stored:
-        rows.moves(context, None, request.space)
+        rows.put_serving(context, None, request.space)
     corpus = yield from repository.index.loaded(context)
     remaining = _lacking(corpus, request.space)
     if not remaining:
@@ -128,11 +128,11 @@ def store(
 
 def _complete(repository: MemoryRepository, context: Context, space: str) -> Slices[None]:
     repository.embedder_notified = False
-    rows.waits(context, does=False)
+    rows.put_pending(context, does=False)
     for other in repository.index.spaces(context):
         if other != space:
             yield from repository.index.drop_space(context, other)
-            rows.moves(context, other, space)
+            rows.put_serving(context, other, space)
 
 
 def _lacking(corpus: Corpus, space: str) -> int:

@@ -69,10 +69,10 @@ class RankedEntries(NamedTuple):
 
 def find(
     repository: MemoryRepository, request: requests.FindMemories, context: Context
-) -> Slices[replies.Found]:
+) -> Slices[replies.RootSearchResult]:
     """Answer the best memories that the sender may see and that fit the filters."""
     if not repository.counter:
-        return replies.Found(hits=[], total=0, counts={"visible": 0}, model="empty")
+        return replies.RootSearchResult(hits=[], total=0, counts={"visible": 0}, model="empty")
     yield from upgrade.finish(repository, context)
     corpus = yield from repository.index.loaded(context)
     for module in _NEEDED:
@@ -95,7 +95,7 @@ def find(
     hits = yield from _shown(repository, context, corpus, outcome.hits, request)
     if request.use:
         repository.uses.write_soon(context)
-    return replies.Found(
+    return replies.RootSearchResult(
         hits=hits,
         total=outcome.total,
         is_minimum=outcome.is_minimum,

@@ -14,7 +14,7 @@ from greenroom.actors.auth.namespaces import below_root
 from greenroom.actors.base.times import to_datetime
 from greenroom.actors.recall import replies
 from greenroom.actors.recall import types as recall_types
-from greenroom.actors.recall.search import Asked, explained, find, reply
+from greenroom.actors.recall.search import SearchSpec, explained, find, reply
 from greenroom.actors.recall.time_window import instant, time_window, time_zone, warmed
 from greenroom.actors.schemas import memory_types as kinds
 from greenroom.actors.schemas import types
@@ -74,7 +74,7 @@ class MemorySearch(Procedure[replies.MemoriesFound], frozen=True, kw_only=True):
         )
         return msgspec.structs.replace(self, timezone=timezone, after=after, before=before)
 
-    def _asked(self, window: replies.TimeWindow | None) -> Asked:
+    def _asked(self, window: replies.TimeWindow | None) -> SearchSpec:
         query = self.query if self.query is None or self.query.strip() else None
         mode, boost = self.mode, self.quality_boost
         if boost is None:
@@ -100,7 +100,7 @@ class MemorySearch(Procedure[replies.MemoriesFound], frozen=True, kw_only=True):
             after=None if window is None else window.after,
             before=None if window is None else window.before,
         )
-        return Asked(self.namespace, query, mode, boost, filters, self.limit, self.include_debug)
+        return SearchSpec(self.namespace, query, mode, boost, filters, self.limit, self.include_debug)
 
     def _window(self, now: int) -> replies.TimeWindow | None:
         zone: dt.tzinfo = dt.UTC

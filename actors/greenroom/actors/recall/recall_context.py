@@ -8,7 +8,7 @@ from greenroom.actors.auth.namespaces import below_root
 from greenroom.actors.base import budget
 from greenroom.actors.recall import replies
 from greenroom.actors.recall import types as recall_types
-from greenroom.actors.recall.search import Asked, find, note_uses
+from greenroom.actors.recall.search import SearchSpec, count_uses, find
 from greenroom.actors.schemas import memory_types as kinds
 from greenroom.actors.schemas.memory_replies import MemoryFilters
 from greenroom.runtime import Desk, Procedure
@@ -30,11 +30,11 @@ class RecallContext(Procedure[replies.ContextRecalled], frozen=True, kw_only=Tru
     async def run(self, desk: Desk) -> replies.ContextRecalled:
         """Search, and fill the budget from the best on; what does not fit leaves room for what does."""
         filters = MemoryFilters(namespace=below_root(self.namespace), tags=self.tags or None, kind=self.kind)
-        search = Asked(self.namespace, self.task, "hybrid", BOOST, filters, CANDIDATES)
+        search = SearchSpec(self.namespace, self.task, "hybrid", BOOST, filters, CANDIDATES)
         outcome = await find(desk, search)
         candidates = [replies.recalled(each) for each in outcome.hits if not each.memory.withheld]
         kept, tokens = budget.fill(candidates, self.max_tokens)
-        note_uses(desk, outcome, ((each.namespace, each.memory_id) for each in kept))
+        count_uses(desk, outcome, ((each.namespace, each.memory_id) for each in kept))
         return replies.ContextRecalled(
             memories=kept,
             count=len(kept),

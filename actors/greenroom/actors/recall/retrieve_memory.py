@@ -13,7 +13,7 @@ from greenroom.actors.recall import replies
 from greenroom.actors.recall import types as recall_types
 from greenroom.actors.recall.key_places import PlacesOfKey
 from greenroom.actors.recall.roots import Root
-from greenroom.actors.recall.search import Asked, Outcome, find, note_uses, reply
+from greenroom.actors.recall.search import SearchResult, SearchSpec, count_uses, find, reply
 from greenroom.actors.schemas import memory_types as kinds
 from greenroom.actors.schemas import types
 from greenroom.actors.schemas.memories import ReadMemory
@@ -54,10 +54,10 @@ class RetrieveMemory(Procedure[replies.MemoriesFound], frozen=True, kw_only=True
         else:
             outcome = await find(desk, search)
         answer = reply(outcome, search, began, max_tokens=self.max_tokens, decompress=self.decompress)
-        note_uses(desk, outcome, ((each.namespace, each.memory_id) for each in answer.memories))
+        count_uses(desk, outcome, ((each.namespace, each.memory_id) for each in answer.memories))
         return answer
 
-    async def _by_key(self, desk: Desk, search: Asked) -> Outcome:
+    async def _by_key(self, desk: Desk, search: SearchSpec) -> SearchResult:
         """Return what has the key, with whole contents; of all namespaces one's own come first."""
         assert self.key is not None, "this is asked by key"
         if self.namespace is not None:
@@ -74,7 +74,7 @@ class RetrieveMemory(Procedure[replies.MemoriesFound], frozen=True, kw_only=True
         outcome = outcome._replace(hits=hits[: self.limit], failed=[*located.failed, *outcome.failed])
         return await _with_contents(desk, outcome)
 
-    def _asked(self, below: str) -> Asked:
+    def _asked(self, below: str) -> SearchSpec:
         wanted = self.filters or RetrieveFilters()
         filters = MemoryFilters(
             namespace=below_root(below),
@@ -83,10 +83,10 @@ class RetrieveMemory(Procedure[replies.MemoriesFound], frozen=True, kw_only=True
             **msgspec.structs.asdict(wanted),
         )
         uses = self.max_tokens is None  # else only what fits the budget is
-        return Asked(below, self.query, "semantic", 0.0, filters, self.limit, uses=uses)
+        return SearchSpec(below, self.query, "semantic", 0.0, filters, self.limit, uses=uses)
 
 
-async def _with_contents(desk: Desk, outcome: Outcome) -> Outcome:
+async def _with_contents(desk: Desk, outcome: SearchResult) -> SearchResult:
     """Return what was found by its key with contents that are too large for lists."""
     hits = [await _whole(desk, each) if each.memory.withheld else each for each in outcome.hits]
     return outcome._replace(hits=hits)

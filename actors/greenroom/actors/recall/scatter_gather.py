@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from greenroom.actors.recall.roots import Root
-    from greenroom.actors.schemas.memory_replies import Found, FoundMemory
+    from greenroom.actors.schemas.memory_replies import FoundMemory, RootSearchResult
     from greenroom.runtime import Desk, Message
 
 R = TypeVar("R")
 
 AT_ONCE = 64
 """How many owners are asked at a time: each may have to read its index first."""
-PATIENCE = 10.0
+OWNER_SECONDS = 10.0
 """Seconds that one owner has. The others' answers are not held up for ever by one that hangs."""
 SHARE = 0.8
 """Of the caller's own time: what remains is for telling the caller."""
@@ -44,7 +44,7 @@ _WHY: tuple[tuple[type[GreenroomError], str], ...] = (
 _CONTAINED: tuple[type[GreenroomError], ...] = (Refusal, *(kind for kind, _ in _WHY))
 
 
-class Answers(NamedTuple, Generic[R]):
+class Gathered(NamedTuple, Generic[R]):
     """What came back.
 
     Attributes:
@@ -58,7 +58,7 @@ class Answers(NamedTuple, Generic[R]):
     error: GreenroomError | None
 
 
-async def ask_each(desk: Desk, roots: Sequence[Root], message: Message[R]) -> Answers[R]:
+async def ask_each(desk: Desk, roots: Sequence[Root], message: Message[R]) -> Gathered[R]:
     """Ask the owners of all roots; what one of them fails at is told, and costs the others nothing.
 
     Raises:
@@ -95,12 +95,12 @@ async def ask_each(desk: Desk, roots: Sequence[Root], message: Message[R]) -> An
             failed.append(FailedNamespace(namespace=root.name, error=_why(answer)))
         else:
             found.append(answer)
-    return Answers(found, failed, first)
+    return Gathered(found, failed, first)
 
 
 async def _ask(desk: Desk, root: Root, message: Message[R], end: float) -> R | GreenroomError:
     began = trio.current_time()
-    with trio.move_on_at(min(began + PATIENCE, end)):
+    with trio.move_on_at(min(began + OWNER_SECONDS, end)):
         try:
             return await desk.ask(root.address, message)
         except _CONTAINED as error:
@@ -114,14 +114,14 @@ def _why(error: GreenroomError) -> str:
     return next(sentence for kind, sentence in _WHY if isinstance(error, kind))
 
 
-def merged(found: Sequence[Found]) -> list[FoundMemory]:
+def merged(found: Sequence[RootSearchResult]) -> list[FoundMemory]:
     """Return all hits in one order: best first, newest among equals."""
     hits = [hit for each in found for hit in each.hits]
     hits.sort(key=lambda hit: (-hit.score, -hit.memory.created_at.timestamp(), hit.memory.memory_id))
     return hits
 
 
-def summed(found: Sequence[Found]) -> dict[str, int]:
+def summed(found: Sequence[RootSearchResult]) -> dict[str, int]:
     """Return the counts of all of them together, in the order of filtering."""
     counts: dict[str, int] = {}
     for each in found:

@@ -20,7 +20,7 @@ from greenroom.runtime import ActorSetAsideError, OverloadedError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from greenroom.actors.schemas.memory_replies import Found, FoundMemory, MemoryFilters
+    from greenroom.actors.schemas.memory_replies import FoundMemory, MemoryFilters, RootSearchResult
     from greenroom.actors.schemas.memory_types import SearchMode
     from greenroom.actors.schemas.vectors import QueryVectors
     from greenroom.runtime import Address, Desk
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 MILLISECONDS = 1_000.0
 
 
-class Asked(NamedTuple):
+class SearchSpec(NamedTuple):
     """One search.
 
     Attributes:
@@ -54,7 +54,7 @@ class Asked(NamedTuple):
     roots: list[Root] | None = None
 
 
-class Outcome(NamedTuple):
+class SearchResult(NamedTuple):
     """What a search found.
 
     Attributes:
@@ -72,7 +72,7 @@ class Outcome(NamedTuple):
 
     hits: list[FoundMemory]
     total: int
-    found: list[Found]
+    found: list[RootSearchResult]
     failed: list[replies.FailedNamespace]
     asked: int
     space: str | None
@@ -82,13 +82,13 @@ class Outcome(NamedTuple):
     timings: dict[str, float]
 
 
-async def find(desk: Desk, search: Asked) -> Outcome:
+async def find(desk: Desk, search: SearchSpec) -> SearchResult:
     """Search the namespaces that may be seen; owners that fail are named.
 
     Raises:
         GreenroomError: of all owners, none answered; it is what the first of them ended with.
     """
-    clock = _Clock()
+    clock = _Stopwatch()
     roots = await roots_below(desk, search.below) if search.roots is None else search.roots
     clock.lap("namespaces")
     vectors = absence = partial = None
@@ -127,7 +127,7 @@ async def find(desk: Desk, search: Asked) -> Outcome:
         query_characters=len(search.query or ""),
         found=len(hits),
     )
-    return Outcome(
+    return SearchResult(
         hits=hits,
         total=sum(each.total for each in answers.found),
         found=answers.found,
@@ -141,7 +141,7 @@ async def find(desk: Desk, search: Asked) -> Outcome:
     )
 
 
-def _has_no_vectors(found: Found) -> bool:
+def _has_no_vectors(found: RootSearchResult) -> bool:
     """Return whether memories that may be seen and fit the filters were ranked without any vectors."""
     return found.model == "words" and all(found.counts.values())
 
@@ -161,8 +161,8 @@ def _says_something(vectors: QueryVectors) -> bool:
 
 
 def reply(
-    outcome: Outcome,
-    search: Asked,
+    outcome: SearchResult,
+    search: SearchSpec,
     began: float,
     *,
     max_tokens: int | None,
@@ -200,7 +200,9 @@ def reply(
     )
 
 
-def explained(outcome: Outcome, search: Asked, window: replies.TimeWindow | None) -> replies.SearchDebug:
+def explained(
+    outcome: SearchResult, search: SearchSpec, window: replies.TimeWindow | None
+) -> replies.SearchDebug:
     """Return how an answer came about."""
     # One that has nothing for the caller must not show that it has something for others.
     found = [each for each in outcome.found if each.counts.get("visible")]
@@ -220,7 +222,7 @@ def explained(outcome: Outcome, search: Asked, window: replies.TimeWindow | None
     )
 
 
-def note_uses(desk: Desk, outcome: Outcome, shown: Iterable[tuple[str, str]]) -> None:
+def count_uses(desk: Desk, outcome: SearchResult, shown: Iterable[tuple[str, str]]) -> None:
     """Have memories counted as used, unless they are; what is found and not shown is not used.
 
     Args:
@@ -238,7 +240,7 @@ def note_uses(desk: Desk, outcome: Outcome, shown: Iterable[tuple[str, str]]) ->
             desk.tell(address, NoteUses(memory_ids=ids))
 
 
-class _Clock:
+class _Stopwatch:
     """Takes the time of one stage after the other, in milliseconds."""
 
     def __init__(self) -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from greenroom.actors.auth.principal import Principal
-    from greenroom.actors.keys.limits import Tally
+    from greenroom.actors.keys.limits import CountLimit
     from greenroom.runtime import Doors, Refusal, Subscriber
 
 
@@ -29,16 +29,16 @@ class ResourceSubscriber:
     scheme than theirs is a mistake, and refused.
     """
 
-    __slots__ = ("_accepts", "_doors", "_kinds", "_principal", "_subscriber", "_tally")
+    __slots__ = ("_accepts", "_doors", "_kinds", "_limit", "_principal", "_subscriber")
 
     def __init__(
-        self, doors: Doors, subscriber: Subscriber, principal: Principal, tally: Tally | None = None
+        self, doors: Doors, subscriber: Subscriber, principal: Principal, limit: CountLimit | None = None
     ) -> None:
         self._doors = doors
         self._subscriber = subscriber
         self._principal = principal
         self._accepts = partial(policy.hears, principal)
-        self._tally = tally
+        self._limit = limit
         self._kinds = scopes.resources_of(principal.scopes)
 
     def __len__(self) -> int:
@@ -60,15 +60,15 @@ class ResourceSubscriber:
                 raise self._denied(
                     uri, auth_errors.scope_missing("this resource", scopes.RESOURCES[address.kind])
                 )
-            if self._tally is not None and uri not in self._subscriber and not self._tally.add():
-                limit = self._tally.limit or 0
-                raise self._denied(uri, quota_exceeded("subscriptions", limit, self._tally.count))
+            if self._limit is not None and uri not in self._subscriber and not self._limit.add():
+                limit = self._limit.limit or 0
+                raise self._denied(uri, quota_exceeded("subscriptions", limit, self._limit.count))
             self._subscriber.add(uri, self._accepts)
 
     def remove(self, uri: str) -> None:
         """Hear of a resource no more."""
-        if self._subscriber.remove(uri) and self._tally is not None:
-            self._tally.remove()
+        if self._subscriber.remove(uri) and self._limit is not None:
+            self._limit.remove()
 
     def _denied(self, uri: str, refusal: Refusal) -> Refusal:
         details = {"target": uri[: audit_record.LONGEST], **audit_record.details_of(refusal)}
@@ -85,8 +85,8 @@ class ResourceSubscriber:
 
     def close(self) -> None:
         """Hear of nothing more; a second time does nothing."""
-        if self._tally is not None:
-            self._tally.remove(len(self._subscriber))
+        if self._limit is not None:
+            self._limit.remove(len(self._subscriber))
         self._subscriber.close()
 
     def __aiter__(self) -> Self:

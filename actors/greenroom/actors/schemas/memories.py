@@ -141,7 +141,7 @@ class MemoryStats(Message[replies.MemoryStatistics], frozen=True, kw_only=True):
 # -- internal: the search, the service, the embedder ----------------------
 
 
-class FindMemories(Message[replies.Found], frozen=True, kw_only=True):
+class FindMemories(Message[replies.RootSearchResult], frozen=True, kw_only=True):
     """Find the best memories of one actor's namespaces. Not a tool: `MemorySearch` asks it of each.
 
     Attributes:

@@ -297,7 +297,7 @@ class FoundMemory(msgspec.Struct, frozen=True, kw_only=True):
     components: dict[str, float] | None = None
 
 
-class Found(msgspec.Struct, frozen=True, kw_only=True):
+class RootSearchResult(msgspec.Struct, frozen=True, kw_only=True):
     """Answers `FindMemories`, best first.
 
     Attributes:

@@ -14,7 +14,7 @@ from greenroom.actors.index.corpus import Corpus
 from greenroom.actors.index.document import Analysed, is_temporal
 from greenroom.actors.ranking import RankQuery, View, rank
 from greenroom.actors.session_search.messages import Messages
-from greenroom.actors.session_search.query_expansion import look_up
+from greenroom.actors.session_search.query_expansion import expand
 from greenroom.actors.session_search.scores import PHRASE, no_scores, score
 from greenroom.actors.text.analyze import asks, stretches, tokens
 
@@ -184,11 +184,11 @@ class SearchIndex:
         if not view.count:
             return []
         query = RankQuery.read(request.text)
-        sought = yield from look_up(messages, view, query.terms, slice_over)
-        if sought.terms or query.dates:
-            query = replace(query, terms=sought.terms)
+        expanded = yield from expand(messages, view, query.terms, slice_over)
+        if expanded.terms or query.dates:
+            query = replace(query, terms=expanded.terms)
             ranked = yield from rank(view, query, visible, slice_over, limit=corpus.size)
-            scores = score(view, ranked, sought.unknown)
+            scores = score(view, ranked, expanded.unknown)
         else:
             scores = no_scores(corpus.size)
         if slice_over():

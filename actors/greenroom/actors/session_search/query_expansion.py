@@ -34,7 +34,7 @@ _NEAR, _BEGINNING = 55.0, 3  # per cent, or first letters: a slip changes less, 
 _INSTEAD = 0.9  # a compound's parts are all there but not as that compound; a month has its name
 
 
-class Sought(NamedTuple):
+class ExpandedQuery(NamedTuple):
     """What became of the query's terms.
 
     Attributes:
@@ -46,9 +46,9 @@ class Sought(NamedTuple):
     unknown: int
 
 
-def look_up(
+def expand(
     messages: Messages, view: View, terms: Sequence[Term], pace: Callable[[], bool]
-) -> Slices[Sought]:
+) -> Slices[ExpandedQuery]:
     """Let ``messages`` learn which rows say each of ``terms`` in some way; yields when ``pace`` says so."""
     names = yield from _named_in_full(view, terms, pace)
     asked = [term for term in terms if term.term not in names]
@@ -80,7 +80,7 @@ def look_up(
         if pace():
             yield
     kept = tuple(term for term in terms if term.term in there)
-    return Sought(kept, len(terms) - len(kept))
+    return ExpandedQuery(kept, len(terms) - len(kept))
 
 
 def _named_in_full(view: View, terms: Sequence[Term], pace: Callable[[], bool]) -> Slices[set[str]]:

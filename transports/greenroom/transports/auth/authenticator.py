@@ -25,7 +25,7 @@ import trio
 from greenroom.actors import KeyRefusedError
 from greenroom.actors.auth.grants import check_claims, credential_of
 from greenroom.actors.auth.key_format import PREFIX, read_key
-from greenroom.actors.keys.limits import Bucket, Buckets
+from greenroom.actors.keys.limits import TokenBucket, TokenBuckets
 from greenroom.runtime import GreenroomError, Refusal
 from greenroom.transports.auth.caller import Caller, Headers, Toll, values_of
 from greenroom.transports.base.errors import RefusedError
@@ -36,7 +36,7 @@ from greenroom.transports.net.forwarded import FORWARDED, Network, client_addres
 if TYPE_CHECKING:
     from mcp.server.auth.provider import TokenVerifier
 
-    from greenroom.actors import KeyRing
+    from greenroom.actors import KeyCache
     from greenroom.actors.auth.grants import Credential
 
 RATE: Final = 100
@@ -141,7 +141,7 @@ class KeyGate:
     """Lets in whoever has a key of this server.
 
     Args:
-        ring: The keys.
+        key_cache: The keys.
         rate: Requests a minute that a key has which has no rate of its own; also of an address that shows
             nothing right.
         burst: Requests at once, likewise.
@@ -154,7 +154,7 @@ class KeyGate:
 
     def __init__(
         self,
-        ring: KeyRing,
+        key_cache: KeyCache,
         *,
         rate: float = RATE,
         burst: int = BURST,
@@ -166,12 +166,12 @@ class KeyGate:
     ) -> None:
         self._heard = heard
         self._bodies = Bodies(frame)
-        self._noted = Buckets(1, 1)
-        self._reloads = Bucket(30, 2)  # so that who makes keys up does not keep the keeper busy
-        self._ring = ring
-        self._requests = Buckets(rate, burst)
-        self._frames = Buckets(rate * FRAMES, burst * FRAMES)
-        self._failures = Buckets(rate, burst)
+        self._noted = TokenBuckets(1, 1)
+        self._reloads = TokenBucket(30, 2)  # so that who makes keys up does not keep the actor busy
+        self._key_cache = key_cache
+        self._requests = TokenBuckets(rate, burst)
+        self._frames = TokenBuckets(rate * FRAMES, burst * FRAMES)
+        self._failures = TokenBuckets(rate, burst)
         self._trusted = trusted
         self._tokens = tokens
         self._challenge = challenge
@@ -222,7 +222,7 @@ class KeyGate:
     async def _admitted(self, caller: Caller, headers: Headers) -> Caller:
         shown = _bearer(headers)
         if shown is None:
-            if self._ring.required:
+            if self._key_cache.required:
                 sentence = "a key is needed, which `greenroom keys create` makes on the server"
                 raise unauthorized(sentence, more=self._challenge)
             return caller
@@ -242,8 +242,10 @@ class KeyGate:
         """Hold a place until the key is revoked or expires, or one is needed that was not."""
         credential = caller.credential
         if credential is None:
-            return self._ring.place(None, end)
-        return self._ring.place(credential.id, end, until=None if credential.by_key else credential.expires)
+            return self._key_cache.hold(None, end)
+        return self._key_cache.hold(
+            credential.id, end, until=None if credential.by_key else credential.expires
+        )
 
     def toll(self, caller: Caller) -> Toll | None:
         """Return the buckets of whoever came by a key; who needed none is not counted."""
@@ -275,15 +277,15 @@ class KeyGate:
                 raise unauthorized(sentence, error="invalid_token", more=self._challenge)
             from greenroom.transports.auth.jwt import credential_of_token  # noqa: PLC0415 - few have an issuer
 
-            credential = credential_of_token(access, self._ring.now())
-            if credential.expires <= self._ring.now():
+            credential = credential_of_token(access, self._key_cache.now())
+            if credential.expires <= self._key_cache.now():
                 raise unauthorized("the token has expired", error="invalid_token", more=self._challenge)
             return credential
-        if self._ring.may_be_new(shown) and not self._reloads.take(trio.current_time()):
+        if self._key_cache.is_unknown(shown) and not self._reloads.take(trio.current_time()):
             with suppress(GreenroomError):  # it may have been made a moment ago, by another process
-                await self._ring.load()
+                await self._key_cache.load()
         try:
-            return credential_of(self._ring.authenticate(shown))
+            return credential_of(self._key_cache.authenticate(shown))
         except KeyRefusedError as error:
             raise unauthorized(str(error), error="invalid_token", more=self._challenge) from None
 

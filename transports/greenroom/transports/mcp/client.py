@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
-from greenroom.actors import REPORT
+from greenroom.actors import PROGRESS_CALLBACK
 from greenroom.runtime import Refusal, StoreFailedError
 from greenroom.transports.auth.caller import Toll, fit_agent_id
 from greenroom.transports.mcp.calls import Call
@@ -386,7 +386,7 @@ class Client:
         call.withdraw = scope.cancel
 
         async def ask() -> None:
-            REPORT.set(report_for(call))
+            PROGRESS_CALLBACK.set(report_for(call))
             with scope:
                 try:
                     reply: Any = await asking()
@@ -416,7 +416,7 @@ class Client:
             on_accepted = partial(self.turns.leave, call)
         self.count_large(call)
         request = request_for()
-        REPORT.set(report_for(call))
+        PROGRESS_CALLBACK.set(report_for(call))
         try:
             return await self.door.ask(request, checked=True, on_accepted=on_accepted)
         except StoreFailedError as error:

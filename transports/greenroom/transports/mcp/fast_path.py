@@ -19,7 +19,7 @@ import trio
 from greenroom.actors import TEMPLATES, ListResources, ReadResource, StartSession
 from greenroom.actors.auth.key_format import without_keys
 from greenroom.actors.auth.scopes import resources_of
-from greenroom.actors.base.orchestration import Errand
+from greenroom.actors.base.orchestration import Orchestration
 from greenroom.runtime import Refusal
 from greenroom.transports.mcp.calls import Call, Deadlines
 from greenroom.transports.mcp.client_port import ClientPort
@@ -170,7 +170,7 @@ class Methods:
         return True
 
     def _begin_tool(self, client: ClientPort, call: Call) -> None:
-        if len(call.frame.arguments) > LARGE_ARGUMENTS and issubclass(call.payload.request, Errand):
+        if len(call.frame.arguments) > LARGE_ARGUMENTS and issubclass(call.payload.request, Orchestration):
             client.spawn(self._read_aside, client, call)
             return
         try:

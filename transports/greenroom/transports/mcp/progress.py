@@ -9,14 +9,14 @@ import trio
 from greenroom.transports.mcp.responses import encode
 
 if TYPE_CHECKING:
-    from greenroom.actors import Report
+    from greenroom.actors import ProgressCallback
     from greenroom.transports.mcp.calls import Call
 
 TOLD_EVERY: Final = 0.1
 """Seconds between two tellings at least."""
 
 
-def report_for(call: Call) -> Report | None:
+def report_for(call: Call) -> ProgressCallback | None:
     """Return what tells a call's client how far it is; None where the client did not ask."""
     token = _token_of(call.frame.params)
     if token is None:

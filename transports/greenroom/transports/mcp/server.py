@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
-from greenroom.actors import Errand
+from greenroom.actors import Orchestration
 from greenroom.runtime import Procedure, Query
 from greenroom.transports.mcp.calls import Call, Deadlines
 from greenroom.transports.mcp.client_port import ClientPort
@@ -119,7 +119,7 @@ class McpServer:
 
     def is_query(self, request: Any) -> bool:
         """Return whether a request is no message to one actor."""
-        return isinstance(request, Query | Procedure | Errand)
+        return isinstance(request, Query | Procedure | Orchestration)
 
     def settled(self, call: Call, outcome: Outcome) -> None:
         """Take note of the end of a request."""

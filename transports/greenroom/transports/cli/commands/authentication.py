@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from greenroom.actors import KeyRefusedError, Principal, open_key_ring
+from greenroom.actors import KeyRefusedError, Principal, open_key_cache
 from greenroom.actors.audit.actor import tell
 from greenroom.actors.auth.grants import KeyLimits, check_claims, credential_of, principal_of
 from greenroom.actors.keys.quota import Quota
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from mcp.server.auth.provider import TokenVerifier
 
-    from greenroom.actors import KeyRing
+    from greenroom.actors import KeyCache
     from greenroom.actors.auth.grants import Credential
     from greenroom.runtime import Doors
     from greenroom.transports.config.settings import Settings
@@ -47,7 +47,7 @@ class Admitting:
 
     Args:
         settings: The server's.
-        ring: The keys; None where nobody can come by one.
+        key_cache: The keys; None where nobody can come by one.
         tokens: Checks tokens of an issuer, if there is one.
         shown: What the client on standard input and output has shown, if anything.
         heard: Notes in the audit log who was let in and who was not.
@@ -60,21 +60,21 @@ class Admitting:
     def __init__(
         self,
         settings: Settings,
-        ring: KeyRing | None = None,
+        key_cache: KeyCache | None = None,
         tokens: TokenVerifier | None = None,
         shown: Credential | None = None,
         heard: Heard | None = None,
     ) -> None:
         self._settings = settings
-        self._ring = ring
+        self._key_cache = key_cache
         self._quotas: dict[str, Quota] = {}
-        self.gate: Gate = OPEN_GATE if ring is None else _gate(settings, ring, tokens, heard)
+        self.gate: Gate = OPEN_GATE if key_cache is None else _gate(settings, key_cache, tokens, heard)
         self.on_stdio = NOBODY if shown is None else Caller(credential=shown)
 
     @property
     def needs_key(self) -> bool:
         """Whether nobody is let in over sockets without a key."""
-        return self._ring is not None and self._ring.required
+        return self._key_cache is not None and self._key_cache.required
 
     def principal(self, client_name: str, caller: Caller) -> Principal:
         """Return who a client is.
@@ -112,7 +112,9 @@ class Admitting:
     def stdio_place(self, end: Callable[[str], None]) -> AbstractContextManager[None]:
         """Hold the place of the client on standard input and output, which only a key can lose."""
         shown = self.on_stdio.credential
-        return nullcontext() if self._ring is None or shown is None else self._ring.place(shown.id, end)
+        return (
+            nullcontext() if self._key_cache is None or shown is None else self._key_cache.hold(shown.id, end)
+        )
 
 
 def check_admission(settings: Settings) -> None:
@@ -156,19 +158,19 @@ async def open_admitting(
     beyond = others_reach(settings)
     has_issuer = settings.oauth_issuer is not None
     required = settings.require_key or beyond or has_issuer
-    async with open_key_ring(doors, required=required) as ring, _verifying(settings) as tokens:
-        if listens and ring.is_empty and not has_issuer:
+    async with open_key_cache(doors, required=required) as key_cache, _verifying(settings) as tokens:
+        if listens and key_cache.is_empty and not has_issuer:
             _check_without_keys(settings, beyond=beyond)
         heard = partial(tell, doors)
         shown = None
         if text:
             try:
-                shown = _shown(ring, text, settings)
+                shown = _shown(key_cache, text, settings)
             except NotLetInError:
                 heard("authenticate", outcome="denied", on="stdio")
                 raise
             heard("authenticate", key_id=shown.id, on="stdio")
-        yield Admitting(settings, ring, tokens, shown, heard)
+        yield Admitting(settings, key_cache, tokens, shown, heard)
 
 
 def others_reach(settings: Settings) -> bool:
@@ -176,14 +178,16 @@ def others_reach(settings: Settings) -> bool:
     return settings.behind_proxy or bool(_beyond(settings))
 
 
-def _gate(settings: Settings, ring: KeyRing, tokens: TokenVerifier | None, heard: Heard | None) -> KeyGate:
+def _gate(
+    settings: Settings, key_cache: KeyCache, tokens: TokenVerifier | None, heard: Heard | None
+) -> KeyGate:
     challenge = ""
     if tokens is not None and settings.oauth_resource is not None:
         from greenroom.transports.auth.jwt import metadata_url  # noqa: PLC0415 - few have an issuer
 
         challenge = f', resource_metadata="{metadata_url(settings.oauth_resource)}"'
     return KeyGate(
-        ring,
+        key_cache,
         rate=settings.rate_limit,
         burst=settings.rate_burst,
         trusted=[ip_network(each) for each in settings.trusted_proxy],
@@ -230,9 +234,9 @@ def _check_without_keys(settings: Settings, *, beyond: bool) -> None:
         )
 
 
-def _shown(ring: KeyRing, text: str, settings: Settings) -> Credential:
+def _shown(key_cache: KeyCache, text: str, settings: Settings) -> Credential:
     try:
-        shown = credential_of(ring.authenticate(text))
+        shown = credential_of(key_cache.authenticate(text))
         check_claims(
             shown.grant,
             agent=settings.agent,

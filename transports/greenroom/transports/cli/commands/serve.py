@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from greenroom.actors import Agent
-from greenroom.actors.orchestrations.client_session import Whereabouts
+from greenroom.actors.orchestrations.client_session import SessionLocator
 from greenroom.transports.base import exit_codes
 from greenroom.transports.cli.commands.authentication import check_admission, open_admitting
 from greenroom.transports.cli.commands.error_report import reported, start_logging
@@ -104,7 +104,7 @@ async def _serve(resolved: Resolved, embedder: EmbedderChoice, passports: Passpo
             open_admitting(settings, runtime, os.environ, on_stdio=_on_stdio(settings))
         )
 
-        whereabouts = Whereabouts()
+        locator = SessionLocator()
 
         def door_for(client_name: str, caller: Caller = admitting.on_stdio) -> Agent:
             return Agent(
@@ -114,7 +114,7 @@ async def _serve(resolved: Resolved, embedder: EmbedderChoice, passports: Passpo
                 client=client_name,
                 passports=passports,
                 quota=admitting.quota(caller),
-                whereabouts=whereabouts if caller.stands_alone else None,
+                locator=locator if caller.stands_alone else None,
             )
 
         await nursery.start(_stop_on_signal, stop)
