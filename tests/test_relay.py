@@ -40,7 +40,6 @@ from greenroom.runtime import (
     UnknownKindError,
 )
 from greenroom.runtime.sharing import frames
-from greenroom.runtime.sharing.follower import UNANSWERED_LIMIT
 from greenroom.runtime.sharing.framed_connection import WireError
 
 if TYPE_CHECKING:
@@ -107,6 +106,8 @@ async def test_a_repeat_waits_for_the_first_and_later_finds_its_answer(join: Joi
                 gate.let_all_through()
                 assert answer_of(await second.hear(frames.Answer)) == (1, 1, True)
                 assert answer_of(await second.hear(frames.Answer)) == (2, 2, True)
+                with pytest.raises(WireError):  # an earlier connection of the same process has ended
+                    await first.hear(frames.Answer)
                 assert kept(owner) == [1, 2]
                 second.say(add(2, again=True))
                 assert answer_of(await second.hear(frames.Answer)) == (2, 2, True)
@@ -125,6 +126,23 @@ async def test_a_repeat_waits_for_the_first_and_later_finds_its_answer(join: Joi
 
 def answer_of(word: frames.Answer) -> tuple[int, Any, bool]:
     return word.number, msgspec.json.decode(word.body), word.kept
+
+
+@pytest.mark.promise("sharing.exactly-once", "sharing.repeats")
+async def test_what_is_asked_twice_on_one_connection_is_done_once_and_its_answer_confirmed(
+    join: Join, folder: Path
+) -> None:
+    gate = GatedCommitter()
+    async with join(committer=gate) as owner:
+        with bare_guest(folder) as guest:
+            guest.say(hello())
+            await guest.hear(frames.Welcome)
+            guest.say(add(1), add(1), add(2))
+            await gate.arrived()
+            gate.let_all_through()
+            assert answer_of(await guest.hear(frames.Answer)) == (1, 1, True)
+            assert answer_of(await guest.hear(frames.Answer)) == (2, 2, True)
+            assert kept(owner) == [1, 2]
 
 
 @pytest.mark.promise("sharing.repeats")
@@ -320,12 +338,16 @@ async def test_changes_are_heard_by_whom_they_are_for(join: Join, nursery: trio.
 
 
 @pytest.mark.promise("sharing.relay")
-async def test_too_much_unanswered_is_refused(join: Join, nursery: trio.Nursery) -> None:
+@pytest.mark.parametrize(("most", "size"), [(4_096, 1), (64, 1 << 20)])
+async def test_too_much_unanswered_is_refused(
+    join: Join, nursery: trio.Nursery, most: int, size: int
+) -> None:
     gate = GatedCommitter()
     async with join(committer=gate):
         guest = await nursery.start(attached, join)
-        some = [Address("counter", str(number)) for number in range(2)]
-        asked = [posting(guest.post, some[number % 2], Add()) for number in range(UNANSWERED_LIMIT)]
+        some = [Address("log", str(number)) for number in range(2)]
+        entry = "x" * size
+        asked = [posting(guest.post, some[number % 2], Append(entry=entry)) for number in range(most)]
         with pytest.raises(OverloadedError, match="messages wait"):
             guest.post(VISITS, Add(), lambda _: None)
         gate.let_all_through()

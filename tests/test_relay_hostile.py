@@ -214,4 +214,7 @@ async def test_who_reads_nothing_costs_no_memory_and_holds_up_nobody(
                 assert (await deaf.hear(frames.Answer)).number == number
             labels = msgspec.msgpack.decode((await deaf.hear(frames.Changed)).labels)
             assert "49" in labels
+            with trio.move_on_after(3) as waited:
+                await deaf.hear(frames.Changed)
+            assert waited.cancelled_caught, "a change is told once"
         nursery.cancel_scope.cancel()

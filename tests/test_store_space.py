@@ -12,7 +12,18 @@ import pytest
 from support import stores
 from support.stores import delete, fill, put
 
-from greenroom.runtime import StorageFullError, StoreError, StoreFailedError
+from greenroom.runtime import (
+    Actor,
+    Address,
+    Context,
+    Message,
+    RuntimeOptions,
+    StorageFullError,
+    StoreError,
+    StoreFailedError,
+    handles,
+    open_runtime,
+)
 from greenroom.runtime.lmdb.environment import MIN_SIZE
 from greenroom.runtime.lmdb.lock_file import Owner
 from greenroom.runtime.lmdb.write_batch import PAGE, Space, admit
@@ -245,3 +256,24 @@ def test_the_group_is_planned_as_a_whole_and_errors_that_works_bring_along_count
     works[1].error = StoreFailedError("injected")
     assert admit(works, Space(1000 * PAGE, 0, 10, 10), {}) == [works[0], works[2]]
     assert works[3].error is works[1].error
+
+
+class HowMany(Message[int], frozen=True):
+    pass
+
+
+class Careful(Actor):
+    """Asks how many rows it may touch at once."""
+
+    kind = "careful"
+
+    @handles(HowMany)
+    def how_many(self, _message: HowMany, context: Context) -> int:
+        return context.most_rows(1_000_000)
+
+
+@pytest.mark.promise("store.space-reserve")
+async def test_what_is_done_at_once_has_room_on_the_disk(small_disk: Path) -> None:
+    options = RuntimeOptions(max_size=1 << 30, min_free=0)
+    async with open_runtime(small_disk / "data", actors=[Careful], options=options) as runtime:
+        assert 1 < await runtime.ask(Address("careful", "c"), HowMany()) < (4 << 20) // PAGE
