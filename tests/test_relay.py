@@ -103,6 +103,7 @@ async def test_a_repeat_waits_for_the_first_and_later_finds_its_answer(join: Joi
                 second.say(hello(unanswered=[1, 2]))
                 await second.hear(frames.Welcome)
                 second.say(add(1, again=True), add(2, again=True))
+                await trio.sleep(0.1)  # both wait for the first
                 gate.let_all_through()
                 assert answer_of(await second.hear(frames.Answer)) == (1, 1, True)
                 assert answer_of(await second.hear(frames.Answer)) == (2, 2, True)
