@@ -63,6 +63,8 @@ def test_buckets_are_kept_as_far_as_there_is_room() -> None:
     for number in range(REMEMBERED + 5):
         buckets.of(str(number))
     assert len(buckets) == REMEMBERED
+    assert buckets.of("newcomer").take(0.0) == 0
+    assert buckets.of("newcomer").take(0.0) > 0  # whose bucket is not the one that goes
 
 
 def test_a_tally_has_an_end() -> None:
@@ -159,6 +161,20 @@ async def test_guessing_is_slowed_down_and_who_has_a_key_is_not(enter: Enter) ->
         assert (await http_ask(guest, key)).status == 200
         await trio.sleep(1.01)
         assert (await guest.ask("POST", **wrong)).status == 401
+
+
+@pytest.mark.promise("limits.failures")
+async def test_keys_that_are_made_up_keep_the_keeper_of_keys_no_busier(enter: Enter) -> None:
+    async with enter() as at, premises(at) as here:
+        await create_key(at)
+        await here.settled()
+        guest = await here.guest()
+        before = at.runtime.statistics().messages.handled
+        for letter in "abcdefghij":
+            wrong = {"authorization": f"Bearer gr_{letter * 12}_" + "b" * 43}
+            assert (await guest.ask("POST", **wrong)).status == 401
+        asked = at.runtime.statistics().messages.handled - before
+        assert asked == 10 + 2, "each is noted, and the keys were read anew for two of them"
 
 
 def addresses(*found: str) -> list[Caller]:

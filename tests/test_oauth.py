@@ -298,6 +298,15 @@ async def test_what_a_token_makes_of_its_holder_ends_with_it() -> None:
         assert credential_of_token(another, 0).holder != credential.holder
 
 
+async def test_what_the_clocks_may_differ_by_prolongs_no_token(folder: Path) -> None:
+    async with serving(folder) as (issuer, here):
+        guest = await here.guest()
+        for early, status in ((-600, 200), (5, 401)):
+            token = issuer.token(exp=int(time.time()) - early)
+            await guest.modern("tools/list", **with_token(token))
+            assert (await guest.answer()).status == status
+
+
 async def test_long_subjects_are_as_many_users() -> None:
     async with verifying() as (issuer, verifier):
         users = []

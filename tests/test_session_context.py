@@ -265,8 +265,10 @@ async def test_a_context_is_bounded_and_survives_the_server(tmp_path: Path) -> N
             await claude.ask(
                 RecordContext(files_accessed=files, recent_searches=searches, decisions=decisions)
             )
+        await claude.ask(RecordContext(files_accessed=[FileUse(path="new.py", importance=0.0)]))
         before = await claude.ask(GetSessionContext())
     assert len(before.context.files_accessed) == travel.MOST_FILES
+    assert before.context.files_accessed[-1].path == "new.py", "what is recorded last is not what goes"
     assert before.context.files_accessed[0].path == "kept.py"
     assert len(before.context.recent_searches) == travel.MOST_SEARCHES
     assert before.context.recent_searches[0].query == "query 3 99"
