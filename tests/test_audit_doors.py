@@ -14,7 +14,7 @@ from support.websockets import told
 from greenroom.actors import open_key_cache
 from greenroom.actors.audit.actor import tell
 from greenroom.actors.auth.key_format import new_key
-from greenroom.transports.auth.authenticator import KeyGate
+from greenroom.transports.auth.authenticator import KeyAuthenticator
 from greenroom.transports.auth.caller import Caller
 from greenroom.transports.base.errors import RefusedError
 
@@ -120,11 +120,11 @@ async def test_who_fails_again_and_again_is_summed_by_address_and_fills_no_log(e
         await create_key(at)
         async with open_key_cache(at.runtime, clock=at.clock) as ring:
             before = await last_number(at.runtime)
-            gate = KeyGate(ring, rate=60, burst=5, heard=partial(tell, at.runtime))
+            authenticator = KeyAuthenticator(ring, rate=60, burst=5, heard=partial(tell, at.runtime))
             for number in range(300):
                 headers = [(b"authorization", f"Bearer {new_key().whole}".encode())]
                 with pytest.raises(RefusedError):
-                    await gate.admit(Caller(address=f"192.0.2.{number % 3}"), headers)
+                    await authenticator.authenticate(Caller(address=f"192.0.2.{number % 3}"), headers)
             records = await since(at.runtime, before)
         failed = [each for each in records if each.details["status"] == 401]
         beyond = [each for each in records if each.details["status"] == 429]

@@ -277,7 +277,7 @@ async def test_a_stream_that_is_taken_back_before_it_began_never_stands(autojump
         await wait_all_tasks_blocked()
         assert served.out.said == []
         assert served.out.ends == [None] * 3
-        assert len(served.client.standing) == 0
+        assert len(served.client.streams) == 0
         assert not any(heard.is_open for heard in served.door.heard)
 
 
@@ -371,7 +371,7 @@ async def test_who_is_given_up_is_answered_once_for_each_request(autojump_clock:
     del autojump_clock
     async with desk() as served:
         blocked(served)
-        served.client.give_up()
+        served.client.fail_open_requests()
         assert served.out.ends == [1, 2, 3, 4, 5]
         codes = [served.out.answer_to(number)["error"]["code"] for number in range(1, 6)]
         assert codes == [CONNECTION_CLOSED] * 5

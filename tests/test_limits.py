@@ -16,7 +16,7 @@ from support.websockets import TEXT, Peer, frame, told
 
 from greenroom.actors import ApiKeyMade, RotateApiKey, open_key_cache
 from greenroom.actors.keys.limits import REMEMBERED, CountLimit, TokenBucket, TokenBuckets
-from greenroom.transports.auth.authenticator import KeyGate
+from greenroom.transports.auth.authenticator import KeyAuthenticator
 from greenroom.transports.auth.caller import Caller
 from greenroom.transports.base.errors import NotAllowedError, RefusedError
 from greenroom.transports.net.forwarded import client_address, network
@@ -197,10 +197,10 @@ async def test_an_address_of_ipv6_is_counted_with_those_that_one_host_has(
     enter: Enter, one: str, another: str, *, together: bool
 ) -> None:
     async with enter() as at, open_key_cache(at.runtime, required=True, clock=at.clock) as cache:
-        gate, statuses = KeyGate(cache, rate=60, burst=2), []
+        authenticator, statuses = KeyAuthenticator(cache, rate=60, burst=2), []
         for caller in addresses(one, another, one, another):
             with pytest.raises(RefusedError) as caught:
-                await gate.admit(caller, [])
+                await authenticator.authenticate(caller, [])
             statuses.append(caught.value.status)
         assert statuses == [401, 401, *([429, 429] if together else [401, 401])]
 

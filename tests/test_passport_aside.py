@@ -127,10 +127,10 @@ async def test_large_arguments_are_read_aside_and_answered_as_ever(
         await claude.ask(EndSession())  # else the passport would give the session itself
         assert len(text) > LARGE_ARGUMENTS
 
-        def door_for(_: str) -> Agent:
+        def agent_for(_: str) -> Agent:
             return Agent(here.runtime, Principal(agent_id="claude-code", user="user"))
 
-        async with served(door_for, TOOLS) as client:
+        async with served(agent_for, TOOLS) as client:
             await client.initialize("claude-code")
             numbers = [
                 await client.send_call("restore_session", {"passport": text}),

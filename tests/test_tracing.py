@@ -209,7 +209,7 @@ async def ours(folder: Path, clock: MockClock, lines: list[Line | Wait]) -> list
     collector, stray = Collector(), Collector()
     async with AsyncExitStack() as stack:
         stack.enter_context(spans_of_the_sdk(stray))
-        server = McpServer(TOOLS_AND_HOLD, await _door_for(stack, folder))
+        server = McpServer(TOOLS_AND_HOLD, await _agent_for(stack, folder))
         server.tracer = Tracer(collector.provider.get_tracer("greenroom"))
         near, far = memory_stream_pair()
         await stack.enter_async_context(server.running())
@@ -226,11 +226,11 @@ async def theirs(folder: Path, clock: MockClock, lines: list[Line | Wait]) -> li
     collector = Collector()
     async with AsyncExitStack() as stack:
         stack.enter_context(spans_of_the_sdk(collector))
-        client = await stack.enter_async_context(reference(SDK_SERVER, await _door_for(stack, folder)))
+        client = await stack.enter_async_context(reference(SDK_SERVER, await _agent_for(stack, folder)))
         return await tell(client.send, lines, collector, clock)
 
 
-async def _door_for(stack: AsyncExitStack, folder: Path) -> Callable[[str], Any]:
+async def _agent_for(stack: AsyncExitStack, folder: Path) -> Callable[[str], Any]:
     house = await stack.enter_async_context(agents.house(folder, VirtualClock()))
     return lambda name: Holding(Agent(house.runtime, principal(name)))
 

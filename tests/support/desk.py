@@ -11,7 +11,7 @@ import msgspec
 import outcome
 import trio
 
-from greenroom.transports.mcp.agent_port import Notices
+from greenroom.transports.mcp.agent_port import SubscriberPort
 from greenroom.transports.mcp.tools import Tool
 
 
@@ -70,7 +70,7 @@ class Desk:
     def close(self) -> None:
         """Do nothing: nothing is held."""
 
-    def subscriber(self, window: float) -> Notices:
+    def subscriber(self, window: float) -> SubscriberPort:
         raise AssertionError(f"nobody subscribes here, for {window} s or at all")
 
     async def ask(

@@ -54,7 +54,7 @@ from greenroom.actors import (
     is_write,
 )
 from greenroom.runtime import Procedure, Query, Refusal
-from greenroom.transports.mcp.agent_port import Notices, Withdrawable
+from greenroom.transports.mcp.agent_port import Cancellable, SubscriberPort
 
 SDK_SERVER = reference_server(TOOLS_AND_HOLD)
 BY_KEY = {DeleteMemory, ForgetMemory, GetMemory, ListVersions, RateMemory, UpdateMemory}
@@ -82,7 +82,7 @@ class Holding:
     def close(self) -> None:
         self._agent.close()
 
-    def subscriber(self, window: float) -> Notices:
+    def subscriber(self, window: float) -> SubscriberPort:
         return self._agent.subscriber(window)
 
     async def ask(self, request: Any, *, checked: bool = False, on_accepted: Any = None) -> Any:
@@ -100,7 +100,7 @@ class Holding:
         *,
         on_accepted: Callable[[], None] | None = None,
         deadline: float = inf,
-    ) -> Withdrawable:
+    ) -> Cancellable:
         if not isinstance(request, tuple):
             return self._agent.post(request, done, on_accepted=on_accepted, deadline=deadline)
         if on_accepted is not None:

@@ -67,7 +67,7 @@ from greenroom.actors import TEMPLATES, CompleteResource, ListResources, ReadRes
 from greenroom.actors.auth.scopes import TOOLS
 from greenroom.runtime import Refusal, RuntimeClosedError
 from greenroom.transports.auth.caller import fit_agent_id
-from greenroom.transports.mcp.agent_port import Door, Notices
+from greenroom.transports.mcp.agent_port import AgentPort, SubscriberPort
 from greenroom.transports.mcp.tool_errors import overdue, tool_error
 from greenroom.transports.mcp.tools import Tool
 
@@ -118,12 +118,12 @@ class Reference:
 
 
 @asynccontextmanager
-async def reference(server: Server[Desk], door_for: Callable[[str], Door]) -> AsyncIterator[Reference]:
+async def reference(server: Server[Desk], agent_for: Callable[[str], AgentPort]) -> AsyncIterator[Reference]:
     """Serve one client by the SDK; its answers gather in `Reference.lines`."""
     to_server, source = anyio.create_memory_object_stream[SessionMessage | Exception](math.inf)
     sink, from_server = anyio.create_memory_object_stream[SessionMessage](math.inf)
     async with trio.open_nursery() as nursery:
-        desk = Desk(door_for, nursery)
+        desk = Desk(agent_for, nursery)
         client = Reference(to_server, desk)
         nursery.start_soon(_gather, from_server, client.lines)
 
@@ -147,13 +147,13 @@ async def _gather(source: MemoryObjectReceiveStream[SessionMessage], lines: list
 class Desk:
     """The client's door into the domain, and what it hears of."""
 
-    def __init__(self, door_for: Callable[[str], Door], nursery: trio.Nursery) -> None:
-        self._door_for = door_for
-        self._door: Door | None = None
+    def __init__(self, agent_for: Callable[[str], AgentPort], nursery: trio.Nursery) -> None:
+        self._agent_for = agent_for
+        self._door: AgentPort | None = None
         self._name: str | None = None
         self._name_is_fixed = False
         self.nursery = nursery
-        self.notices: Notices | None = None
+        self.notices: SubscriberPort | None = None
 
     def learn_name(self, method: str | None, params: dict[str, Any] | None) -> None:
         """Take the client's name from the first request that gives one, or from none that asks the domain."""
@@ -168,9 +168,9 @@ class Desk:
         self._name_is_fixed = self._name is not None or method in OF_THE_DOMAIN
 
     @property
-    def door(self) -> Door:
+    def door(self) -> AgentPort:
         if self._door is None:
-            self._door = self._door_for(fit_agent_id(self._name))
+            self._door = self._agent_for(fit_agent_id(self._name))
         return self._door
 
 

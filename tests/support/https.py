@@ -303,12 +303,12 @@ async def place(
     own = {name: options.pop(name) for name in ("connections", "stop", "pace") if name in options}
     mcp = {name: options.pop(name) for name in ("extend", "debounce", "request_timeout") if name in options}
 
-    def door_for(caller: Caller, name: str) -> Any:
+    def agent_for(caller: Caller, name: str) -> Any:
         here.callers.append((caller, name))
         return desk.open(name)
 
     server = McpServer(tools, desk.open, **mcp)
-    app = HttpApp(server, door_for, HttpOptions(limits=options.pop("limits", Limits()), **options))
+    app = HttpApp(server, agent_for, HttpOptions(limits=options.pop("limits", Limits()), **options))
     here = Place(app, HttpServer(app, **own))
     listeners: list[Any] = [here.listener]
     if tcp:

@@ -100,17 +100,21 @@ async def premises(
     async with open_key_cache(at.runtime, required=required, clock=at.clock) as cache:
         here = Premises(at, cache, Admitting(chosen, cache, tokens, heard=partial(tell, at.runtime)))
 
-        def door_for(caller: Caller, name: str) -> Agent:
+        def agent_for(caller: Caller, name: str) -> Agent:
             principal = here.admitting.principal(name, caller)
             return Agent(at.runtime, principal, quota=here.admitting.quota(caller))
 
-        server = McpServer(TOOLS, lambda name: door_for(Caller(), name), profiles=chosen.tools)
-        gate = here.admitting.gate
+        server = McpServer(TOOLS, lambda name: agent_for(Caller(), name), profiles=chosen.tools)
+        authenticator = here.admitting.authenticator
         websockets = WebSocketServer(
-            server, door_for, WebSocketOptions(limits=Limits(), gate=gate, connections=connections)
+            server,
+            agent_for,
+            WebSocketOptions(limits=Limits(), authenticator=authenticator, connections=connections),
         )
         here.app = HttpApp(
-            server, door_for, HttpOptions(limits=Limits(), gate=gate, routes={"/metrics": figures})
+            server,
+            agent_for,
+            HttpOptions(limits=Limits(), authenticator=authenticator, routes={"/metrics": figures}),
         )
         https = HttpServer(here.app, pace=PATIENT, connections=connections)
         stop = trio.Event()

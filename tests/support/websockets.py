@@ -186,13 +186,13 @@ async def venue_on_tcp(desk: Desk, **options: Any) -> AsyncIterator[int]:
 async def _served(desk: Desk, listeners: Sequence[Any], options: dict[str, Any]) -> AsyncIterator[Venue]:
     place: Venue
 
-    def door_for(caller: Caller, name: str) -> Desk:
+    def agent_for(caller: Caller, name: str) -> Desk:
         place.callers.append((caller, name))
         return desk.open(name)
 
     limits = options.pop("limits", Limits())
     mcp = McpServer(NOTES, desk.open)
-    server = WebSocketServer(mcp, door_for, WebSocketOptions(limits=limits, **options))
+    server = WebSocketServer(mcp, agent_for, WebSocketOptions(limits=limits, **options))
     place = Venue(server)
     async with mcp.running(), trio.open_nursery() as nursery:
         await nursery.start(server.serve, listeners, place.stop)

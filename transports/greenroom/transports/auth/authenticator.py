@@ -27,11 +27,11 @@ from greenroom.actors.auth.grants import check_claims, credential_of
 from greenroom.actors.auth.key_format import PREFIX, read_key
 from greenroom.actors.keys.limits import TokenBucket, TokenBuckets
 from greenroom.runtime import GreenroomError, Refusal
-from greenroom.transports.auth.caller import Caller, Headers, Toll, values_of
+from greenroom.transports.auth.caller import Caller, Headers, RateLimit, values_of
 from greenroom.transports.base.errors import RefusedError
 from greenroom.transports.net.addresses import is_loopback
-from greenroom.transports.net.body_budget import Bodies, Body
-from greenroom.transports.net.forwarded import FORWARDED, Network, client_address, is_trusted, neighbourhood
+from greenroom.transports.net.body_budget import BodyBudget, BodyBudgets
+from greenroom.transports.net.forwarded import FORWARDED, Network, address_prefix, client_address, is_trusted
 
 if TYPE_CHECKING:
     from mcp.server.auth.provider import TokenVerifier
@@ -51,7 +51,7 @@ HEADER: Final = "Authorization: Bearer gr_..."
 _CHALLENGE: Final = 'Bearer realm="greenroom"'
 
 
-class Heard(Protocol):
+class AuditHook(Protocol):
     """Takes note of a deed that is no actor's."""
 
     def __call__(
@@ -66,10 +66,10 @@ class Heard(Protocol):
         """Note it; it never fails and waits for nothing."""
 
 
-class Gate(Protocol):
+class Authenticator(Protocol):
     """Decides who comes in."""
 
-    async def admit(self, caller: Caller, headers: Headers) -> Caller:
+    async def authenticate(self, caller: Caller, headers: Headers) -> Caller:
         """Return who comes, with what they showed.
 
         Args:
@@ -80,8 +80,8 @@ class Gate(Protocol):
             RefusedError: they are not let in.
         """
 
-    def turn_away(self, caller: Caller, headers: Headers, status: HTTPStatus, action: str) -> None:
-        """Take note of a denial that was not this gate's.
+    def record_denial(self, caller: Caller, headers: Headers, status: HTTPStatus, action: str) -> None:
+        """Take note of a denial that was not this authenticator's.
 
         Args:
             caller: As far as it is known who comes.
@@ -90,54 +90,54 @@ class Gate(Protocol):
             action: What they were about to do.
         """
 
-    def place(self, caller: Caller, end: Callable[[str], None]) -> AbstractContextManager[None]:
+    def hold_connection(self, caller: Caller, end: Callable[[str], None]) -> AbstractContextManager[None]:
         """Hold a place for somebody while a block runs; `end` is called once, with why, when it is lost."""
 
-    def toll(self, caller: Caller) -> Toll | None:
+    def rate_limit(self, caller: Caller) -> RateLimit | None:
         """Return what somebody's requests are counted by; None where they are not."""
 
-    def neighbours(self, address: str | None) -> str | None:
+    def address_group(self, address: str | None) -> str | None:
         """Return what the connections from an address are counted under.
 
         None where they are not counted: those of this machine, and of proxies, which bring many.
         """
 
-    def body(self, caller: Caller) -> Body:
+    def body_budget(self, caller: Caller) -> BodyBudget:
         """Return what the bytes of somebody's requests are counted by."""
 
 
-class OpenGate:
+class OpenAuthenticator:
     """Lets everybody in, as whom they say they are: for programs that know who can reach them."""
 
     def __init__(self) -> None:
-        self._bodies = Bodies()
+        self._bodies = BodyBudgets()
 
-    async def admit(self, caller: Caller, headers: Headers) -> Caller:  # noqa: ARG002  (it does not look)
+    async def authenticate(self, caller: Caller, headers: Headers) -> Caller:  # noqa: ARG002  (it does not look)
         """Return who comes."""
         return caller
 
-    def turn_away(self, caller: Caller, headers: Headers, status: HTTPStatus, action: str) -> None:
+    def record_denial(self, caller: Caller, headers: Headers, status: HTTPStatus, action: str) -> None:
         """Take note of nothing: such a program has no audit log."""
 
-    def place(self, caller: Caller, end: Callable[[str], None]) -> AbstractContextManager[None]:  # noqa: ARG002  (nobody is sent away)
+    def hold_connection(self, caller: Caller, end: Callable[[str], None]) -> AbstractContextManager[None]:  # noqa: ARG002  (nobody is sent away)
         """Hold a place."""
         return nullcontext()
 
-    def toll(self, caller: Caller) -> Toll | None:
+    def rate_limit(self, caller: Caller) -> RateLimit | None:
         """Count nobody's requests."""
 
-    def neighbours(self, address: str | None) -> str | None:
+    def address_group(self, address: str | None) -> str | None:
         """Count nobody's connections."""
 
-    def body(self, caller: Caller) -> Body:  # noqa: ARG002  (it does not look)
+    def body_budget(self, caller: Caller) -> BodyBudget:  # noqa: ARG002  (it does not look)
         """Count the bytes of all together."""
         return self._bodies.of(None)
 
 
-OPEN_GATE: Final = OpenGate()
+OPEN_AUTHENTICATOR: Final = OpenAuthenticator()
 
 
-class KeyGate:
+class KeyAuthenticator:
     """Lets in whoever has a key of this server.
 
     Args:
@@ -161,11 +161,11 @@ class KeyGate:
         trusted: Sequence[Network] = (),
         tokens: TokenVerifier | None = None,
         challenge: str = "",
-        heard: Heard | None = None,
+        heard: AuditHook | None = None,
         frame: int = 0,
     ) -> None:
         self._heard = heard
-        self._bodies = Bodies(frame)
+        self._bodies = BodyBudgets(frame)
         self._noted = TokenBuckets(1, 1)
         self._reloads = TokenBucket(30, 2)  # so that who makes keys up does not keep the actor busy
         self._key_cache = key_cache
@@ -176,41 +176,41 @@ class KeyGate:
         self._tokens = tokens
         self._challenge = challenge
 
-    async def admit(self, caller: Caller, headers: Headers) -> Caller:
+    async def authenticate(self, caller: Caller, headers: Headers) -> Caller:
         """Return who comes, with the key that they showed, if one is needed or shown."""
         address = self._address(caller, headers)
         if address != caller.address:
             caller = msgspec.structs.replace(caller, address=address)
         try:
-            admitted = await self._admitted(caller, headers)
+            admitted = await self._with_credential(caller, headers)
         except RefusedError as refusal:
             # Who comes by a right key is not counted here, so others at its address do it no harm.
-            wait = self._failures.of(neighbourhood(caller.address)).take(trio.current_time())
+            wait = self._failures.of(address_prefix(caller.address)).take(trio.current_time())
             if wait > 0:
                 # Without the id that was shown, so that whoever makes ids up fills no log.
-                self._deny("authenticate", caller.address, None, HTTPStatus.TOO_MANY_REQUESTS)
+                self._record("authenticate", caller.address, None, HTTPStatus.TOO_MANY_REQUESTS)
                 sentence = "too many requests from your address showed nothing that opens"
                 raise too_many(wait, sentence) from None
-            self._deny("authenticate", caller.address, _shown_id(headers), refusal.status)
+            self._record("authenticate", caller.address, _shown_id(headers), refusal.status)
             raise
-        toll = self.toll(admitted)
-        if toll is not None and (wait := toll.frame(trio.current_time())) > 0:
+        rate_limit = self.rate_limit(admitted)
+        if rate_limit is not None and (wait := rate_limit.frame(trio.current_time())) > 0:
             raise too_many(wait, "too much came by this key")
         if self._heard is not None and admitted.credential is not None:
             self._note_once_a_minute(admitted.credential, admitted.address)
         return admitted
 
-    def turn_away(self, caller: Caller, headers: Headers, status: HTTPStatus, action: str) -> None:
-        """Note a denial that was not this gate's in the audit log."""
+    def record_denial(self, caller: Caller, headers: Headers, status: HTTPStatus, action: str) -> None:
+        """Note a denial that was not this authenticator's in the audit log."""
         key_id = None if caller.credential is None else caller.credential.id
-        self._deny(action, self._address(caller, headers), key_id, status)
+        self._record(action, self._address(caller, headers), key_id, status)
 
     def _address(self, caller: Caller, headers: Headers) -> str | None:
         if not self._trusted:
             return caller.address
         return client_address(caller.address, values_of(headers, FORWARDED), self._trusted)
 
-    def _deny(self, action: str, address: str | None, key_id: str | None, status: HTTPStatus) -> None:
+    def _record(self, action: str, address: str | None, key_id: str | None, status: HTTPStatus) -> None:
         if self._heard is not None:
             self._heard(action, outcome="denied", address=address, key_id=key_id, status=int(status))
 
@@ -219,7 +219,7 @@ class KeyGate:
         if self._heard is not None and not self._noted.of(name).take(trio.current_time()):
             self._heard("authenticate", address=address, key_id=credential.id)
 
-    async def _admitted(self, caller: Caller, headers: Headers) -> Caller:
+    async def _with_credential(self, caller: Caller, headers: Headers) -> Caller:
         shown = _bearer(headers)
         if shown is None:
             if self._key_cache.required:
@@ -238,7 +238,7 @@ class KeyGate:
             raise RefusedError(HTTPStatus.FORBIDDEN, refusal.sentence) from None
         return msgspec.structs.replace(caller, credential=credential)
 
-    def place(self, caller: Caller, end: Callable[[str], None]) -> AbstractContextManager[None]:
+    def hold_connection(self, caller: Caller, end: Callable[[str], None]) -> AbstractContextManager[None]:
         """Hold a place until the key is revoked or expires, or one is needed that was not."""
         credential = caller.credential
         if credential is None:
@@ -247,7 +247,7 @@ class KeyGate:
             credential.id, end, until=None if credential.by_key else credential.expires
         )
 
-    def toll(self, caller: Caller) -> Toll | None:
+    def rate_limit(self, caller: Caller) -> RateLimit | None:
         """Return the buckets of whoever came by a key; who needed none is not counted."""
         credential = caller.credential
         if credential is None:
@@ -255,18 +255,20 @@ class KeyGate:
         holder, limits = credential.holder, credential.grant.limits
         requests = self._requests.of(holder, limits.rate, limits.burst)
         frames = self._frames.of(holder, _tenfold(limits.rate), _tenfold(limits.burst))
-        return Toll(requests.take, frames.take)
+        return RateLimit(requests.take, frames.take)
 
-    def neighbours(self, address: str | None) -> str | None:
-        """Return what the connections from an address are counted under, see `Gate`."""
+    def address_group(self, address: str | None) -> str | None:
+        """Return what the connections from an address are counted under, see `Authenticator`."""
         if address is None or is_loopback(address) or is_trusted(address, self._trusted):
             return None
-        return neighbourhood(address)
+        return address_prefix(address)
 
-    def body(self, caller: Caller) -> Body:
+    def body_budget(self, caller: Caller) -> BodyBudget:
         """Count by the key, else by where somebody comes from."""
         credential = caller.credential
-        return self._bodies.of(self.neighbours(caller.address) if credential is None else credential.holder)
+        return self._bodies.of(
+            self.address_group(caller.address) if credential is None else credential.holder
+        )
 
     async def _credential(self, shown: str) -> Credential:
         if not shown.startswith(f"{PREFIX}_"):

@@ -77,7 +77,7 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True):
 NOBODY: Final = Caller()
 
 
-class Toll(NamedTuple):
+class RateLimit(NamedTuple):
     """Counts at a time of trio's clock what comes; each returns 0, or the seconds until there may be one.
 
     Attributes:

@@ -2,7 +2,7 @@
 
 One request and one answer per connection, each one line of JSON. The caller keeps its
 end open until it is answered: to close it, or to say more, withdraws the request. This
-is a door for the folder's own user alone and no part of MCP; both ends are the same
+is for the folder's own user alone and no part of MCP; both ends are the same
 program, so the lines carry no version.
 
 The caller's end is plain blocking code without trio: a command that only asks for

@@ -20,7 +20,7 @@ import msgspec
 import trio
 
 from greenroom.actors.auth.scopes import ADMIN, allows
-from greenroom.transports.auth.authenticator import OPEN_GATE, Gate
+from greenroom.transports.auth.authenticator import OPEN_AUTHENTICATOR, Authenticator
 from greenroom.transports.auth.caller import Caller
 from greenroom.transports.base.errors import DeniedError, RefusedError
 from greenroom.transports.http import cors
@@ -41,7 +41,7 @@ from greenroom.transports.http.stateless import ModernEra
 from greenroom.transports.mcp.versions import HANDSHAKE_VERSIONS
 
 if TYPE_CHECKING:
-    from greenroom.transports.mcp.agent_port import Door
+    from greenroom.transports.mcp.agent_port import AgentPort
     from greenroom.transports.mcp.limits import Limits
     from greenroom.transports.mcp.server import McpServer
 
@@ -70,7 +70,7 @@ class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
         sound: Whether the store can still be relied on.
         routes: Further paths, each with the ASGI application that answers there; for administrators alone
             where everybody needs a key.
-        gate: Decides who comes in.
+        authenticator: Decides who comes in.
         told: Documents that everybody may read, by path, as JSON.
         any_host: Whether the server has other names than this machine's.
     """
@@ -81,7 +81,7 @@ class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
     session_idle: float = 1800.0
     sound: Callable[[], bool] = lambda: True
     routes: Mapping[str, Route] = msgspec.field(default_factory=dict)
-    gate: Gate = OPEN_GATE
+    authenticator: Authenticator = OPEN_AUTHENTICATOR
     told: Mapping[str, bytes] = msgspec.field(default_factory=dict)
     any_host: bool = False
 
@@ -91,22 +91,22 @@ class HttpApp:
 
     Args:
         server: What clients speak to.
-        door_for: Opens the door for a client, given whom it says it is and its own name made to
+        agent_for: Returns the agent of a client, given whom it says it is and its own name made to
             fit an agent id.
         options: How they are served.
 
     Attributes:
         sessions: The sessions of the handshake era.
-        gate: Decides who comes in.
+        authenticator: Decides who comes in.
     """
 
     def __init__(
-        self, server: McpServer, door_for: Callable[[Caller, str], Door], options: HttpOptions
+        self, server: McpServer, agent_for: Callable[[Caller, str], AgentPort], options: HttpOptions
     ) -> None:
         self.sessions = Sessions(options.sessions, options.session_idle)
-        self.gate = options.gate
+        self.authenticator = options.authenticator
         self._options = options
-        self._service = Service(server, door_for, options.limits, options.gate)
+        self._service = Service(server, agent_for, options.limits, options.authenticator)
         self._modern = ModernEra(self._service)
         self._handshake = HandshakeEra(self._service, self.sessions)
         self._stopping = False
@@ -142,14 +142,14 @@ class HttpApp:
         async with trio.open_nursery() as nursery:
             for session in self.sessions:
                 session.close_stream()
-                nursery.start_soon(session.client.wound_up)
+                nursery.start_soon(session.client.drain)
             for client in self._service.clients:
-                nursery.start_soon(client.wound_up)
+                nursery.start_soon(client.drain)
 
     def give_up(self) -> None:
         """Tell everyone whose request is still open that it will not be answered any more."""
         for client in [*self._service.clients, *(session.client for session in self.sessions)]:
-            client.give_up()
+            client.fail_open_requests()
 
     # -- requests --------------------------------------------------------------------------------
 
@@ -185,7 +185,7 @@ class HttpApp:
             caller = head.admit(self._options.origins, any_host=self._options.any_host)
         except DeniedError as denied:
             comes = Caller(address=_address(exchange, scope))
-            self._options.gate.turn_away(comes, head.lines, denied.status, "connect")
+            self._options.authenticator.record_denial(comes, head.lines, denied.status, "connect")
             raise
         exchange.extra = cors.headers_for(head)
         if (reply := cors.preflight(head)) is not None:
@@ -206,7 +206,7 @@ class HttpApp:
             try:
                 check_administrates(caller)
             except DeniedError as denied:
-                self._options.gate.turn_away(caller, head.lines, denied.status, "read_metrics")
+                self._options.authenticator.record_denial(caller, head.lines, denied.status, "read_metrics")
                 raise
             await exchange.discard()  # what nobody reads would keep the connection from ending
             if not exchange.whole:
@@ -221,11 +221,11 @@ class HttpApp:
         """Return who asks, with what they showed."""
         peer = _address(exchange, scope)
         caller = msgspec.structs.replace(caller, address=peer)
-        caller = await self._options.gate.admit(caller, exchange.head.lines)
+        caller = await self._options.authenticator.authenticate(caller, exchange.head.lines)
         # Over one connection of a proxy several come, by several keys.
         credential = caller.credential if caller.address == peer else None
         exchange.let_in(None if credential is None else credential.holder)
-        exchange.held = self.gate.body(caller)
+        exchange.held = self.authenticator.body_budget(caller)
         return caller
 
     def _health(self) -> Reply:

@@ -13,8 +13,8 @@ from greenroom.transports.base.errors import RefusedError
 from greenroom.transports.http.event_log import PING
 from greenroom.transports.http.request_head import Head
 from greenroom.transports.http.responses import CLOSE, EVENTS, Header, Reply
-from greenroom.transports.net.body_budget import Body
-from greenroom.transports.net.reassembly import Gathering
+from greenroom.transports.net.body_budget import BodyBudget
+from greenroom.transports.net.reassembly import ReassemblyBuffer
 
 Receive = Callable[[], Awaitable[Any]]
 Send = Callable[[Any], Awaitable[None]]
@@ -128,8 +128,8 @@ class Exchange:
         self.extra: Sequence[Header] = ()
         self.gone = False
         self.whole = False
-        self.held: Body | None = None
-        self._gathered = Gathering()
+        self.held: BodyBudget | None = None
+        self._gathered = ReassemblyBuffer()
         self._connection = connection
         self._receive = receive
         self._send = send
@@ -168,7 +168,7 @@ class Exchange:
     async def _kept_part(self) -> bytes:
         data = await self._part()
         if self.held is not None:
-            self.held.take(len(data))
+            self.held.reserve(len(data))
         return data
 
     async def _part(self) -> bytes:
@@ -183,7 +183,7 @@ class Exchange:
         """Keep nothing of the body any more, and count it no more."""
         self._gathered.clear()
         if self.held is not None:
-            self.held.drop()
+            self.held.release()
 
     async def discard(self) -> None:
         """Read what is left of the body, so that the client hears the answer; not for long."""

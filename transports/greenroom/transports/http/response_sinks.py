@@ -1,6 +1,6 @@
 """Where the lines for one request go, and how they become an answer of HTTP.
 
-Nothing that is given to an outlet waits. What a client does not read is bounded: a notification
+Nothing that is given to an sink waits. What a client does not read is bounded: a notification
 is not made before there is room for it, and whoever lets more than `Limits.unsent_bytes` wait is
 hung up on.
 """
@@ -56,7 +56,7 @@ class ModernAnswer:
         self._limits = limits
         self._room: trio.Event | None = None
 
-    # -- an outlet's side ------------------------------------------------------------------------
+    # -- an sink's side ------------------------------------------------------------------------
 
     def send(self, line: bytes) -> None:
         """Take a notification."""

@@ -18,7 +18,12 @@ import trio
 from greenroom.transports.http.app import HttpApp
 from greenroom.transports.http.hypercorn import Worker
 from greenroom.transports.http.timed_connection import Pace, Wire
-from greenroom.transports.net.connection_limits import Crowd, Visitor, in_slices, tell_turned_away
+from greenroom.transports.net.connection_limits import (
+    ConnectionLimiter,
+    ConnectionSlot,
+    log_rejections,
+    run_in_slices,
+)
 
 if TYPE_CHECKING:
     from greenroom.transports.net.listen import Listener
@@ -66,8 +71,8 @@ class HttpServer:
         self._worker = Worker(app)
         self._stop = stop
         self._pace = pace if pace is not None else Pace()
-        self._crowd = Crowd(connections)
-        self._wires: dict[Wire, Visitor] = {}
+        self._limiter = ConnectionLimiter(connections)
+        self._wires: dict[Wire, ConnectionSlot] = {}
         self._gone = trio.lowlevel.ParkingLot()
         self._accepted = 0
         self._refused = 0
@@ -97,7 +102,7 @@ class HttpServer:
                 welcome = partial(trio.serve_listeners, handler_nursery=clients)
                 await helpers.start(welcome, partial(self._handle, clients.start_soon), list(listeners))
                 helpers.start_soon(self._watch)
-                helpers.start_soon(tell_turned_away, self._crowd)
+                helpers.start_soon(log_rejections, self._limiter)
                 task_status.started()
                 await stop.wait()
                 helpers.cancel_scope.cancel()
@@ -132,25 +137,25 @@ class HttpServer:
         pace = self._pace
         while True:
             await trio.sleep(min(pace.head, pace.rest, pace.write) / LOOKS)
-            await in_slices(self._late(pace))
+            await run_in_slices(self._late(pace))
 
     def _late(self, pace: Pace) -> Iterator[Callable[[], None]]:
-        for wire, visitor in list(self._wires.items()):
+        for wire, slot in list(self._wires.items()):
             if wire.overdue(trio.current_time(), pace):
                 self._overdue += 1
-                yield self._crowd.overdue(visitor)
+                yield self._limiter.reject_slow(slot)
 
     async def _handle(self, hang_up: Callable[..., None], stream: trio.abc.Stream) -> None:
         """Serve one connection; `trio.serve_listeners` closes the stream behind it."""
         wire = Wire(stream, partial(hang_up, trio.aclose_forcefully, stream))
-        name = self._app.gate.neighbours(wire.address)
-        visitor = self._crowd.arrive(name, trio.current_time(), wire.abort)
-        if visitor is None:
+        name = self._app.authenticator.address_group(wire.address)
+        slot = self._limiter.arrive(name, trio.current_time(), wire.abort)
+        if slot is None:
             self._refused += 1
             await _say_full(stream)
             return
-        wire.let_in = partial(self._crowd.let_in, visitor, name)
-        self._wires[wire] = visitor
+        wire.let_in = partial(self._limiter.accept, slot, name)
+        self._wires[wire] = slot
         self._accepted += 1
         try:
             if isinstance(stream, trio.SSLStream):
@@ -162,7 +167,7 @@ class HttpServer:
             logger.exception("an HTTP client could not be served")
         finally:
             del self._wires[wire]
-            self._crowd.leave(visitor)
+            self._limiter.leave(slot)
             self._gone.unpark_all()
 
 

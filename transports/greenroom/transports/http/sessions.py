@@ -47,7 +47,7 @@ class Session:
         self.used = trio.current_time()
         self.readers: set[StreamReader] = set()
         self._tasks = service.tasks()
-        self._gate = service.gate
+        self._authenticator = service.authenticator
         self._place = ExitStack()
         self._closed = False
         self._changed = trio.lowlevel.ParkingLot()
@@ -110,7 +110,7 @@ class Session:
     def has_read(self) -> None:
         """Note that there may be room again."""
         self._changed.unpark_all()
-        self.client.turns.advance()
+        self.client.queue.advance()
 
     async def until(self, condition: Callable[[], bool]) -> None:
         """Wait until a condition holds that depends on this session."""
@@ -124,7 +124,7 @@ class Session:
 
     def hold_place(self, lose: Callable[[str], None]) -> None:
         """Hear when what its caller came by opens nothing any more; until it ends."""
-        self._place.enter_context(self._gate.place(self.caller, lose))
+        self._place.enter_context(self._authenticator.hold_connection(self.caller, lose))
         if self._closed:  # it opened nothing any more when it came to this, and nobody ends it twice
             self._place.close()
 

@@ -69,7 +69,9 @@ class HandshakeEra:
         session = self._sessions.find(named, caller)
         if session is None:
             if named in self._sessions:
-                self._service.gate.turn_away(caller, head.lines, HTTPStatus.NOT_FOUND, "take_http_session")
+                self._service.authenticator.record_denial(
+                    caller, head.lines, HTTPStatus.NOT_FOUND, "take_http_session"
+                )
             raise RefusedRpcError(HTTPStatus.NOT_FOUND, INVALID_REQUEST, "Session not found")
         return session
 

@@ -101,7 +101,7 @@ class ModernEra:
             exchange.abort()
 
         try:
-            with service.gate.place(caller, lose):
+            with service.authenticator.hold_connection(caller, lose):
                 client.take(frame, answer)
                 await exchange.settle(answer, partial(_whole, id))
         finally:

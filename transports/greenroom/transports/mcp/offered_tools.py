@@ -7,7 +7,7 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 from greenroom.actors.auth.scopes import ADMIN, AUDIT
-from greenroom.transports.mcp.legacy_answers import OlderAnswers
+from greenroom.transports.mcp.legacy_answers import LegacyAnswers
 from greenroom.transports.mcp.schema import output_schema
 from greenroom.transports.mcp.tool_profiles import DEFAULT, PROFILES, older_names
 from greenroom.transports.mcp.tools import Tool
@@ -71,11 +71,11 @@ class Offer:
         self.unlisted = self.tools.keys() - set(self.listed)
         self._is_brief = profiles == DEFAULT
         names = older_names(profiles)
-        self.older = OlderAnswers(names) if names else None
+        self.older = LegacyAnswers(names) if names else None
 
-    def told(self, reply: Any) -> Any:
+    def renamed(self, reply: Any) -> Any:
         """Return a reply as it is answered here."""
-        return reply if self.older is None else self.older.told(reply)
+        return reply if self.older is None else self.older.renamed(reply)
 
     @cached_property
     def listing(self) -> dict[str, dict[str, Any]]:

@@ -31,7 +31,7 @@ class Roots:
         self._waiting: dict[str, trio.Event] = {}
         self._told: dict[str, Any] = {}
 
-    def responded(self, frame: Frame) -> bool:
+    def take_response(self, frame: Frame) -> bool:
         """Take a response; return whether it was one to a question of this."""
         if not isinstance(frame.key, str) or not frame.key.startswith(_PREFIX):
             return False
@@ -46,7 +46,7 @@ class Roots:
         key = f"{_PREFIX}{next(self._numbers)}"
         event = self._waiting[key] = trio.Event()
         try:
-            call.outlet.send(encode({"jsonrpc": "2.0", "id": key, "method": "roots/list"}) + b"\n")
+            call.sink.send(encode({"jsonrpc": "2.0", "id": key, "method": "roots/list"}) + b"\n")
             with trio.move_on_after(PATIENCE_SECONDS):
                 await event.wait()
             return folder_of(self._told.pop(key, None))

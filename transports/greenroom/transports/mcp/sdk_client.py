@@ -32,10 +32,10 @@ class SdkClient:
         self._arrived: deque[Call | Frame] = deque()
         self._notifications = self._notified_bytes = 0
         self._handshakes = 0
-        self._at_work = False
+        self._is_working = False
 
     @property
-    def shaking_hands(self) -> bool:
+    def is_handshaking(self) -> bool:
         """Whether a handshake is under way, after which something else may hold."""
         return self._handshakes > 0
 
@@ -45,26 +45,26 @@ class SdkClient:
         limits = self._client.limits
         return self._notifications >= limits.in_flight or self._notified_bytes >= limits.in_flight_bytes
 
-    def requested(self, call: Call) -> None:
+    def take_request(self, call: Call) -> None:
         """Take a request."""
         self._handshakes += call.frame.method == "initialize"
         self._take(call)
 
-    def notified(self, frame: Frame) -> None:
+    def take_notification(self, frame: Frame) -> None:
         """Take a notification."""
         self._notifications += 1
         self._notified_bytes += frame.size
         self._take(frame)
 
-    def responded(self, frame: Frame) -> None:
+    def take_response(self, frame: Frame) -> None:
         """Take the client's response to a request of the server."""
         if self._session is not None:
-            self._session.responded(frame)
+            self._session.take_response(frame)
 
     def _take(self, item: Call | Frame) -> None:
         self._arrived.append(item)
-        if not self._at_work:
-            self._at_work = True
+        if not self._is_working:
+            self._is_working = True
             self._client.spawn(self._work)
 
     async def _work(self) -> None:
@@ -77,13 +77,13 @@ class SdkClient:
                 self._notifications -= 1
                 self._notified_bytes -= item.size
                 if item.method == "notifications/initialized":  # whatever follows may need it
-                    await self._session.notified(item)
+                    await self._session.take_notification(item)
                 else:
-                    self._client.spawn(self._session.notified, item)
+                    self._client.spawn(self._session.take_notification, item)
             elif item.frame.method == "initialize":
                 await self._session.serve(item)
                 self._handshakes -= 1
             elif not item.settled:
                 self._client.spawn(self._session.serve, item)
-        self._at_work = False
-        self._client.has_changed()
+        self._is_working = False
+        self._client.notify_changed()

@@ -14,10 +14,10 @@ from greenroom.actors import Orchestration
 from greenroom.runtime import Procedure, Query
 from greenroom.transports.mcp.calls import Call, Deadlines
 from greenroom.transports.mcp.client_port import ClientPort
-from greenroom.transports.mcp.fast_path import Methods, answer_limited, answer_overdue
+from greenroom.transports.mcp.fast_path import FastPath, answer_limited, answer_overdue
 from greenroom.transports.mcp.offered_tools import Offers
 from greenroom.transports.mcp.responses import encode
-from greenroom.transports.mcp.server_info import GREENROOM, Profile
+from greenroom.transports.mcp.server_info import GREENROOM, ServerInfo
 from greenroom.transports.mcp.subscriptions import Subscriptions
 from greenroom.transports.mcp.tool_profiles import DEFAULT
 from greenroom.transports.mcp.versions import Era
@@ -27,7 +27,7 @@ from greenroom.transports.observability.tracing import find_tracer
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
 
-    from greenroom.transports.mcp.agent_port import Door
+    from greenroom.transports.mcp.agent_port import AgentPort
     from greenroom.transports.mcp.offered_tools import Offer
     from greenroom.transports.mcp.sdk_server import SdkServer
     from greenroom.transports.mcp.tools import Tool
@@ -43,7 +43,7 @@ class McpServer:
 
     Args:
         tools: The tools by name.
-        door_for: Opens the door for a client, given its name made to fit (`fit_agent_id`).
+        agent_for: Returns the agent of a client, given its name made to fit (`fit_agent_id`).
         profile: What the server says of itself.
         request_timeout: Seconds that a request may take.
         debounce: Seconds within which changes of one resource become one notification.
@@ -54,7 +54,7 @@ class McpServer:
 
     Attributes:
         offers: What clients are offered, by their profiles.
-        door_for: Opens the door for a client whose transport does not know who it is.
+        agent_for: Returns the agent of a client whose transport does not know who it is.
         methods: The methods that need no SDK, by era and name.
         run_ready: Has the domain do at once what was posted to it.
         held: A block within which that is posted.
@@ -65,9 +65,9 @@ class McpServer:
     def __init__(
         self,
         tools: Mapping[str, Tool],
-        door_for: Callable[[str], Door],
+        agent_for: Callable[[str], AgentPort],
         *,
-        profile: Profile = GREENROOM,
+        profile: ServerInfo = GREENROOM,
         request_timeout: float = REQUEST_TIMEOUT,
         debounce: float = DEBOUNCE,
         profiles: tuple[str, ...] = DEFAULT,
@@ -87,11 +87,11 @@ class McpServer:
         self.meter = RequestMeter(name for name, tool in tools.items() if tool.alias is None)
         self._aliases = {name: tool.alias.successor for name, tool in tools.items() if tool.alias is not None}
         self.tracer = find_tracer()
-        self.door_for = door_for
-        self._by_era = {
-            era: Methods(era, self.offers.usual, profile, subscriptions, self.deadlines) for era in Era
+        self.agent_for = agent_for
+        self._fast_paths = {
+            era: FastPath(era, self.offers.usual, profile, subscriptions, self.deadlines) for era in Era
         }
-        self.methods = {era: methods.table for era, methods in self._by_era.items()}
+        self.methods = {era: methods.table for era, methods in self._fast_paths.items()}
         self._sdk: SdkServer | None = None
         self._importing = trio.Lock()
 
@@ -111,17 +111,17 @@ class McpServer:
 
     # -- what clients use ------------------------------------------------------------------------
 
-    def greeting(self, version: str, scopes: frozenset[str], offer: Offer) -> bytes:
+    def initialize_result(self, version: str, scopes: frozenset[str], offer: Offer) -> bytes:
         """Return the JSON of what answers the ``initialize`` of a holder of ``scopes`` with this offer."""
         profile = self.profile
         said = {"protocolVersion": version, "serverInfo": profile.implementation}
-        return encode(said | profile.told_to(scopes, offer.unlisted))
+        return encode(said | profile.described_to(scopes, offer.unlisted))
 
     def is_query(self, request: Any) -> bool:
         """Return whether a request is no message to one actor."""
         return isinstance(request, Query | Procedure | Orchestration)
 
-    def settled(self, call: Call, outcome: Outcome) -> None:
+    def record_settled(self, call: Call, outcome: Outcome) -> None:
         """Take note of the end of a request."""
         self.deadlines.forget(call)
         frame = call.frame
@@ -131,17 +131,17 @@ class McpServer:
             call.span.end(outcome)
 
     def _overdue(self, call: Call) -> None:
-        call.client.overdue(call)
+        call.client.expire(call)
 
     def answer_overdue(self, client: ClientPort, call: Call) -> None:
         """Answer a call whose time is up."""
         assert client.era is not None, "who called has an era"
-        answer_overdue(client, call, self._by_era[client.era].answers)
+        answer_overdue(client, call, self._fast_paths[client.era].answers)
 
     def answer_limited(self, client: ClientPort, call: Call, seconds: float) -> None:
         """Answer a call that came too soon after others."""
         assert client.era is not None, "who called has an era"
-        answer_limited(client, call, self._by_era[client.era].answers, seconds)
+        answer_limited(client, call, self._fast_paths[client.era].answers, seconds)
 
     async def sdk(self) -> SdkServer:
         """Return the SDK's server, importing it where nobody needed it before.

@@ -62,7 +62,7 @@ def client_address(peer: str | None, forwarded: Sequence[str], trusted: Sequence
 
 
 @lru_cache(maxsize=1_024)
-def neighbourhood(address: str | None) -> str:
+def address_prefix(address: str | None) -> str:
     """Return what failures at an address are counted under: of IPv6 its /64, which one host may have."""
     read = _read(address)
     if isinstance(read, IPv6Address):

@@ -27,8 +27,8 @@ from wsproto.events import BytesMessage, CloseConnection, Ping, TextMessage
 from wsproto.frame_protocol import MAX_PAYLOAD_NORMAL, MAX_PAYLOAD_TWO_BYTE, CloseReason
 
 from greenroom.transports.base.errors import RefusedError
-from greenroom.transports.net.body_budget import Body
-from greenroom.transports.net.reassembly import Gathering
+from greenroom.transports.net.body_budget import BodyBudget
+from greenroom.transports.net.reassembly import ReassemblyBuffer
 from greenroom.transports.websocket.liveness import Due, Liveness
 
 READ_SIZE = 16 * 1024
@@ -55,7 +55,12 @@ class WebSocket:
     """
 
     def __init__(
-        self, stream: trio.abc.Stream, protocol: Protocol, limit: int, spawn: Callable[..., Any], body: Body
+        self,
+        stream: trio.abc.Stream,
+        protocol: Protocol,
+        limit: int,
+        spawn: Callable[..., Any],
+        body: BodyBudget,
     ) -> None:
         self._body = body
         self.serving = trio.CancelScope()
@@ -69,7 +74,7 @@ class WebSocket:
         self._socket = stream.socket if isinstance(stream, trio.SocketStream) else None
         self._rest = b""
         self._reason: tuple[int, str] | None = None
-        self._part = Gathering()
+        self._part = ReassemblyBuffer()
         self._messages: list[bytes] = []
         self._pong: bytes | None = None
         self._ping: bytes | None = None
@@ -112,7 +117,7 @@ class WebSocket:
             elif not event.message_finished:
                 self._keep(len(data))
             else:
-                self._body.drop()
+                self._body.release()
                 message = self._part.take()
                 if b"\n" in message or b"\r" in message:
                     message = message.translate(_LINE_ENDS)
@@ -130,13 +135,13 @@ class WebSocket:
 
     def _keep(self, size: int) -> None:
         try:
-            self._body.take(size)
+            self._body.reserve(size)
         except RefusedError as refusal:
             self.fail(CloseReason.TRY_AGAIN_LATER, str(refusal))
 
     def _forget_part(self) -> None:
         self._part.clear()
-        self._body.drop()
+        self._body.release()
 
     def fail(self, code: int, sentence: str) -> None:
         """End the connection for this reason, unless it is ending already."""

@@ -17,7 +17,12 @@ from greenroom.actors.audit.actor import tell
 from greenroom.actors.auth.grants import KeyLimits, check_claims, credential_of, principal_of
 from greenroom.actors.keys.quota import Quota
 from greenroom.runtime import GreenroomError, Refusal
-from greenroom.transports.auth.authenticator import OPEN_GATE, Gate, Heard, KeyGate
+from greenroom.transports.auth.authenticator import (
+    OPEN_AUTHENTICATOR,
+    AuditHook,
+    Authenticator,
+    KeyAuthenticator,
+)
 from greenroom.transports.auth.caller import Caller
 from greenroom.transports.config.settings import API_KEY_VARIABLE, flag
 
@@ -53,7 +58,7 @@ class Admitting:
         heard: Notes in the audit log who was let in and who was not.
 
     Attributes:
-        gate: Decides who comes in over sockets.
+        authenticator: Decides who comes in over sockets.
         on_stdio: The client on standard input and output.
     """
 
@@ -63,12 +68,14 @@ class Admitting:
         key_cache: KeyCache | None = None,
         tokens: TokenVerifier | None = None,
         shown: Credential | None = None,
-        heard: Heard | None = None,
+        heard: AuditHook | None = None,
     ) -> None:
         self._settings = settings
         self._key_cache = key_cache
         self._quotas: dict[str, Quota] = {}
-        self.gate: Gate = OPEN_GATE if key_cache is None else _gate(settings, key_cache, tokens, heard)
+        self.authenticator: Authenticator = (
+            OPEN_AUTHENTICATOR if key_cache is None else _authenticator(settings, key_cache, tokens, heard)
+        )
         self.on_stdio = NOBODY if shown is None else Caller(credential=shown)
 
     @property
@@ -178,15 +185,15 @@ def others_reach(settings: Settings) -> bool:
     return settings.behind_proxy or bool(_beyond(settings))
 
 
-def _gate(
-    settings: Settings, key_cache: KeyCache, tokens: TokenVerifier | None, heard: Heard | None
-) -> KeyGate:
+def _authenticator(
+    settings: Settings, key_cache: KeyCache, tokens: TokenVerifier | None, heard: AuditHook | None
+) -> KeyAuthenticator:
     challenge = ""
     if tokens is not None and settings.oauth_resource is not None:
         from greenroom.transports.auth.jwt import metadata_url  # noqa: PLC0415 - few have an issuer
 
         challenge = f', resource_metadata="{metadata_url(settings.oauth_resource)}"'
-    return KeyGate(
+    return KeyAuthenticator(
         key_cache,
         rate=settings.rate_limit,
         burst=settings.rate_burst,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import trio
 
     from greenroom.actors import Agent
-    from greenroom.transports.auth.authenticator import Gate
+    from greenroom.transports.auth.authenticator import Authenticator
     from greenroom.transports.auth.caller import Caller
     from greenroom.transports.config.settings import Settings
     from greenroom.transports.http.app import HttpApp
@@ -50,10 +50,10 @@ class Sockets:
         nursery: trio.Nursery,
         server: McpServer,
         watched: Watched,
-        door_for: Callable[[Caller, str], Agent],
+        agent_for: Callable[[Caller, str], Agent],
         limits: Limits,
         stop: trio.Event,
-        gate: Gate,
+        authenticator: Authenticator,
     ) -> None:
         """Start serving, and tell where; it ends, within `Limits.stop` seconds, after `stop` is set.
 
@@ -61,21 +61,21 @@ class Sockets:
             nursery: Where it runs.
             server: What clients speak to.
             watched: What is told at ``/metrics``; hears of these sockets' connections.
-            door_for: Opens a client's door, given whom it says it is and its own name made to fit.
+            agent_for: Returns a client's agent, given whom it says it is and its own name made to fit.
             limits: What one client may take.
             stop: Set it to end gracefully.
-            gate: Decides who comes in.
+            authenticator: Decides who comes in.
         """
         settings = self._settings
         allow_descriptors(settings.max_connections * (bool(self._websocket) + bool(self._http)))
         if self._websocket:
-            websockets = _websocket_server(server, door_for, limits, settings, gate)
+            websockets = _websocket_server(server, agent_for, limits, settings, authenticator)
             watched.add("websocket", websockets.statistics)
             await nursery.start(websockets.serve, self._websocket, stop)
         if self._http:
             from greenroom.transports.http.server import HttpServer  # noqa: PLC0415 - its libraries take 0.1 s
 
-            app = _http_app(server, watched, door_for, limits, settings, gate)
+            app = _http_app(server, watched, agent_for, limits, settings, authenticator)
             https = HttpServer(app, connections=settings.max_connections, stop=limits.stop)
             watched.add("http", https.statistics)
             await nursery.start(https.serve, self._http, stop)
@@ -115,29 +115,29 @@ async def open_sockets(settings: Settings, stack: AsyncExitStack) -> Sockets:
 
 def _websocket_server(
     server: McpServer,
-    door_for: Callable[[Caller, str], Agent],
+    agent_for: Callable[[Caller, str], Agent],
     limits: Limits,
     settings: Settings,
-    gate: Gate,
+    authenticator: Authenticator,
 ) -> WebSocketServer:
     options = WebSocketOptions(
         limits=limits,
         connections=settings.max_connections,
         origins=frozenset(settings.allow_origin),
         ping_interval=settings.ping_interval,
-        gate=gate,
+        authenticator=authenticator,
         any_host=others_reach(settings),
     )
-    return WebSocketServer(server, door_for, options)
+    return WebSocketServer(server, agent_for, options)
 
 
 def _http_app(
     server: McpServer,
     watched: Watched,
-    door_for: Callable[[Caller, str], Agent],
+    agent_for: Callable[[Caller, str], Agent],
     limits: Limits,
     settings: Settings,
-    gate: Gate,
+    authenticator: Authenticator,
 ) -> HttpApp:
     from greenroom.transports.http.app import HttpApp, HttpOptions  # noqa: PLC0415 - as above
 
@@ -148,11 +148,11 @@ def _http_app(
         session_idle=settings.http_session_idle,
         sound=lambda: watched.runtime.is_sound,
         routes={METRICS: metrics_app(watched)},
-        gate=gate,
+        authenticator=authenticator,
         told=_told(settings),
         any_host=others_reach(settings),
     )
-    return HttpApp(server, door_for, options)
+    return HttpApp(server, agent_for, options)
 
 
 def _told(settings: Settings) -> dict[str, bytes]:

@@ -106,7 +106,7 @@ async def _serve(resolved: Resolved, embedder: EmbedderChoice, passports: Passpo
 
         locator = SessionLocator()
 
-        def door_for(client_name: str, caller: Caller = admitting.on_stdio) -> Agent:
+        def agent_for(client_name: str, caller: Caller = admitting.on_stdio) -> Agent:
             return Agent(
                 runtime,
                 admitting.principal(client_name, caller),
@@ -120,7 +120,7 @@ async def _serve(resolved: Resolved, embedder: EmbedderChoice, passports: Passpo
         await nursery.start(_stop_on_signal, stop)
         server = McpServer(
             TOOLS,
-            door_for,
+            agent_for,
             request_timeout=settings.request_timeout,
             debounce=settings.debounce,
             profiles=settings.tools or DEFAULT,
@@ -138,10 +138,10 @@ async def _serve(resolved: Resolved, embedder: EmbedderChoice, passports: Passpo
                 serving,
                 server,
                 watched,
-                lambda caller, name: door_for(name, caller),
+                lambda caller, name: agent_for(name, caller),
                 limits,
                 stop,
-                admitting.gate,
+                admitting.authenticator,
             )
             if sys.stderr is not None and sys.stderr.isatty():
                 explain_sockets(resolved, sockets.urls(), needs_key=admitting.needs_key)
