@@ -21,8 +21,8 @@ from python_names import prose, python_page
 
 from greenroom.actors import is_write
 from greenroom.actors.passport.envelope import VERSION, Passport
-from greenroom.actors.passport.payload import Cargo
-from greenroom.actors.schemas.passport_payload import CargoMessage
+from greenroom.actors.passport.payload import PassportPayload
+from greenroom.actors.schemas.passport_payload import PayloadMessage
 from greenroom.actors.schemas.transfer import MemoryLine
 from greenroom.actors.schemas.types import UNLISTED
 from greenroom.runtime import reply_type
@@ -332,7 +332,7 @@ def refusal_codes(function: ast.FunctionDef) -> Iterator[str]:
 def passport_schema() -> str:
     """Return the JSON schema of passports, with that of what is inside among its definitions."""
     (root,), parts = msgspec.json.schema_components([Passport], ref_template="#/$defs/{name}")
-    for inside in (Cargo, CargoMessage, MemoryLine):
+    for inside in (PassportPayload, PayloadMessage, MemoryLine):
         _, more = msgspec.json.schema_components([inside], ref_template="#/$defs/{name}")
         parts |= more
     parts["Passport"]["properties"]["greenroom_passport"] = {"const": VERSION}
@@ -340,9 +340,9 @@ def passport_schema() -> str:
     parts["SessionContext"]["properties"] = {
         name: member for name, member in context.items() if not UNLISTED.items() <= member.items()
     }
-    cargo = parts["Cargo"]["properties"]
-    cargo["messages"]["items"] = {"$ref": "#/$defs/CargoMessage"}
-    cargo["memories"]["items"] = {"$ref": "#/$defs/MemoryLine"}
+    payload = parts["PassportPayload"]["properties"]
+    payload["messages"]["items"] = {"$ref": "#/$defs/PayloadMessage"}
+    payload["memories"]["items"] = {"$ref": "#/$defs/MemoryLine"}
     whole = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": f"urn:greenroom:passport:{VERSION}",

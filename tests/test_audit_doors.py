@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from support.keyed import Premises
 
     from greenroom.actors import ApiKeyMade
-    from greenroom.actors.auth.key_format import KeyText
+    from greenroom.actors.auth.key_format import ParsedKey
 
 pytestmark = pytest.mark.promise("audit.records")
 
@@ -48,7 +48,7 @@ class Keys(NamedTuple):
 
     right: ApiKeyMade
     revoked: ApiKeyMade
-    wrong: KeyText
+    wrong: ParsedKey
 
 
 def shown(text: str) -> dict[str, str]:

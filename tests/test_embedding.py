@@ -17,7 +17,7 @@ from tokenizers import Tokenizer
 
 from greenroom.actors.base.budget import estimate_tokens
 from greenroom.actors.embedding import static
-from greenroom.actors.embedding.cache import Cache
+from greenroom.actors.embedding.cache import LruCache
 from greenroom.actors.embedding.choice import EmbedderChoice, read_choice
 from greenroom.actors.embedding.embedder import EMBEDDED_CHARACTERS
 from greenroom.actors.embedding.errors import EmbedderError
@@ -271,7 +271,7 @@ def test_half_a_pair_counts_as_three_bytes() -> None:
 
 
 def test_what_was_not_used_for_longest_is_forgotten() -> None:
-    cache: Cache[str, int] = Cache(2)
+    cache: LruCache[str, int] = LruCache(2)
     cache.put("a", 1)
     cache.put("b", 2)
     assert cache.get("a") == 1

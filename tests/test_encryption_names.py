@@ -45,7 +45,7 @@ def session_keys(draw: st.DrawFn) -> tuple[bytes, list[bytes]]:
         st.sampled_from(
             [
                 (prefix + draw(numbers), [b"m", prefix]),
-                (sessions.tally_key(shelf, draw(names)), [b"t"]),
+                (sessions.counter_key(shelf, draw(names)), [b"t"]),
                 (events.event_key(shelf, draw(names)), [b"e"]),
                 (b"c" + draw(numbers) + b"f" + draw(numbers) * 2, []),
                 (b"c" + draw(numbers) + b"s" + draw(numbers) + b"\0\1", []),

@@ -17,7 +17,7 @@ from greenroom.actors.memory import import_staging
 from greenroom.actors.schemas.transfer import BeginImport, ReadImport, StageLines
 from greenroom.actors.transfer.import_run import Importer, ImportRefusedError
 from greenroom.actors.transfer.json_lines import Source, source_of_text
-from greenroom.actors.transfer.normalize import Made, SourceError
+from greenroom.actors.transfer.normalize import SourceError, SourceLine
 from greenroom.actors.transfer.sources import open_source
 from greenroom.runtime import ActorFailedError, Address, Refusal, verify
 from greenroom.runtime.kernel.mailbox import Envelope
@@ -107,9 +107,9 @@ async def test_nothing_to_import_is_no_error(enter: Enter) -> None:
 async def test_a_source_that_changes_while_it_is_read_is_not_imported(enter: Enter) -> None:
     passes = iter([[line("a"), line("b")], [line("a"), line("c")]])
 
-    def lines() -> Iterator[Made]:
+    def lines() -> Iterator[SourceLine]:
         for number, each in enumerate(next(passes), start=1):
-            yield Made(f"line {number}", json.dumps(each).encode(), number)
+            yield SourceLine(f"line {number}", json.dumps(each).encode(), number)
 
     async with enter(**QUIET) as home:
         with pytest.raises(SourceError, match="changed while it was read"):
@@ -230,9 +230,9 @@ async def test_what_was_staged_of_a_source_that_changed_leaves_the_store(
     lines = [line(f"k{n}", "x" * 200) for n in range(1_500)]
     passes = iter([lines[:900], lines, lines[:900], lines[:900]])
 
-    def read_on() -> Iterator[Made]:
+    def read_on() -> Iterator[SourceLine]:
         for number, each in enumerate(next(passes), start=1):
-            yield Made(f"line {number}", json.dumps(each).encode(), number)
+            yield SourceLine(f"line {number}", json.dumps(each).encode(), number)
 
     def die(stage: str, done: int, _total: int) -> None:
         if dies and stage == "staging" and done > 1_000:

@@ -68,10 +68,10 @@ def test_buckets_are_kept_as_far_as_there_is_room() -> None:
 
 
 def test_a_tally_has_an_end() -> None:
-    tally = CountLimit(2)
-    assert [tally.add(), tally.add(), tally.add()] == [True, True, False]
-    tally.remove()
-    assert (tally.add(2), tally.add()) == (False, True)
+    counter = CountLimit(2)
+    assert [counter.add(), counter.add(), counter.add()] == [True, True, False]
+    counter.remove()
+    assert (counter.add(2), counter.add()) == (False, True)
     assert CountLimit(None).add(1_000_000)
 
 

@@ -47,8 +47,8 @@ def test_shares_add_up_to_the_score() -> None:
 
 def test_a_book_is_no_longer_than_a_page() -> None:
     page = Note("boat " + " ".join(f"page{number}" for number in range(150)))
-    book = Note("boat " + " ".join(f"word{number}" for number in range(200_000)))
-    found = search([page, book, Note("the boat sails")], "boat")
+    work_context = Note("boat " + " ".join(f"word{number}" for number in range(200_000)))
+    found = search([page, work_context, Note("the boat sails")], "boat")
     assert found.rows.tolist() == [0, 1, 2]
     assert found.signals["length"][:2] == pytest.approx([np.log(101)] * 2)
 
@@ -284,12 +284,12 @@ def test_every_signal_has_a_reason_and_counts_somewhere() -> None:
 def test_ranking_yields_between_its_steps() -> None:
     looks = 0
 
-    def pace() -> bool:
+    def should_yield() -> bool:
         nonlocal looks
         looks += 1
         return False
 
-    search(FILLERS, "filler number", pace=pace)
+    search(FILLERS, "filler number", should_yield=should_yield)
     assert looks > 10
 
 

@@ -36,7 +36,7 @@ from greenroom.actors import (
 from greenroom.actors.orchestrations import client_session
 from greenroom.actors.orchestrations.client_session import project_of_path
 from greenroom.actors.schemas import session_travel as travel
-from greenroom.actors.session.client_tools import ADAPTERS, adapter_of
+from greenroom.actors.session.client_tools import ADAPTERS, client_tool
 from greenroom.runtime import Refusal
 from greenroom.transports.mcp import roots as mcp_roots
 
@@ -327,7 +327,7 @@ async def test_a_repeated_start_gets_the_first_session(tmp_path: Path) -> None:
     ],
 )
 def test_tools_are_recognised_by_what_they_call_themselves(name: str | None, tool: str) -> None:
-    assert adapter_of(name).tool_id == tool
+    assert client_tool(name).tool_id == tool
 
 
 def test_no_name_belongs_to_two_tools() -> None:

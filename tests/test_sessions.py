@@ -94,7 +94,7 @@ def test_ids_increase_within_53_bits_whatever_the_clock_does(times: list[int], s
     last, ahead, source = 0, 0, random.Random(seed)  # noqa: S311  a seeded one is what is wanted
     bound = 0
     for time in times:
-        stamp = session_ids.next_stamp(last, ahead, time, source)
+        stamp = session_ids.next_id(last, ahead, time, source)
         bound = max(bound, stamp.ahead)
         assert last < stamp.message_id < 2**53
         assert session_ids.lowest_id(time) <= stamp.message_id <= session_ids.highest_id(time, bound)

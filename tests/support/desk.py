@@ -52,7 +52,7 @@ class Desk:
     def must_ask(self, request: Any) -> bool:  # noqa: ARG002  (nothing is)
         return False
 
-    def further(self, request: Any, first: Exception) -> None:  # noqa: ARG002  (nothing is)
+    def fallback(self, request: Any, first: Exception) -> None:  # noqa: ARG002  (nothing is)
         return None
 
     def __init__(self) -> None:

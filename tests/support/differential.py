@@ -76,8 +76,8 @@ class Holding:
     def must_ask(self, request: Any) -> bool:
         return self._agent.must_ask(request)
 
-    def further(self, request: Any, first: Refusal) -> Any:
-        return None if isinstance(request, tuple) else self._agent.further(request, first)
+    def fallback(self, request: Any, first: Refusal) -> Any:
+        return None if isinstance(request, tuple) else self._agent.fallback(request, first)
 
     def close(self) -> None:
         self._agent.close()

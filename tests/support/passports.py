@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from support.agents import House
 
     from greenroom.actors import SessionExported
-    from greenroom.actors.passport.payload import Cargo
+    from greenroom.actors.passport.payload import PassportPayload
     from greenroom.runtime import Doors
 
 HOME = "/home/user/greenroom"
@@ -68,10 +68,12 @@ async def text_of(agent: Agent, exported: SessionExported) -> str:
     return text
 
 
-async def seen(doors: Doors, principal: Principal, session_id: str) -> Cargo:
+async def seen(doors: Doors, principal: Principal, session_id: str) -> PassportPayload:
     """Return all of a session that somebody sees."""
-    _, cargo = await collected(ClientSessionState(doors, principal), session_id, None, include_memories=True)
-    return cargo
+    _, content = await collected(
+        ClientSessionState(doors, principal), session_id, None, include_memories=True
+    )
+    return content
 
 
 def forged(text: str, signer: Signers, **changes: Any) -> str:

@@ -25,7 +25,7 @@ from greenroom.actors.auth.namespaces import (
 from greenroom.actors.base.orchestration import Orchestration
 from greenroom.actors.base.parse import check_request
 from greenroom.actors.base.strict_json import canonical
-from greenroom.actors.base.threads import aside
+from greenroom.actors.base.threads import run_in_thread
 from greenroom.actors.keys.admin import CreateApiKey, ListApiKeys, RevokeApiKey, RotateApiKey
 from greenroom.actors.memory.directory import RootOfMemory
 from greenroom.actors.orchestrations.client_session import (
@@ -38,7 +38,7 @@ from greenroom.actors.orchestrations.import_export import ExportMemories, Import
 from greenroom.actors.orchestrations.passport_export import ExportSession
 from greenroom.actors.orchestrations.passport_restore import RestoreSession
 from greenroom.actors.recall import key_hints
-from greenroom.actors.recall.fallback_lookup import KeyLookup
+from greenroom.actors.recall.fallback_lookup import FallbackLookup
 from greenroom.actors.recall.memory_search import MemorySearch
 from greenroom.actors.recall.recall_context import RecallContext
 from greenroom.actors.recall.retrieve_memory import RetrieveMemory
@@ -234,7 +234,7 @@ class Agent:
         self._closed = _closed_to(principal.scopes)
         self._resources = auth_scopes.resources_of(principal.scopes)
         self._scope = _idempotency_scope(principal)
-        self._lookup = KeyLookup(runtime, principal, _NAMES)
+        self._lookup = FallbackLookup(runtime, principal, _NAMES)
         self._client_state = ClientSessionState(runtime, principal, client, passports, self._scope, locator)
         self._client_state.quota = quota
 
@@ -351,7 +351,7 @@ class Agent:
             on_accepted=on_accepted,
         )
 
-    def further(self, request: Message[R], first: Refusal) -> Callable[[], Awaitable[R]] | None:
+    def fallback(self, request: Message[R], first: Refusal) -> Callable[[], Awaitable[R]] | None:
         """Return what is to be awaited when a post was refused; None: the refusal is the answer.
 
         A key that is not where its request looks first may lie elsewhere.
@@ -374,7 +374,7 @@ class Agent:
         return ResourceSubscriber(self._runtime, self._runtime.subscriber(window), self.principal, limit)
 
     async def _second_answer(self, request: Message[R], idempotency: Idempotency | None, first: Refusal) -> R:
-        answer: R = await self._lookup.further(request, idempotency, first)
+        answer: R = await self._lookup.answer(request, idempotency, first)
         if self._client_state.session_id is not None:
             self._client_state.record_stored(answer)
         return answer
@@ -396,7 +396,7 @@ class Agent:
         except Refusal as refusal:
             first = refusal
         if type(request) in key_hints.BY_KEY and key_hints.is_missed(request, first):
-            found: R = await self._lookup.further(request, idempotency, first)
+            found: R = await self._lookup.answer(request, idempotency, first)
             return found
         if isinstance(first, Refusal):
             raise first
@@ -473,7 +473,7 @@ async def _checked(request: Q) -> Q:
     if isinstance(request, Orchestration) and any(
         isinstance(value, str) and len(value) > LARGE_TEXT for value in msgspec.structs.astuple(request)
     ):
-        return await aside(check_request, request)
+        return await run_in_thread(check_request, request)
     return check_request(request)
 
 

@@ -11,7 +11,7 @@ from greenroom.actors.audit import record as audit_record
 from greenroom.actors.audit.actor import AuditActor
 from greenroom.actors.audit.query import CheckAudit, CheckpointAudit, GetAuditLog, ReadAuditLog
 from greenroom.actors.auth.errors import MAX_VALUE_BYTES
-from greenroom.actors.auth.policy import Heard
+from greenroom.actors.auth.policy import ChangeLabel
 from greenroom.actors.auth.principal import Principal
 from greenroom.actors.base.paths import default_secrets
 from greenroom.actors.base.times import DAY
@@ -36,7 +36,7 @@ from greenroom.actors.resources.listing import CompleteResource, ListResources
 from greenroom.actors.session import directory_rows as directory
 from greenroom.actors.session import migrations
 from greenroom.actors.session.directory import ListSessions
-from greenroom.actors.session.handover import HandedSession
+from greenroom.actors.session.handover import HandoverSession
 from greenroom.actors.text.analyze import use_languages
 from greenroom.actors.transfer import pending_imports
 from greenroom.actors.transfer.export_actor import ExportActor
@@ -152,11 +152,11 @@ async def open_greenroom(
     choice = read_choice(embedder) if isinstance(embedder, str) else embedder
     check_choice(choice)
     use_languages(languages)
-    configured = type("SessionActor", (HandedSession,), {"content_limit": content_limit})
+    configured = type("SessionActor", (HandoverSession,), {"content_limit": content_limit})
     async with open_shared_runtime(
         path,
         principal_type=Principal,
-        label_type=Heard,
+        label_type=ChangeLabel,
         actors=[configured, *KINDS, *actors],
         indexes=[*shared_indexes(audit_days), *indexes],
         queries=[
@@ -219,7 +219,7 @@ def encrypt_greenroom(
     return encrypt(
         Path(path),
         encryption,
-        actors=[HandedSession, *KINDS, *actors],
+        actors=[HandoverSession, *KINDS, *actors],
         indexes=[*shared_indexes(AUDIT_DAYS), *indexes],
         options=options,
     )

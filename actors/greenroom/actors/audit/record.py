@@ -52,7 +52,7 @@ class AuditRow(msgspec.Struct, frozen=True, array_like=True):
     address: str | None = None
 
 
-class Notes(Protocol):
+class AuditBuffer(Protocol):
     """What takes notes: the context of a handler, the desk of a procedure, a reader, a runtime."""
 
     def note(self, journal: str, value: Any) -> None:
@@ -89,7 +89,7 @@ def record(context: Context, action: str, session: str | None, **details: Any) -
 
 
 def note(
-    notes: Notes,
+    notes: AuditBuffer,
     principal: Principal | None,
     action: str,
     session: str | None,

@@ -75,7 +75,7 @@ class MemoryShelf(msgspec.Struct, frozen=True, array_like=True):
     projects: tuple[str, ...] | None = ()
 
 
-class Heard(NamedTuple):
+class ChangeLabel(NamedTuple):
     """Who may hear of a change: an audience, among those who may see a session of this project."""
 
     audience: str
@@ -135,7 +135,7 @@ def own_audience(agent_id: str) -> str:
     return f"agent:{agent_id}"
 
 
-def hears(principal: Principal, label: Heard) -> bool:
+def may_hear(principal: Principal, label: ChangeLabel) -> bool:
     """Return whether ``principal`` may hear of a change."""
     return may_see_message(principal, label.audience) and may_see_session(principal, label.project_id)
 

@@ -31,7 +31,7 @@ class OverBudget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     version: int | None = None
 
 
-class Cut(msgspec.Struct, Generic[T], frozen=True):
+class BudgetedList(msgspec.Struct, Generic[T], frozen=True):
     """What of a list is given where there is a budget.
 
     Attributes:
@@ -67,7 +67,9 @@ def tokens_of(thing: Any) -> int:
     return estimate_tokens(msgspec.json.encode(thing))
 
 
-def cut(things: Sequence[T], max_tokens: int | None, name: Callable[[T], dict[str, Any]]) -> Cut[T]:
+def take_in_order(
+    things: Sequence[T], max_tokens: int | None, name: Callable[[T], dict[str, Any]]
+) -> BudgetedList[T]:
     """Return what fits into a budget one after the other; None: everything.
 
     One that alone is larger than the budget is named and passed over: it must not hide the others.
@@ -78,7 +80,7 @@ def cut(things: Sequence[T], max_tokens: int | None, name: Callable[[T], dict[st
         name: Returns by which member and value of `OverBudget` a thing is known.
     """
     if max_tokens is None:
-        return Cut(list(things), len(things))
+        return BudgetedList(list(things), len(things))
     kept: list[T] = []
     large: list[OverBudget] = []
     spent = passed = 0
@@ -92,10 +94,10 @@ def cut(things: Sequence[T], max_tokens: int | None, name: Callable[[T], dict[st
             kept.append(thing)
             spent += cost
         passed += 1
-    return Cut(kept, passed, spent, len(things) - len(kept), large or UNSET)
+    return BudgetedList(kept, passed, spent, len(things) - len(kept), large or UNSET)
 
 
-def fill(things: Sequence[T], max_tokens: int) -> tuple[list[T], int]:
+def take_fitting(things: Sequence[T], max_tokens: int) -> tuple[list[T], int]:
     """Return the things that fit into a budget, the first ones first, and what they cost.
 
     One that does not fit is passed over, and those after it still have their chance.

@@ -16,7 +16,7 @@ MOST_AT_ONCE: Final = 2
 _limiter: trio.lowlevel.RunVar[trio.CapacityLimiter] = trio.lowlevel.RunVar("passports aside")
 
 
-async def aside(function: Callable[[*Ts], R], *arguments: *Ts) -> R:
+async def run_in_thread(function: Callable[[*Ts], R], *arguments: *Ts) -> R:
     """Return what a pure function returns; a caller that is cancelled does not wait for it."""
     try:
         limiter = _limiter.get()

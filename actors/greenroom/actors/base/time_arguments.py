@@ -48,7 +48,7 @@ def _replaced(raw: bytes, steps: list[str], value: bytes) -> bytes:
     return msgspec.json.encode(members)
 
 
-class Span(NamedTuple):
+class TimeSpan(NamedTuple):
     """Two fields of a request, or of the struct that one of its fields holds."""
 
     within: str | None
@@ -69,13 +69,13 @@ class Span(NamedTuple):
             check_span(self.start if self.within is None else f"{self.within}.{self.start}", start, end)
 
 
-def spans_of(request_type: type[Any]) -> tuple[Span, ...]:
+def spans_of(request_type: type[Any]) -> tuple[TimeSpan, ...]:
     """Return the spans that a request has, but those that a field ``timezone`` is needed to understand."""
     hints = get_type_hints(request_type, include_extras=True)
     holders: dict[str | None, Any] = {name: part_of(hint) for name, hint in hints.items()}
     holders[None] = request_type
     return tuple(
-        Span(within, start, end)
+        TimeSpan(within, start, end)
         for within, holder in holders.items()
         for start, end in SPANS
         if {start, end} <= (names := set(getattr(holder, "__struct_fields__", ()))) - {"timezone"} == names

@@ -9,7 +9,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-class Cache(Generic[K, V]):
+class LruCache(Generic[K, V]):
     """The values that were used last.
 
     Args:

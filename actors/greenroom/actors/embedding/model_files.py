@@ -25,7 +25,7 @@ _PROMPTS: Final = {"query": ("query",), "document": ("document", "passage", "cor
 
 
 @dataclass(frozen=True, kw_only=True)
-class Export:
+class ModelFiles:
     """A model's files and what they say.
 
     Attributes:
@@ -54,7 +54,7 @@ class Export:
         return digest.hexdigest()
 
 
-def read_export(place: Path) -> Export:
+def read_model_files(place: Path) -> ModelFiles:
     """Return what a folder holds.
 
     Args:
@@ -71,7 +71,7 @@ def read_export(place: Path) -> Export:
         )
     pooling_folder = _pooling_folder(folder)
     prompts = _object(folder / "config_sentence_transformers.json").get("prompts") or {}
-    return Export(
+    return ModelFiles(
         graph=graph,
         tokenizer=folder / _TOKENIZER,
         pooling=_pooling(_object(folder / pooling_folder / "config.json"), folder),

@@ -16,7 +16,7 @@ import tokenizers
 from greenroom.actors.embedding import quantization
 from greenroom.actors.embedding.embedder import embedded_part
 from greenroom.actors.embedding.errors import EmbedderError
-from greenroom.actors.embedding.model_files import Export, Pooling
+from greenroom.actors.embedding.model_files import ModelFiles, Pooling
 from greenroom.actors.embedding.words import Word, words_of
 from greenroom.actors.schemas.vectors import QueryVectors
 
@@ -60,7 +60,7 @@ class OnnxEmbedder:
     is_quick = False
     batch = 16
 
-    def __init__(self, export: Export, check: Callable[[], object]) -> None:
+    def __init__(self, export: ModelFiles, check: Callable[[], object]) -> None:
         self._export = export
         self._tokenizer = _tokenizer(export)
         check()
@@ -142,7 +142,7 @@ class OnnxEmbedder:
         return _Run(sentence, hidden[plain], [encoding.offsets[index] for index in plain])
 
 
-def _tokenizer(export: Export) -> tokenizers.Tokenizer:
+def _tokenizer(export: ModelFiles) -> tokenizers.Tokenizer:
     try:
         tokenizer = tokenizers.Tokenizer.from_file(str(export.tokenizer))
     except Exception as error:  # the library raises plain Exception
@@ -152,7 +152,7 @@ def _tokenizer(export: Export) -> tokenizers.Tokenizer:
     return tokenizer
 
 
-def _session(export: Export) -> onnxruntime.InferenceSession:
+def _session(export: ModelFiles) -> onnxruntime.InferenceSession:
     options = onnxruntime.SessionOptions()
     # The event loop and the writer want their share, and whoever waits for work must not spin.
     options.intra_op_num_threads = max(1, (os.cpu_count() or 1) // 2)

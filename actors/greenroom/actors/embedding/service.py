@@ -18,7 +18,7 @@ import msgspec
 import trio
 
 from greenroom.actors.embedding import spaces as embedding_spaces
-from greenroom.actors.embedding.cache import Cache
+from greenroom.actors.embedding.cache import LruCache
 from greenroom.actors.embedding.choice import EmbedderChoice, read_choice
 from greenroom.actors.embedding.errors import EmbedderError, TextRefusedError
 from greenroom.actors.embedding.loader import load
@@ -70,10 +70,10 @@ class EmbeddingService:
         self._embedder: Embedder | None = None
         self._older: dict[str, Embedder] = {}
         self._worker = EmbeddingWorker(runtime)
-        self._queries: Cache[tuple[str, str], QueryVectors] = Cache(QUERIES_KEPT)
+        self._queries: LruCache[tuple[str, str], QueryVectors] = LruCache(QUERIES_KEPT)
         self._needed = trio.Event()
         self._tried = trio.Event()
-        self._caught_up = trio.Event()
+        self._backlog_done = trio.Event()
         self._looked = trio.Event()
         self._asked = self._unanswered = 0
         self._loading_since = math.inf
@@ -132,9 +132,9 @@ class EmbeddingService:
         self._needed.set()
         if wait and not self.is_off:
             await self._tried.wait()
-        elif not (self._caught_up.is_set() or self.is_off):
+        elif not (self._backlog_done.is_set() or self.is_off):
             with trio.move_on_at(self._query_deadline()):
-                await self._caught_up.wait()
+                await self._backlog_done.wait()
         self._asked += 1
         present = [] if self._embedder is None else [self._embedder]
         found = [await self._query(each, text) for each in present]
@@ -173,7 +173,7 @@ class EmbeddingService:
         self._embedder = None
         self._worker.trouble = "the embedder failed, as the log says, and is back at the next start"
         self._tried.set()
-        self._caught_up.set()
+        self._backlog_done.set()
 
     async def run(self) -> None:
         """Load the embedder when it is needed and embed, until it is cancelled."""
@@ -220,7 +220,7 @@ class EmbeddingService:
             except EmbedderError as error:
                 self._worker.record_failure(error)
                 self._tried.set()
-                self._caught_up.set()
+                self._backlog_done.set()
                 await self._worker.back_off()
             else:
                 self._worker.record_success()
@@ -229,7 +229,7 @@ class EmbeddingService:
 
     async def _catch_up(self) -> None:
         await self._worker.wait_idle()
-        self._caught_up.set()
+        self._backlog_done.set()
 
     def _query_deadline(self) -> float:
         """Return until when, in trio's time, a search waits for the embedder."""

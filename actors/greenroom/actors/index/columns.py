@@ -41,7 +41,7 @@ TYPES: Mapping[str, Any] = {
 _LEAST = 16
 
 
-class Names(Generic[N]):
+class NameTable(Generic[N]):
     """Numbers for names, in order of appearance."""
 
     __slots__ = ("_numbers", "names")

@@ -16,7 +16,7 @@ import numpy as np
 from greenroom.actors.index import arrays, records
 from greenroom.actors.index.document import FIELDS, Field
 from greenroom.actors.index.merge import merged_chunks
-from greenroom.actors.index.merge_policy import merge_start
+from greenroom.actors.index.merge_policy import first_merged
 from greenroom.actors.index.segment import Chunk, Segment
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from greenroom.actors.index.loader import Loaded
+    from greenroom.actors.index.loader import LoadedIndex
     from greenroom.runtime import Context, Slices
 
 STEP_BYTES = 262_144
@@ -42,7 +42,7 @@ SMALL_CHUNKS = 32
 
 
 @dataclass(slots=True)
-class _Building:
+class _NewSegment:
     """A segment on its way.
 
     Attributes:
@@ -66,7 +66,7 @@ class _Building:
     touched: set[int] = field(default_factory=set)
 
 
-class Upkeep:
+class Compactor:
     """Keeps one index in shape.
 
     Args:
@@ -74,11 +74,11 @@ class Upkeep:
         loaded: The same in memory.
     """
 
-    def __init__(self, manifest: records.Manifest, loaded: Loaded) -> None:
+    def __init__(self, manifest: records.Manifest, loaded: LoadedIndex) -> None:
         self._manifest = manifest
         self._loaded = loaded
         self._corpus = loaded.corpus
-        self._building: _Building | None = None
+        self._building: _NewSegment | None = None
         self._folding = False
         if manifest.building is not None:  # the process ended meanwhile
             manifest.doomed.append(manifest.building)
@@ -101,7 +101,7 @@ class Upkeep:
             yield from self._corpus.seal(context.slice_over)
             segments = self._corpus.segments
             fresh = sum(segment.number is None for segment in segments)
-            self._begin(context, merge_start([one.weight for one in segments], fresh), len(segments))
+            self._begin(context, first_merged([one.weight for one in segments], fresh), len(segments))
         elif (place := self._mostly_dead()) is not None:
             self._begin(context, place, place + 1)
         elif (patches := self._many_patches()) is not None:
@@ -120,10 +120,10 @@ class Upkeep:
         number = manifest.building = manifest.next_segment
         manifest.next_segment += 1
         steps = merged_chunks(self._corpus.segments[start:end], kept)
-        self._building = _Building(number, start, end, kept, steps)
+        self._building = _NewSegment(number, start, end, kept, steps)
         context.put(records.MANIFEST, manifest)
 
-    def _build(self, context: Context, building: _Building) -> Slices[None]:
+    def _build(self, context: Context, building: _NewSegment) -> Slices[None]:
         if building.steps is not None:
             staged = 0
             for found in building.steps:
@@ -149,14 +149,14 @@ class Upkeep:
         else:
             yield from self._finish(context, building)
 
-    def _put_chunk(self, context: Context, building: _Building, name: Field, chunk: Chunk) -> int:
+    def _put_chunk(self, context: Context, building: _NewSegment, name: Field, chunk: Chunk) -> int:
         written = building.chunks[name]
         record = arrays.chunk_record(chunk)
         context.put(records.chunk_key(building.number, name, len(written)), record)
         written.append(chunk)
         return len(record.ends) + len(record.rows) + len(record.times) + sum(map(len, record.terms))
 
-    def _finish(self, context: Context, building: _Building) -> Slices[None]:
+    def _finish(self, context: Context, building: _NewSegment) -> Slices[None]:
         """Put the new segment in the place of those that it was made of, in memory and on disk."""
         corpus, manifest, loaded = self._corpus, self._manifest, self._loaded
         start, end = building.start, building.end
@@ -277,7 +277,7 @@ class Upkeep:
             key = records.vector_key(space.number, number)
             chunk = context.get(key, records.VectorChunk)
             assert chunk is not None, "chunks are deleted here only"
-            gathered.append(arrays.unpacked(chunk.ids, np.uint64))
+            gathered.append(arrays.from_bytes(chunk.ids, np.uint64))
             rows += chunks.pop(number)
             context.delete(key)
             if rows >= VECTOR_ROWS:

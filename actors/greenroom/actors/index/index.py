@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from greenroom.actors.index.compaction import Upkeep
+    from greenroom.actors.index.compaction import Compactor
     from greenroom.actors.index.corpus import Corpus
-    from greenroom.actors.index.loader import Loaded
+    from greenroom.actors.index.loader import LoadedIndex
     from greenroom.actors.schemas.vectors import Vectors
     from greenroom.runtime import Context, Slices
 
@@ -36,7 +36,7 @@ class TidyIndex(Message[None], frozen=True):
     """An actor's word to itself that its index may want a step of upkeep; see `MemoryIndex.tidy`."""
 
 
-class Changes(TypedDict, total=False):
+class ColumnChanges(TypedDict, total=False):
     """What may change of a memory without a new version; see `Document`."""
 
     importance: float
@@ -67,8 +67,8 @@ class MemoryIndex:
         self._decode_shelf = msgspec.msgpack.Decoder(shelf).decode
         self._manifest: records.Manifest | None = None
         self._is_stored = False
-        self._loaded: Loaded | None = None
-        self._upkeep: Upkeep | None = None
+        self._loaded: LoadedIndex | None = None
+        self._compactor: Compactor | None = None
         self._writes: int | None = None  # since the last look; None as long as nobody counted
 
     # -- writing -----------------------------------------------------------
@@ -82,14 +82,14 @@ class MemoryIndex:
             yield from self._loaded.corpus.add_analysed(document, analysed, context.slice_over)
             if parts:
                 self._loaded.long[document.id] = parts
-        self._written(context)
+        self._count_write(context)
 
     def remove(self, context: Context, id: int) -> None:
         """Remove a memory; an unknown one is no error."""
         if self._lacks(id):
             return
         row = context.get(records.row_key(id), records.RowRecord)
-        must_mark = self._upkeep is not None and self._upkeep.touch(id)
+        must_mark = self._compactor is not None and self._compactor.touch(id)
         if row is not None:
             context.delete(records.row_key(id))
             for part in range(row.parts):
@@ -106,9 +106,9 @@ class MemoryIndex:
         if self._loaded is not None:
             self._loaded.long.pop(id, None)
             self._loaded.corpus.remove(id)
-        self._written(context)
+        self._count_write(context)
 
-    def change(self, context: Context, id: int, **changes: Unpack[Changes]) -> None:
+    def change(self, context: Context, id: int, **changes: Unpack[ColumnChanges]) -> None:
         """Change what may change of a memory; an unknown one is no error."""
         if self._lacks(id):
             return
@@ -116,12 +116,12 @@ class MemoryIndex:
         if "expires_at" in values:
             expires_at = values.pop("expires_at")
             values["expires"] = FOREVER if expires_at is None else expires_at
-        if self._upkeep is not None:
-            self._upkeep.touch(id)
+        if self._compactor is not None:
+            self._compactor.touch(id)
         self._patch(context, id, (context.get(records.patch_key(id), records.Patch) or {}) | values)
         if self._loaded is not None:
             self._loaded.corpus.change(id, values)
-        self._written(context)
+        self._count_write(context)
 
     def set_vectors(
         self, context: Context, space: str, vectors: Sequence[tuple[int, Vectors]]
@@ -155,7 +155,7 @@ class MemoryIndex:
                 context.put(records.token_key(found.number, number), tokens)
         context.put(records.MANIFEST, manifest)
         corpus.set_vectors(space, ids, values, scales)
-        self._written(context)
+        self._count_write(context)
         return len(known)
 
     def drop_space(self, context: Context, space: str) -> Slices[None]:
@@ -171,11 +171,11 @@ class MemoryIndex:
             self._loaded.chunks.pop(space, None)
             self._loaded.corpus.drop_vectors(space)
 
-    def tidy(self, context: Context) -> Slices[None]:
+    def compact(self, context: Context) -> Slices[None]:
         """Do one short step of upkeep, if there is one to do, and come back for the next."""
         yield from self.loaded(context)
-        assert self._upkeep is not None, "what is loaded has its upkeep"
-        if (yield from self._upkeep.step(context)):
+        assert self._compactor is not None, "what is loaded has its upkeep"
+        if (yield from self._compactor.step(context)):
             context.set_timer(TIMER, context.now, TidyIndex())
         self._writes = 0
 
@@ -191,7 +191,7 @@ class MemoryIndex:
             manifest = context.get(records.MANIFEST, records.Manifest)
         except StoreDamagedError:
             manifest = None
-        self.forget()
+        self.unload()
         self._manifest, loaded = yield from rebuild(context, manifest, documents, current_rules().name)
         self._is_stored = True
         self._take(loaded)
@@ -242,9 +242,9 @@ class MemoryIndex:
         """Return an estimate of the memory in use, in bytes."""
         return 0 if self._loaded is None else self._loaded.corpus.resident_bytes()
 
-    def forget(self) -> None:
+    def unload(self) -> None:
         """Drop what is in memory; the next search loads it again."""
-        self._loaded = self._upkeep = self._manifest = self._writes = None
+        self._loaded = self._compactor = self._manifest = self._writes = None
 
     # -- parts -------------------------------------------------------------
 
@@ -284,12 +284,12 @@ class MemoryIndex:
             logger.warning("the index of %s is broken and is made anew: %s", context.address, error)
         yield from self.rebuild(context, self._documents(context))
 
-    def _take(self, loaded: Loaded) -> None:
-        from greenroom.actors.index.compaction import Upkeep  # noqa: PLC0415 - needs numpy, loaded by now
+    def _take(self, loaded: LoadedIndex) -> None:
+        from greenroom.actors.index.compaction import Compactor  # noqa: PLC0415 - needs numpy, loaded by now
 
         assert self._manifest is not None, "what is loaded has a manifest"
         self._loaded = loaded
-        self._upkeep = Upkeep(self._manifest, loaded)
+        self._compactor = Compactor(self._manifest, loaded)
         self._writes = 0
 
     def _lacks(self, id: int) -> bool:
@@ -301,7 +301,7 @@ class MemoryIndex:
         if self._loaded is not None:
             self._loaded.patched.add(id)
 
-    def _written(self, context: Context) -> None:
+    def _count_write(self, context: Context) -> None:
         """Take note of a write, and see to it that the index is tidied now and then."""
         if self._writes is None:
             self._writes = sum(

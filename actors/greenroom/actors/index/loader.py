@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True)
-class Loaded:
+class LoadedIndex:
     """The index in memory, and what has to be known of its records.
 
     Attributes:
@@ -37,7 +37,7 @@ class Loaded:
     chunks: dict[str, dict[int, int]] = field(default_factory=dict)
 
 
-def load(context: Context, manifest: records.Manifest, shelf: Callable[[bytes], Any]) -> Slices[Loaded]:
+def load(context: Context, manifest: records.Manifest, shelf: Callable[[bytes], Any]) -> Slices[LoadedIndex]:
     """Return the index as it is stored; yields when the slice is over.
 
     Args:
@@ -49,7 +49,7 @@ def load(context: Context, manifest: records.Manifest, shelf: Callable[[bytes], 
         StoreDamagedError: a record is missing or does not fit the others.
     """
     corpus = Corpus()
-    found = Loaded(corpus)
+    found = LoadedIndex(corpus)
     for segment in manifest.segments:
         yield from _load_segment(context, corpus, segment, shelf)
     for key, row in context.scan(records.RowRecord, prefix=records.ROWS):
@@ -70,7 +70,7 @@ def load(context: Context, manifest: records.Manifest, shelf: Callable[[bytes], 
     return found
 
 
-def load_vectors(context: Context, manifest: records.Manifest, found: Loaded) -> Slices[None]:
+def load_vectors(context: Context, manifest: records.Manifest, found: LoadedIndex) -> Slices[None]:
     """Read the vectors of all spaces; yields when the slice is over."""
     for name, space in manifest.spaces.items():
         prefix = records.space_prefix(records.VECTORS, space.number)
@@ -81,7 +81,7 @@ def load_vectors(context: Context, manifest: records.Manifest, found: Loaded) ->
 
 
 def take_vectors(
-    key: bytes, chunk: records.VectorChunk, name: str, space: records.Space, found: Loaded
+    key: bytes, chunk: records.VectorChunk, name: str, space: records.Space, found: LoadedIndex
 ) -> None:
     """Add the vectors of one chunk.
 
@@ -118,7 +118,7 @@ def _load_segment(
                 chunks[name].append(arrays.chunk(stored))
             if context.slice_over():
                 yield
-    corpus.attach(Segment(segment.rows, chunks, segment.number))
+    corpus.attach_segment(Segment(segment.rows, chunks, segment.number))
 
 
 def _load_row(
@@ -147,7 +147,7 @@ def _load_row(
     for part in range(row.parts):
         key = records.more_key(id, part)
         counts = _there(key, context.get(key, records.Counts))  # type: ignore[type-abstract]
-        yield from corpus.post(place, counts, context.slice_over)
+        yield from corpus.post_terms(place, counts, context.slice_over)
 
 
 class _whole:  # noqa: N801 - reads as the words that it stands for

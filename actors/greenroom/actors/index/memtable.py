@@ -25,7 +25,7 @@ _ARRAY_BYTES = 100
 Postings = tuple["npt.NDArray[np.int32]", "npt.NDArray[np.uint16]"]
 
 
-class Tail:
+class Memtable:
     """Postings by field and term; a posting is a row, shifted, and how often the term occurs there.
 
     Attributes:

@@ -10,7 +10,7 @@ TAIL_POSTINGS = 131_072
 RATIO = 3
 
 
-def merge_start(weights: Sequence[int], fresh: int) -> int:
+def first_merged(weights: Sequence[int], fresh: int) -> int:
     """Return with which run a merge begins that ends with the last ``fresh`` runs.
 
     An earlier run takes part unless it outweighs all later ones by more than `RATIO`.

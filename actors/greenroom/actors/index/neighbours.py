@@ -30,7 +30,7 @@ class Neighbours(NamedTuple):
     order: npt.NDArray[np.int32]
 
 
-class Order:
+class ConversationOrder:
     """The rows of conversations, by conversation, position and row; those without a position come last."""
 
     __slots__ = ("_rows", "size")

@@ -10,7 +10,7 @@ import numpy as np
 
 from greenroom.actors.index import arrays, records
 from greenroom.actors.index.corpus import Corpus
-from greenroom.actors.index.loader import Loaded, take_vectors
+from greenroom.actors.index.loader import LoadedIndex, take_vectors
 from greenroom.runtime import StoreDamagedError
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ _REPLACED = (records.ROWS, records.MORE, records.PATCHES, records.SEGMENTS)
 
 def rebuild(
     context: Context, old: records.Manifest | None, documents: Iterable[Document | None], analysis: str
-) -> Slices[tuple[records.Manifest, Loaded]]:
+) -> Slices[tuple[records.Manifest, LoadedIndex]]:
     """Stage an index of ``documents`` in the place of what is there; yields when the slice is over.
 
     Args:
@@ -40,7 +40,7 @@ def rebuild(
     for document in documents:
         if document is not None:
             yield from corpus.add(document, context.slice_over)
-            yield from corpus.tidy(context.slice_over)
+            yield from corpus.compact(context.slice_over)
         if document is None or context.slice_over():
             yield
     yield from corpus.seal(context.slice_over)
@@ -50,12 +50,12 @@ def rebuild(
     for number in range(len(corpus.segments)):
         yield from _stage_segment(context, corpus, manifest, number)
     context.put(records.MANIFEST, manifest)
-    loaded = Loaded(corpus)
+    loaded = LoadedIndex(corpus)
     yield from _keep_vectors(context, manifest, loaded)
     return manifest, loaded
 
 
-def _keep_vectors(context: Context, manifest: records.Manifest, loaded: Loaded) -> Slices[None]:
+def _keep_vectors(context: Context, manifest: records.Manifest, loaded: LoadedIndex) -> Slices[None]:
     """Take the vectors that fit the memories, and delete what does not."""
     spaces = {space.number: (name, space) for name, space in manifest.spaces.items()}
     for key, stored in context.scan(msgspec.Raw, prefix=records.VECTORS):
@@ -72,7 +72,7 @@ def _keep_vectors(context: Context, manifest: records.Manifest, loaded: Loaded) 
             yield
 
 
-def _took(key: bytes, stored: msgspec.Raw, name: str, space: records.Space, loaded: Loaded) -> bool:
+def _took(key: bytes, stored: msgspec.Raw, name: str, space: records.Space, loaded: LoadedIndex) -> bool:
     try:
         take_vectors(key, msgspec.msgpack.decode(stored, type=records.VectorChunk), name, space, loaded)
     except (StoreDamagedError, msgspec.DecodeError):

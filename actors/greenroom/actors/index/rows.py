@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from greenroom.actors.index.columns import NAMED, Columns, Names
+from greenroom.actors.index.columns import NAMED, Columns, NameTable
 from greenroom.actors.index.document import FOREVER, NEVER, NO_POSITION, Field
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class Rows:
 
     def __init__(self) -> None:
         self.arrangement = next(_BEGINNINGS)
-        self.names: dict[str, Names[Any]] = {name: Names() for name in NAMED}
+        self.names: dict[str, NameTable[Any]] = {name: NameTable() for name in NAMED}
         self._columns = Columns()
         self._row_of: dict[int, int] | None = None  # only when ids do not ascend
 

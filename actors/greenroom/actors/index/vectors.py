@@ -9,14 +9,14 @@ import numpy as np
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from greenroom.actors.index.document import Pace
+    from greenroom.actors.index.document import ShouldYield
     from greenroom.runtime import Slices
 
 _LEAST = 64
 _MOVED = 4_096  # rows moved without a pause (0.5 ms)
 
 
-class Matrix:
+class VectorMatrix:
     """One int8 vector a row with its scale; a row without a vector is all zero.
 
     Attributes:
@@ -57,8 +57,8 @@ class Matrix:
         self.reserve(size)
         return self._values[:size], self._scales[:size], self._has[:size]
 
-    def keep(self, rows: npt.NDArray[np.intp], size: int, pace: Pace) -> Slices[None]:
-        """Leave only ``rows`` of the first ``size``, in order; yields when ``pace`` says so."""
+    def keep(self, rows: npt.NDArray[np.intp], size: int, should_yield: ShouldYield) -> Slices[None]:
+        """Leave only ``rows`` of the first ``size``, in order; yields when ``should_yield()``."""
         self.reserve(size)
         for start in range(0, len(rows), _MOVED):
             moved = rows[start : start + _MOVED]
@@ -66,7 +66,7 @@ class Matrix:
             if moved[-1] >= end:  # nothing moved so far otherwise
                 for array in (self._values, self._scales, self._has):
                     array[start:end] = array[moved]
-            if pace():
+            if should_yield():
                 yield
         for array in (self._values, self._scales, self._has):
             array[len(rows) : size] = 0

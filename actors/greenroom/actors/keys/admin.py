@@ -22,7 +22,7 @@ from greenroom.actors.auth.grants import (
     KeyRecord,
     KeyStatus,
 )
-from greenroom.actors.auth.key_format import KEY_ID, PURPOSE, KeyText, digest_of, new_key, without_keys
+from greenroom.actors.auth.key_format import KEY_ID, PURPOSE, ParsedKey, digest_of, new_key, without_keys
 from greenroom.actors.auth.tool_profiles import TOOL_PROFILES, ToolProfileName
 from greenroom.actors.base.orchestration import Orchestration
 from greenroom.actors.base.times import DAY, SECOND, optional_datetime, to_datetime
@@ -265,5 +265,5 @@ def view_of(record: KeyRecord, now: int) -> ApiKeyView:
     )
 
 
-def _made(key: KeyText, record: KeyRecord) -> ApiKeyMade:
+def _made(key: ParsedKey, record: KeyRecord) -> ApiKeyMade:
     return ApiKeyMade(api_key=key.whole, key=view_of(record, record.created))

@@ -176,7 +176,7 @@ class MemoryActor(MemoryTransfer):
     @handles(TidyIndex)
     def tidy(self, _: TidyIndex, context: Context) -> Slices[None]:
         """Do a step of the index's upkeep."""
-        return self._repository.index.tidy(context)
+        return self._repository.index.compact(context)
 
     @handles(index_checks.VerifyIndex)
     def verify(

@@ -190,7 +190,7 @@ def apply(repository: MemoryRepository, request: requests.ApplyLines, context: C
     else:
         _finish(context, request.staging, head)
     audience = policy.own_audience(head.principal.agent_id)
-    context.publish(topic_of(requests.import_address(request.staging).key), policy.Heard(audience))
+    context.publish(topic_of(requests.import_address(request.staging).key), policy.ChangeLabel(audience))
 
 
 def _write_waiting(

@@ -148,7 +148,7 @@ def entries(request: requests.ListMemory, context: Context) -> Slices[replies.Me
         if context.slice_over():
             yield
     views = [records.view(entry) for entry in found]
-    page = budget.cut(
+    page = budget.take_in_order(
         views, request.max_tokens, lambda each: {"key": each.key, "session_id": each.session_id}
     )
     has_more = has_more or page.passed < len(found)

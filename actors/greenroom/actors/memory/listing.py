@@ -49,7 +49,9 @@ def page(
             updates.append(stored.entry.update)
         if context.slice_over():
             yield
-    cut = budget.cut(views, request.max_tokens, lambda each: {"memory_id": each.memory_id, "key": each.key})
+    cut = budget.take_in_order(
+        views, request.max_tokens, lambda each: {"memory_id": each.memory_id, "key": each.key}
+    )
     has_more = has_more or cut.passed < len(views)
     return replies.MemoryPage(
         memories=cut.kept,

@@ -93,7 +93,7 @@ def versions(
             break
     if not found:
         raise repository.not_found(context, request.memory_id, request.key, request.namespace)
-    kept = budget.cut(
+    kept = budget.take_in_order(
         found, request.max_tokens, lambda each: {"memory_id": each.memory_id, "version": each.version}
     )
     has_more = has_more or kept.passed < len(found)

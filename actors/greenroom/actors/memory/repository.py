@@ -141,7 +141,7 @@ class MemoryRepository:
     def publish(self, context: Context) -> None:
         """Stage word to the owner that the memory changed."""
         if self.is_resource:
-            label = policy.Heard(policy.own_audience(self.address))
+            label = policy.ChangeLabel(policy.own_audience(self.address))
             context.publish(memory_uri(self.address), label)
 
     def namespace(self, sub: str) -> str:

@@ -98,24 +98,24 @@ class RowFilter:
         self.wanted: Mask = view.visible
         self.counts: dict[str, int] = {"visible": view.count}
 
-    def apply(self, filters: MemoryFilters, now: int, pace: Callable[[], bool]) -> Slices[None]:
+    def apply(self, filters: MemoryFilters, now: int, should_yield: Callable[[], bool]) -> Slices[None]:
         """Narrow by everything that the index knows; keys and sessions it does not.
 
         Args:
             filters: What to narrow by.
             now: The time, in microseconds since 1970.
-            pace: Whether to yield.
+            should_yield: Whether to yield.
         """
         corpus = self._corpus
         if not filters.superseded and self._superseded is not None:
             self._keep("superseded", ~self._superseded)
         if filters.namespace is not None:
-            yield from self._below(filters.namespace, pace)
+            yield from self._below(filters.namespace, should_yield)
         after, before = filters.created_between(now)
         if filters.after is not None or filters.before is not None or filters.max_age_days is not None:
             self._keep("time", (corpus.created >= after) & (corpus.created < before))
         if filters.tags is not None:
-            tagged = yield from self._tagged(filters.tags, pace, every=filters.tag_match == "all")
+            tagged = yield from self._tagged(filters.tags, should_yield, every=filters.tag_match == "all")
             self._keep("tags", tagged)
         if filters.kind is not None:
             self._keep("kind", self._has("kind", filters.kind))
@@ -146,19 +146,19 @@ class RowFilter:
         found: Mask = self._corpus.column(column) == number
         return found
 
-    def _below(self, prefix: str, pace: Callable[[], bool]) -> Slices[None]:
+    def _below(self, prefix: str, should_yield: Callable[[], bool]) -> Slices[None]:
         below = np.zeros(len(self._corpus.namespaces), np.bool_)
         for number, namespace in enumerate(self._corpus.namespaces):
             below[number] = names.is_below(namespace, prefix)
-            if pace():
+            if should_yield():
                 yield
         self._keep("namespace", below[self._corpus.namespace])
 
-    def _tagged(self, tags: Sequence[str], pace: Callable[[], bool], *, every: bool) -> Slices[Mask]:
+    def _tagged(self, tags: Sequence[str], should_yield: Callable[[], bool], *, every: bool) -> Slices[Mask]:
         hits = np.zeros(len(self.wanted), np.int32)
         for tag in dict.fromkeys(tags):
             rows, _ = self._corpus.postings("labels", tag)
             hits[rows] += 1
-            if pace():
+            if should_yield():
                 yield
         return hits >= (len(set(tags)) if every else 1)

@@ -33,7 +33,7 @@ from greenroom.actors.schemas.session_travel import (
     NoteContext,
     SessionContext,
 )
-from greenroom.actors.session.client_tools import adapter_of
+from greenroom.actors.session.client_tools import client_tool
 from greenroom.runtime import Address, GreenroomError, Idempotency
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ class ClientSessionState:
     ) -> None:
         self.doors = doors
         self.principal = principal
-        self.tool = adapter_of(client or principal.agent_id).tool_id
+        self.tool = client_tool(client or principal.agent_id).tool_id
         self.quota: Quota | None = None
         self._options = options or PassportOptions()
         self.scope = scope or blake2b(msgspec.json.encode(principal, order="deterministic")).hexdigest()
@@ -253,7 +253,7 @@ class ClientSessionState:
 
     def tool_of(self, tool_id: str | None) -> str:
         """Return the tool that is meant."""
-        return self.tool if tool_id is None else adapter_of(tool_id).tool_id
+        return self.tool if tool_id is None else client_tool(tool_id).tool_id
 
     def project_of(self, project_id: str | None, workspace_path: str | None) -> str | None:
         """Return the project that is meant: as named, else that of the workspace.

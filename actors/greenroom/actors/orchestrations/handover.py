@@ -19,7 +19,7 @@ from greenroom.actors.schemas import passports as requests
 from greenroom.actors.schemas import session_travel as travel
 from greenroom.actors.schemas import types
 from greenroom.actors.schemas.passports import SessionMigrated, SessionRestored, SessionStarted
-from greenroom.actors.session.client_tools import adapter_of
+from greenroom.actors.session.client_tools import client_tool
 from greenroom.runtime import Address
 
 LATEST: Final = "latest"
@@ -104,7 +104,7 @@ class StartSession(ClientOrchestration[SessionStarted], frozen=True, kw_only=Tru
     ) -> travel.Started:
         # What is asked is what the client said: what there was to be found is no part of it.
         said: dict[str, Any] = {
-            "purpose": self.purpose or f"Work in {adapter_of(start.tool).title}",
+            "purpose": self.purpose or f"Work in {client_tool(start.tool).title}",
             "tool": start.tool,
             "project_id": start.project_id,
             "workspace_path": self.workspace_path,
@@ -202,7 +202,7 @@ class MigrateSession(ClientOrchestration[SessionMigrated], frozen=True, kw_only=
             Refusal: ``SESSION_NOT_FOUND`` or ``SESSION_CLOSED``.
         """
         session_id = client.resolve_session(self.session_id)
-        to_tool = adapter_of(self.to_tool)
+        to_tool = client_tool(self.to_tool)
         move = travel.Move(to_tool=to_tool.tool_id, outcome="handed_over", note=self.note)
         idempotency = client.idempotency("migrate_session", self.idempotency_key, (session_id, move))
         read = await client.doors.ask(

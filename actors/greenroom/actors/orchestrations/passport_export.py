@@ -1,4 +1,4 @@
-"""Exporting a session: its cargo collected, packed, signed, kept for claims."""
+"""Exporting a session: its payload collected, packed, signed, kept for claims."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from msgspec import UNSET, Meta
 
 from greenroom.actors.auth import passport_errors
 from greenroom.actors.auth.namespaces import agent_namespace, memory_address, root_of
-from greenroom.actors.base.threads import aside
+from greenroom.actors.base.threads import run_in_thread
 from greenroom.actors.orchestrations.client_session import ClientOrchestration, ClientSessionState
 from greenroom.actors.passport import envelope, packing, payload
 from greenroom.actors.passport import qr as passport_qr
 from greenroom.actors.passport.claims import Claim, claim_text, passport_text
-from greenroom.actors.passport.payload import Cargo
-from greenroom.actors.schemas import passport_payload as cargo
+from greenroom.actors.passport.payload import PassportPayload
+from greenroom.actors.schemas import passport_payload as payloads
 from greenroom.actors.schemas import passports as requests
 from greenroom.actors.schemas import session_travel as travel
 from greenroom.actors.schemas.memory_replies import MemoryFilters
@@ -67,7 +67,7 @@ class ExportSession(ClientOrchestration[SessionExported], frozen=True, kw_only=T
             client.check_scope("include_memories", MEMORIES)
         session_id = client.resolve_session(self.session_id)
         head, content = await collected(client, session_id, self.to_tool, self.include_memories)
-        made = await aside(self._made, client, head, content)
+        made = await run_in_thread(self._made, client, head, content)
         await client.charge_bytes(len(made.text), made.passport_id)
         claim = Claim("passport", made.passport_id, int(made.expires_at.timestamp()))
         address = requests.passport_address(made.passport_id)
@@ -102,7 +102,9 @@ class ExportSession(ClientOrchestration[SessionExported], frozen=True, kw_only=T
             qr_png=made.png,
         )
 
-    def _made(self, client: ClientSessionState, head: cargo.CargoHead, content: Cargo) -> _Made:
+    def _made(
+        self, client: ClientSessionState, head: payloads.PayloadHead, content: PassportPayload
+    ) -> _Made:
         """Return the passport; in a thread, since packing takes a while."""
         passport_id = secrets.token_hex(16)
         expires_at = head.at.replace(microsecond=0) + timedelta(seconds=self.expires_in)
@@ -123,7 +125,7 @@ class ExportSession(ClientOrchestration[SessionExported], frozen=True, kw_only=T
     def _body(
         self,
         client: ClientSessionState,
-        head: cargo.CargoHead,
+        head: payloads.PayloadHead,
         passport_id: str,
         expires_at: datetime,
         packed: envelope.Content,
@@ -168,21 +170,21 @@ async def collected(
     session_id: str,
     to_tool: str | None,
     include_memories: bool,  # noqa: FBT001
-) -> tuple[cargo.CargoHead, Cargo]:
+) -> tuple[payloads.PayloadHead, PassportPayload]:
     """Return everything of a session that its exporter may see, as of one moment.
 
     Raises:
         Refusal: ``SESSION_NOT_FOUND``, or ``PASSPORT_TOO_LARGE``.
     """
     address = Address("session", session_id)
-    head = await client.doors.ask(address, cargo.ExportHead(to_tool=to_tool), principal=client.principal)
+    head = await client.doors.ask(address, payloads.ExportHead(to_tool=to_tool), principal=client.principal)
     messages: list[msgspec.Raw] = []
     size = 0
     after: int | None = 0
     if head.messages > payload.MOST_MESSAGES:
         raise passport_errors.too_many(head.messages, payload.MOST_MESSAGES)
     while after is not None and head.newest_id:
-        asked = cargo.ExportMessages(after_id=after, up_to_id=head.newest_id)
+        asked = payloads.ExportMessages(after_id=after, up_to_id=head.newest_id)
         page = await client.doors.ask(address, asked, principal=client.principal)
         messages += page.lines
         after = page.last_id
@@ -190,7 +192,7 @@ async def collected(
         if size > envelope.MAX_CONTENT_BYTES:
             raise passport_errors.too_large(size, envelope.MAX_CONTENT_BYTES)
     memories = await _memories(client, session_id, head.context) if include_memories else []
-    return head, Cargo(
+    return head, PassportPayload(
         session=head.session,
         context=head.context,
         migrations=head.migrations,

@@ -22,11 +22,11 @@ from msgspec import Meta
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth import namespaces as names
 from greenroom.actors.auth import passport_errors, policy
-from greenroom.actors.base.threads import aside
+from greenroom.actors.base.threads import run_in_thread
 from greenroom.actors.base.times import SECOND, to_datetime
 from greenroom.actors.orchestrations.client_session import ClientOrchestration, ClientSessionState
 from greenroom.actors.passport import claims, envelope, packing, payload
-from greenroom.actors.schemas import passport_payload as cargo
+from greenroom.actors.schemas import passport_payload as payloads
 from greenroom.actors.schemas import passports as requests
 from greenroom.actors.schemas import session_travel as travel
 from greenroom.actors.schemas import types
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     from greenroom.actors.auth.principal import Principal
     from greenroom.actors.passport.envelope import Passport
-    from greenroom.actors.passport.payload import Cargo
+    from greenroom.actors.passport.payload import PassportPayload
 
 MEMORIES: Final = "memory:write"
 _SESSION_DIGITS: Final = 8
@@ -180,14 +180,14 @@ class RestoreSession(ClientOrchestration[SessionRestored], frozen=True, kw_only=
 
     async def _is_here(self, client: ClientSessionState, checked: Checked) -> bool:
         """Return whether the session itself is here, the caller's to write, and not an older one."""
-        elsewhere = self.project_id not in {None, checked.cargo.session.project_id}
+        elsewhere = self.project_id not in {None, checked.payload.session.project_id}
         if elsewhere or not client.signers.is_own(checked.passport.signature):
             return False
         here: bool = await client.doors.ask(
             Address("session", checked.passport.session_id),
-            cargo.FindExported(
-                created_at=checked.cargo.session.created_at,
-                updated_at=checked.cargo.session.updated_at,
+            payloads.FindExported(
+                created_at=checked.payload.session.created_at,
+                updated_at=checked.payload.session.updated_at,
                 newest_id=checked.newest_id,
             ),
             principal=client.principal,
@@ -218,14 +218,14 @@ class RestoreSession(ClientOrchestration[SessionRestored], frozen=True, kw_only=
         await client.doors.ask(checked.address, done, principal=client.principal)
 
     async def _made(
-        self, client: ClientSessionState, session_id: str, checked: Checked, making: cargo.MakeRestored
-    ) -> cargo.Restored:
+        self, client: ClientSessionState, session_id: str, checked: Checked, making: payloads.MakeRestored
+    ) -> payloads.Restored:
         """Return the session that was made of a passport; the same attempt again makes no other."""
         session_id, place = await self._place(client, session_id, making.attempt)
         address = Address("session", session_id)
         if place != "made":
             for number, lines in enumerate(checked.pieces):
-                staged = cargo.StageMessages(attempt=making.attempt, number=number, lines=lines)
+                staged = payloads.StageMessages(attempt=making.attempt, number=number, lines=lines)
                 await client.doors.ask(address, staged, principal=client.principal)
             memories = await checked.stage_memories(client, session_id)
             making = msgspec.structs.replace(making, memories=memories)
@@ -237,7 +237,7 @@ class RestoreSession(ClientOrchestration[SessionRestored], frozen=True, kw_only=
         That is this id, or one of the attempt's own.
         """
         digest = blake2b(f"{session_id} {attempt}".encode(), digest_size=_SESSION_DIGITS).hexdigest()
-        asked = cargo.FindAttempt(attempt=attempt)
+        asked = payloads.FindAttempt(attempt=attempt)
         for place in (session_id, f"session_{digest}"):
             if place in policy.RESERVED_SESSION_IDS:
                 continue
@@ -281,16 +281,20 @@ class Checked:
 
     Attributes:
         passport: The document.
-        cargo: What is inside.
+        payload: What is inside.
         pieces: The messages, as they are staged.
         memories: Lines for the importer's namespaces.
     """
 
     def __init__(
-        self, passport: Passport, cargo: Cargo, pieces: list[list[msgspec.Raw]], memories: list[bytes]
+        self,
+        passport: Passport,
+        payload: PassportPayload,
+        pieces: list[list[msgspec.Raw]],
+        memories: list[bytes],
     ) -> None:
         self.passport = passport
-        self.cargo = cargo
+        self.payload = payload
         self.pieces = pieces
         self.memories = memories
 
@@ -313,34 +317,34 @@ class Checked:
         Raises:
             Refusal: what is wrong with it.
         """
-        passport, body = await aside(envelope.read, given)
-        await aside(client.signers.check, body, passport.signature)
+        passport, body = await run_in_thread(envelope.read, given)
+        await run_in_thread(client.signers.check, body, passport.signature)
         address = requests.passport_address(passport.passport_id)
         standing = await client.doors.ask(address, requests.AskStanding(), principal=client.principal)
         if is_over(passport.expires_at, standing.now):
             raise passport_errors.expired(envelope.instant(passport.expires_at))
         _check_audience(passport, client)
-        whole, pieces = await aside(_unpacked, passport, passphrase)
+        whole, pieces = await run_in_thread(_unpacked, passport, passphrase)
         if whole.memories:
             client.check_scope("a passport with memories", MEMORIES)
-        memories = await aside(_own_memories, whole, passport, client.principal)
+        memories = await run_in_thread(_own_memories, whole, passport, client.principal)
         return cls(passport, whole, pieces, memories)
 
     @property
     def newest_id(self) -> int:
         """Of its newest message; 0 for none."""
-        return payload.id_of(self.cargo.messages[-1]) if self.cargo.messages else 0
+        return payload.id_of(self.payload.messages[-1]) if self.payload.messages else 0
 
     def making(
         self, client: ClientSessionState, attempt: str, tool: str, project_id: str | None
-    ) -> cargo.MakeRestored:
+    ) -> payloads.MakeRestored:
         """Return the request that makes the session of what is staged."""
-        return cargo.MakeRestored(
+        return payloads.MakeRestored(
             attempt=attempt,
             pieces=len(self.pieces),
-            session=self.cargo.session,
-            context=self.cargo.context,
-            migrations=self.cargo.migrations,
+            session=self.payload.session,
+            context=self.payload.context,
+            migrations=self.payload.migrations,
             tool=tool,
             project_id=project_id,
             server=None if client.signers.is_own(self.passport.signature) else self.passport.signature.key,
@@ -352,7 +356,7 @@ class Checked:
         Raises:
             Refusal: ``PERMISSION_DENIED``: the caller is no member of it.
         """
-        project_id = wanted or self.cargo.session.project_id
+        project_id = wanted or self.payload.session.project_id
         if not policy.may_see_session(client.principal, project_id):
             raise auth_errors.permission_denied(
                 "project_id",
@@ -365,7 +369,7 @@ class Checked:
         """Stage the memories; return what the session tells when it decides about them."""
         if not self.memories:
             return None
-        text = await aside(_lines_for, self.memories, session_id)
+        text = await run_in_thread(_lines_for, self.memories, session_id)
         try:
             return await self.importer(client, text).stage()
         except (ImportRefusedError, SourceError) as error:
@@ -389,13 +393,13 @@ def _check_audience(passport: Passport, client: ClientSessionState) -> None:
         raise passport_errors.not_for_you()
 
 
-def _unpacked(passport: Passport, passphrase: str | None) -> tuple[Cargo, list[list[msgspec.Raw]]]:
+def _unpacked(passport: Passport, passphrase: str | None) -> tuple[PassportPayload, list[list[msgspec.Raw]]]:
     """Return what is inside, and its messages as they are staged."""
-    cargo = payload.read(packing.unpack(passport.content, passport.passport_id, passphrase))
-    return cargo, payload.pieces(cargo.messages)
+    content = payload.read(packing.unpack(passport.content, passport.passport_id, passphrase))
+    return content, payload.pieces(content.messages)
 
 
-def _own_memories(cargo: Cargo, passport: Passport, importer: Principal) -> list[bytes]:
+def _own_memories(content: PassportPayload, passport: Passport, importer: Principal) -> list[bytes]:
     """Return the memories in the importer's namespaces instead of the exporter's, each fit to be kept."""
     exporter = passport.exported_by
     mine = names.user_namespace(importer)
@@ -403,7 +407,7 @@ def _own_memories(cargo: Cargo, passport: Passport, importer: Principal) -> list
     if exporter.user is not None:
         roots[names.USER + names.segment(exporter.user)] = mine
     lines: list[bytes] = []
-    for raw in cargo.memories:
+    for raw in content.memories:
         try:
             line = decode_line(raw)
             namespace = line.namespace or mine

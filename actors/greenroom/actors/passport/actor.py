@@ -34,7 +34,7 @@ _OWNERS: Final = "greenroom/passport/owner"
 _OWNER_BYTES: Final = 16
 
 
-class Head(msgspec.Struct, frozen=True, array_like=True):
+class PassportHeader(msgspec.Struct, frozen=True, array_like=True):
     """Who exported it here: a user's namespace, or an agent's."""
 
     owner: str
@@ -84,12 +84,12 @@ class PassportActor(Actor):
     def keep(self, request: requests.KeepPassport, context: Context) -> None:
         """Keep a piece; it is there to be read with the last one, and goes soon without that."""
         owner = user_namespace(context.principal)
-        head = context.get(_HEAD, Head)
+        head = context.get(_HEAD, PassportHeader)
         if head is not None and head.owner != owner:
             raise errors.denial(errors.resource_not_found(requests.passport_uri(context.address.key)))
         context.put(_PIECE + request.number.to_bytes(4), request.text)
         if request.is_last:
-            context.put(_HEAD, Head(owner))
+            context.put(_HEAD, PassportHeader(owner))
             audit_record.record(
                 context,
                 "keep_passport",
@@ -106,14 +106,14 @@ class PassportActor(Actor):
     def standing(self, request: requests.AskStanding, context: Context) -> Slices[requests.Standing]:
         """Answer the time, and the text to whoever has a claim to it."""
         text = None
-        if request.text and context.get(_HEAD, Head) is not None:
+        if request.text and context.get(_HEAD, PassportHeader) is not None:
             text = yield from self._text(context)
         return requests.Standing(now=to_datetime(context.now), text=text)
 
     @handles(resources.ReadResource)
     def read(self, request: resources.ReadResource, context: Context) -> Slices[resources.ExportResource]:
         """Answer the text to the user that exported it."""
-        head = context.get(_HEAD, Head)
+        head = context.get(_HEAD, PassportHeader)
         if head is None:
             raise errors.resource_not_found(request.uri)
         if head.owner != user_namespace(context.principal):

@@ -66,7 +66,7 @@ class Encryption(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class Content(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What travels: JSON of `payload.Cargo`, compressed, perhaps encrypted, in base64.
+    """What travels: JSON of `PassportPayload`, compressed, perhaps encrypted, in base64.
 
     Attributes:
         size: Bytes of the JSON.

@@ -64,7 +64,7 @@ class FindOpen(Query[list[str]], frozen=True, kw_only=True):
         """Read the index of work, and the newest part of the directory."""
         found: dict[str, None] = {}
         mine = migrations.prefix_of(user_namespace(reader.principal), self.project_id)
-        listed = reader.rows(migrations.INDEX, migrations.WorkRow, prefix=mine)
+        listed = reader.rows(migrations.INDEX, migrations.RecentSessionRow, prefix=mine)
         active = reader.rows(directory.INDEX, type(None), prefix=directory.sort_prefix(policy.PUBLIC))
         rows: Iterator[Row[Any]] = chain(listed, islice(active, MOST_UNLISTED))
         for row in rows:

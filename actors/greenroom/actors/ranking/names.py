@@ -20,18 +20,20 @@ def name_terms(name: str) -> list[str]:
     return [term for token in tokens(name) for term, _ in token.terms]
 
 
-def partly_named(view: View, terms: Iterable[str], pace: Callable[[], bool]) -> Slices[dict[int, list[str]]]:
+def partly_named(
+    view: View, terms: Iterable[str], should_yield: Callable[[], bool]
+) -> Slices[dict[int, list[str]]]:
     """Return the terms of the names that have one of ``terms``, by the author's number."""
     found: dict[int, list[str]] = {}
     for term in terms:
         rows, _ = view.postings("author", term)
-        if pace():
+        if should_yield():
             yield
         if not len(rows):
             continue
         for number in np.flatnonzero(np.bincount(view.corpus.author[rows])).tolist():
             if number not in found:
                 found[number] = name_terms(view.corpus.authors[number])
-                if pace():
+                if should_yield():
                     yield
     return found

@@ -141,12 +141,12 @@ class View:
         self.count = int(np.count_nonzero(visible))
         self.all_visible = self.count == len(visible)
 
-    def prepare(self, pace: Callable[[], bool]) -> Slices[None]:
-        """Calculate what every query needs, which is then kept; yields when ``pace`` says so."""
+    def prepare(self, should_yield: Callable[[], bool]) -> Slices[None]:
+        """Calculate what every query needs, which is then kept; yields when ``should_yield()``."""
         for name in _NEEDED:
             if name not in self.__dict__:  # where a `cached_property` is kept
                 getattr(self, name)
-                if pace():
+                if should_yield():
                     yield
 
     def resident_bytes(self) -> int:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from greenroom.runtime import Doors, Idempotency
 
 
-class KeyLookup:
+class FallbackLookup:
     """Looks for keys in the name of one principal.
 
     Args:
@@ -32,7 +32,7 @@ class KeyLookup:
         self._principal = principal
         self._tools = tools
 
-    async def further(self, request: Any, idempotency: Idempotency | None, first: object) -> Any:
+    async def answer(self, request: Any, idempotency: Idempotency | None, first: object) -> Any:
         """Return the answer to a request that named a key which is not where it looked first.
 
         Args:
@@ -52,7 +52,7 @@ class KeyLookup:
         forgotten = type(request) is memories.ListVersions
         query = PlacesOfKey(key=request.key, forgotten=forgotten)
         found = await self._doors.query(query, principal=self._principal)
-        namespace = key_hints.meant(request, found, self._principal)
+        namespace = key_hints.other_namespace(request, found, self._principal)
         if namespace is None:
             tool = self._tools[type(request)]
             named = key_hints.refusal(tool, request, found, self._principal)
@@ -62,7 +62,7 @@ class KeyLookup:
                 raise first
             return first
         answer = await self._carried_out(request, namespace, idempotency)
-        if type(request) is memory.GetMemory and (others := key_hints.others(found, namespace)):
+        if type(request) is memory.GetMemory and (others := key_hints.other_namespaces(found, namespace)):
             answer = msgspec.structs.replace(answer, also_in=others)
         return answer
 

@@ -49,7 +49,7 @@ def may_miss(request: object) -> bool:
     return isinstance(request, memory.DeleteMemory) and request.session_id is None
 
 
-def meant(request: Any, found: PlacesFound, principal: Principal) -> str | None:
+def other_namespace(request: Any, found: PlacesFound, principal: Principal) -> str | None:
     """Return the namespace in which a request is to be carried out instead; None: in no other."""
     kind = type(request)
     if kind in _REMOVES or _session(request) is not None or _is_there(request, found, principal):
@@ -85,7 +85,7 @@ def refusal(tool: str, request: Any, found: PlacesFound, principal: Principal) -
     )
 
 
-def others(found: PlacesFound, taken: str) -> list[str]:
+def other_namespaces(found: PlacesFound, taken: str) -> list[str]:
     """Return the namespaces besides the one taken in which a key lies."""
     return list(dict.fromkeys(place.namespace for place in found.places if place.namespace != taken))
 

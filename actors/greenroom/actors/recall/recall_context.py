@@ -33,7 +33,7 @@ class RecallContext(Procedure[replies.ContextRecalled], frozen=True, kw_only=Tru
         search = SearchSpec(self.namespace, self.task, "hybrid", BOOST, filters, CANDIDATES)
         outcome = await find(desk, search)
         candidates = [replies.recalled(each) for each in outcome.hits if not each.memory.withheld]
-        kept, tokens = budget.fill(candidates, self.max_tokens)
+        kept, tokens = budget.take_fitting(candidates, self.max_tokens)
         count_uses(desk, outcome, ((each.namespace, each.memory_id) for each in kept))
         return replies.ContextRecalled(
             memories=kept,

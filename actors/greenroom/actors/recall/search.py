@@ -182,7 +182,9 @@ def reply(
         debug: How it came about, if that was asked for.
     """
     memories = [replies.hit(each, decompress=decompress) for each in outcome.hits]
-    cut = budget.cut(memories, max_tokens, lambda each: {"memory_id": each.memory_id, "key": each.key})
+    cut = budget.take_in_order(
+        memories, max_tokens, lambda each: {"memory_id": each.memory_id, "key": each.key}
+    )
     return replies.MemoriesFound(
         memories=cut.kept,
         total=outcome.total,

@@ -37,7 +37,7 @@ class ResourceSubscriber:
         self._doors = doors
         self._subscriber = subscriber
         self._principal = principal
-        self._accepts = partial(policy.hears, principal)
+        self._accepts = partial(policy.may_hear, principal)
         self._limit = limit
         self._kinds = scopes.resources_of(principal.scopes)
 

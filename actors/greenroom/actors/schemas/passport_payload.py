@@ -25,7 +25,7 @@ AgentType = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.-]{1,100}(?!\n)$")]
 Attempt = Annotated[str, Meta(pattern=r"^[0-9a-f]{32}(?!\n)$")]
 
 
-class CargoEvent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class PayloadEvent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What makes a message an event of the session service; ``is_json``: its content is the event's JSON."""
 
     event_id: events.EventId
@@ -36,7 +36,9 @@ class CargoEvent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     is_json: bool
 
 
-class CargoMessage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+class PayloadMessage(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+):
     """A message as the exporter sees it.
 
     Attributes:
@@ -54,10 +56,10 @@ class CargoMessage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     agent_type: AgentType | None = None
     parent_message_id: types.MessageId | None = None
     metadata: types.JsonObject = msgspec.field(default_factory=types.no_fields)
-    event: CargoEvent | None = None
+    event: PayloadEvent | None = None
 
 
-class CargoSession(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class PayloadSession(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A session apart from its messages."""
 
     session_id: types.SessionId
@@ -75,7 +77,7 @@ class CargoSession(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     state: types.JsonObject
 
 
-class CargoHead(msgspec.Struct, frozen=True, kw_only=True):
+class PayloadHead(msgspec.Struct, frozen=True, kw_only=True):
     """Answers `ExportHead`.
 
     Attributes:
@@ -85,14 +87,14 @@ class CargoHead(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     at: datetime
-    session: CargoSession
+    session: PayloadSession
     context: travel.SessionContext
     migrations: list[travel.Migration]
     newest_id: int
     messages: int
 
 
-class ExportHead(Message[CargoHead], frozen=True, kw_only=True):
+class ExportHead(Message[PayloadHead], frozen=True, kw_only=True):
     """Hand over everything but the messages, and log that somebody exports."""
 
     deed: ClassVar[str] = "export_session"
@@ -100,14 +102,14 @@ class ExportHead(Message[CargoHead], frozen=True, kw_only=True):
     to_tool: str | None = None
 
 
-class CargoPage(msgspec.Struct, frozen=True, kw_only=True):
+class PayloadPage(msgspec.Struct, frozen=True, kw_only=True):
     """Answers `ExportMessages`: JSON of `CargoMessage`, oldest first, and the id after which to go on."""
 
     lines: list[msgspec.Raw]
     last_id: int | None
 
 
-class ExportMessages(Message[CargoPage], frozen=True, kw_only=True):
+class ExportMessages(Message[PayloadPage], frozen=True, kw_only=True):
     """Hand over the messages that the asker may see, some at a time."""
 
     after_id: int
@@ -149,7 +151,7 @@ class MakeRestored(Message[Restored], frozen=True, kw_only=True):
 
     attempt: Attempt
     pieces: int
-    session: CargoSession
+    session: PayloadSession
     context: travel.SessionContext
     migrations: list[travel.Migration]
     tool: str

@@ -52,7 +52,7 @@ class ListSessions(Query[replies.SessionList], frozen=True, kw_only=True):
                 positions.append(place.position)
             if reader.slice_over():
                 yield
-        kept = budget.cut(page, self.max_tokens, lambda each: {"session_id": each.session_id})
+        kept = budget.take_in_order(page, self.max_tokens, lambda each: {"session_id": each.session_id})
         next_cursor = None
         if has_more or kept.passed < len(page):
             next_cursor = base_cursor.encode(positions[kept.passed - 1], binding)

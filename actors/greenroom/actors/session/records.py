@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 HEADER = b"h"
 METADATA = b"d"
 STATE = b"s"
-TALLIES = b"t"
+COUNTERS = b"t"
 
 _OF_MESSAGE = 2
 _OF_OWNERS = frozenset({b"c", b"l"})  # of `work_context` and `migrations`
@@ -95,11 +95,11 @@ class StoredMessage(msgspec.Struct, frozen=True, array_like=True):
         return self.event is None or self.event.event_type == "message"
 
 
-class Passed(msgspec.Struct, frozen=True, array_like=True):
+class CountedMessage(msgspec.Struct, frozen=True, array_like=True):
     """A message that is only counted: nothing of it is decoded."""
 
 
-class Tally(msgspec.Struct, frozen=True, array_like=True):
+class SenderCounter(msgspec.Struct, frozen=True, array_like=True):
     """What one sender has put on one shelf; ``last_at`` (microseconds since 1970) is the latest time.
 
     ``others`` of the ``count`` are events that are no messages.
@@ -151,9 +151,9 @@ def message_key(shelf: Shelf, message_id: int) -> bytes:
 
 
 @functools.lru_cache(maxsize=1_024)
-def tally_key(shelf: Shelf, sender: str) -> bytes:
+def counter_key(shelf: Shelf, sender: str) -> bytes:
     """Return where the tally of a sender on a shelf lies."""
-    return TALLIES + shelf_prefix(shelf) + blake2b(sender.encode(), digest_size=_DIGEST_BYTES).digest()
+    return COUNTERS + shelf_prefix(shelf) + blake2b(sender.encode(), digest_size=_DIGEST_BYTES).digest()
 
 
 def view(entry: Entry, reader: Principal) -> replies.MessageView:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from greenroom.runtime import Context
 
-BOOK: Final = b"c"
+CONTEXT: Final = b"c"
 COMMON: Final = ""
 """The owner of what everybody sees who sees the session."""
 
@@ -90,7 +90,7 @@ def importance_of(given: float | None, uses: int) -> float:
     return round(1 - 0.7**uses if given is None else given, _PLACES)
 
 
-class Book:
+class WorkContext:
     """One owner's part of a session's context, and the part that is everybody's when that is the owner.
 
     Args:
@@ -98,7 +98,7 @@ class Book:
     """
 
     def __init__(self, owner: str) -> None:
-        self._prefix = BOOK + blake2b(owner.encode(), digest_size=_TAG_BYTES).digest()
+        self._prefix = CONTEXT + blake2b(owner.encode(), digest_size=_TAG_BYTES).digest()
         self.files: dict[bytes, StoredFile] = {}
         self.searches: dict[bytes, StoredSearch] = {}
         self.memories: dict[bytes, StoredMemoryUse] = {}
@@ -119,7 +119,7 @@ class Book:
 
     # -- writing -----------------------------------------------------------
 
-    def note_file(self, context: Context, use: travel.FileUse) -> None:
+    def record_file(self, context: Context, use: travel.FileUse) -> None:
         """Count a use of a file; beyond the most there may be, the least important one goes."""
         key = self._prefix + b"f" + _digest(use.path)
         old = self.files.get(key)
@@ -142,7 +142,7 @@ class Book:
             del self.files[least]
             context.delete(least)
 
-    def note_search(self, context: Context, query: str, tool: str) -> None:
+    def record_search(self, context: Context, query: str, tool: str) -> None:
         """Note a search; the same one again is only the newer one."""
         for key, old in list(self.searches.items()):
             if old.query == query:
@@ -189,7 +189,7 @@ class Book:
             context.delete(oldest)
 
 
-def view(own: Book, common: Book) -> travel.SessionContext:
+def view(own: WorkContext, common: WorkContext) -> travel.SessionContext:
     """Return what a reader sees: its own part, and everybody's."""
     files = sorted(own.files.values(), key=_rank, reverse=True)
     workflow = common.workflow

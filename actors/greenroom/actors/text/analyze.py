@@ -21,7 +21,7 @@ import re
 import unicodedata
 from typing import TYPE_CHECKING
 
-from greenroom.actors.text.words import DATE, EMOJI_RANGES, MAX_TERM, Rules
+from greenroom.actors.text.words import DATE, EMOJI_RANGES, MAX_TERM, TextRules
 from greenroom.actors.text.words import STOP_WORDS as STOP_WORDS
 from greenroom.actors.text.words import Token as Token
 from greenroom.actors.text.words import is_unspaced as is_unspaced
@@ -52,7 +52,7 @@ _END = 256  # characters in which a text's end is looked for
 class _Current:
     """The rules that hold in this process."""
 
-    rules = Rules(["english"])
+    rules = TextRules(["english"])
 
 
 def use_languages(languages: Sequence[str]) -> None:
@@ -61,12 +61,12 @@ def use_languages(languages: Sequence[str]) -> None:
     Raises:
         ValueError: there is no stemmer for a language.
     """
-    rules = Rules(languages)
+    rules = TextRules(languages)
     if rules.name != _Current.rules.name:
         _Current.rules = rules
 
 
-def current_rules() -> Rules:
+def current_rules() -> TextRules:
     """Return the rules by which texts become terms now."""
     return _Current.rules
 
@@ -81,7 +81,7 @@ def without_invisible(text: str) -> str:
     return text if text.isascii() else _INVISIBLE.sub("", text)
 
 
-def tokens(text: str, rules: Rules | None = None) -> list[Token]:
+def tokens(text: str, rules: TextRules | None = None) -> list[Token]:
     """Return the tokens of ``text`` in order, by the current rules unless others are given."""
     if not text.isascii():
         words = _TOKEN.findall(without_invisible(text))

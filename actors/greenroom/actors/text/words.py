@@ -82,7 +82,7 @@ class Token(NamedTuple):
     posted: tuple[str, ...] = ()
 
 
-class Rules:
+class TextRules:
     """How words become tokens when texts are in certain languages.
 
     Stop words are left out for English alone: lists for other languages that are kept with as much
@@ -193,11 +193,11 @@ class Rules:
 
 
 @lru_cache(maxsize=8)
-def rules_named(name: str) -> Rules | None:
+def rules_named(name: str) -> TextRules | None:
     """Return rules by their name, or None for those of another version of this program."""
     version, *languages = name.split(" ")
     try:
-        return Rules(languages) if version == _VERSION else None
+        return TextRules(languages) if version == _VERSION else None
     except ValueError:
         return None
 

@@ -11,7 +11,7 @@ from greenroom.actors.audit.actor import tell
 from greenroom.actors.auth import namespaces as names
 from greenroom.actors.memory.directory import ListNamespaces
 from greenroom.actors.schemas.transfer import ExportPage
-from greenroom.actors.transfer.pending_imports import written
+from greenroom.actors.transfer.pending_imports import wait_written
 
 if TYPE_CHECKING:
     from greenroom.actors.auth.principal import Principal
@@ -48,7 +48,7 @@ async def exported(
         GreenroomError: as `Doors.ask`.
     """
     listing = ListNamespaces(prefix=namespace)
-    left = await written(doors, principal, namespace, await doors.query(listing, principal=principal))
+    left = await wait_written(doors, principal, namespace, await doors.query(listing, principal=principal))
     if unwritten is not None:
         unwritten += left
     roots = sorted(await doors.query(listing, principal=principal))

@@ -135,7 +135,7 @@ class ImportActor(Actor):
         if is_done:
             context.set_timer(TIMER, context.now + KEPT_FOR, requests.GiveUpImport())
         audience = policy.own_audience(found.principal.agent_id)
-        context.publish(topic_of(context.address.key), policy.Heard(audience))
+        context.publish(topic_of(context.address.key), policy.ChangeLabel(audience))
 
     @handles(requests.GiveUpImport)
     def give_up(self, _: requests.GiveUpImport, context: Context) -> None:
@@ -175,7 +175,9 @@ class ImportActor(Actor):
 
     def _note(self, context: Context, found: Import) -> None:
         left = [root for root in found.roots if root not in found.applied]
-        pending_imports.note(context, pending_imports.Underway(self._staging(context, found), left))
+        pending_imports.put_pending(
+            context, pending_imports.PendingImport(self._staging(context, found), left)
+        )
 
     def _read(self, context: Context) -> Import | None:
         found = context.get(_RECORD, Import)

@@ -20,12 +20,18 @@ import trio
 from greenroom.actors.audit import record as audit_record
 from greenroom.actors.audit.actor import tell
 from greenroom.actors.auth import namespaces as names
-from greenroom.actors.auth.policy import Heard, hears
+from greenroom.actors.auth.policy import ChangeLabel, may_hear
 from greenroom.actors.embedding.rows import INDEX, WAITING, Waiting
 from greenroom.actors.embedding.service import GetEmbedding
 from greenroom.actors.memory.import_staging import digest_with, topic_of
 from greenroom.actors.schemas import transfer as requests
-from greenroom.actors.schemas.import_lines import Checked, Problem, check_line, check_namespace, problem_of
+from greenroom.actors.schemas.import_lines import (
+    CheckedLine,
+    LineError,
+    check_line,
+    check_namespace,
+    line_error,
+)
 from greenroom.actors.transfer.normalize import SourceError
 from greenroom.runtime import ActorFailedError, Address, IndexReader, Query, Refusal, Slices, StoreError
 
@@ -58,7 +64,7 @@ class ImportRefusedError(Exception):
         more: Whether there may be more.
     """
 
-    def __init__(self, problems: list[Problem], *, more: bool) -> None:
+    def __init__(self, problems: list[LineError], *, more: bool) -> None:
         super().__init__("; ".join(f"{problem.place}: {problem.sentence}" for problem in problems))
         self.problems = problems
         self.more = more
@@ -91,7 +97,7 @@ class _Survey:
     lines: int = 0
     namespaces: Counter[str] = field(default_factory=Counter)
     roots: dict[str, int] = field(default_factory=dict)
-    problems: list[Problem] = field(default_factory=list)
+    problems: list[LineError] = field(default_factory=list)
     denied: Refusal | None = None
     seen: dict[bytes, int] = field(default_factory=dict)
     digest: Any = field(default_factory=sha256)
@@ -229,7 +235,7 @@ class Importer:
             try:
                 checked = check_line(made.raw, self._namespace, self._principal)
             except Refusal as refusal:
-                survey.problems.append(problem_of(made.place, refusal))
+                survey.problems.append(line_error(made.place, refusal))
                 if refusal.is_denial:
                     survey.denied = refusal
             else:
@@ -238,13 +244,13 @@ class Importer:
                 break
         return passed
 
-    def _note(self, place: str, checked: Checked, survey: _Survey) -> None:
+    def _note(self, place: str, checked: CheckedLine, survey: _Survey) -> None:
         mark = blake2b("\0".join(checked.identity).encode(), digest_size=12).digest()
         first = survey.seen.setdefault(mark, survey.lines)
         if first != survey.lines:
             key = checked.identity[1]
             sentence = f"key: {key!r} is in memory {first:,} of this source already; each key comes once"
-            survey.problems.append(Problem(place, sentence, "key"))
+            survey.problems.append(LineError(place, sentence, "key"))
             return
         survey.namespaces[checked.namespace] += 1
         survey.roots[checked.root] = survey.roots.get(checked.root, 0) + 1
@@ -344,7 +350,7 @@ class Importer:
         for root, buffer in buffers.items():
             yield root, buffer
 
-    def _read_some(self, lines: Iterator[Any]) -> list[Checked]:
+    def _read_some(self, lines: Iterator[Any]) -> list[CheckedLine]:
         try:
             return [
                 check_line(made.raw, self._namespace, self._principal)
@@ -439,7 +445,7 @@ class Importer:
         return await self._doors.ask(address, message, principal=self._principal)
 
     def _may_hear(self, label: Any) -> bool:
-        return isinstance(label, Heard) and hears(self._principal, label)
+        return isinstance(label, ChangeLabel) and may_hear(self._principal, label)
 
 
 _WRITTEN: Final = frozenset({"created", "versioned", "overwritten"})

@@ -67,7 +67,7 @@ class AgentPort(Protocol):
     ) -> Cancellable:
         """Ask a request that is checked; call `done` with the outcome, and `on_accepted` as `ask` does."""
 
-    def further(self, request: Any, first: Refusal) -> Callable[[], Awaitable[Any]] | None:
+    def fallback(self, request: Any, first: Refusal) -> Callable[[], Awaitable[Any]] | None:
         """Return what is to be awaited for the outcome of a post that was refused; None: it is that."""
 
     def subscriber(self, window: float) -> SubscriberPort:

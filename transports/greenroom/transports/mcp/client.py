@@ -360,11 +360,11 @@ class Client:
         except StoreFailedError as error:
             self.store_failed(error)
         except Refusal as first:
-            further = self.agent.further(request, first)
-            if further is None:
+            fallback = self.agent.fallback(request, first)
+            if fallback is None:
                 self._complete(call, done, first)
             else:
-                self._await(call, further, done)
+                self._await(call, fallback, done)
         except Exception as error:  # noqa: BLE001  (as in `ask`)
             self._complete(call, done, error)
         else:
