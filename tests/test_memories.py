@@ -530,7 +530,7 @@ async def test_what_has_ended_is_in_no_memory_s_way_to_another_scope(enter: Ente
     async with enter(embedder="none") as at:
         alice = at.agent("a", user="alice", projects=frozenset({"p"}))
         soon = moment(at.clock.now() + 1_000_000).isoformat()
-        named = {"key": "k", "namespace": "project:p"}
+        named: dict[str, Any] = {"key": "k", "namespace": "project:p"}
         await store(alice, "old", scope="private", expiry=soon if ends == "expires" else None, **named)
         if ends == "is forgotten":
             await alice.ask(requests.ForgetMemory(**named))
