@@ -63,7 +63,7 @@ class Posted:
     def answer(self, reply: Any = None) -> None:
         self._done(outcome.Value(Noted(self.text) if reply is None else reply))
 
-    def abandon(self) -> None:
+    def cancel(self) -> None:
         self.is_abandoned = True
 
 
@@ -135,7 +135,7 @@ class Door:
         try:
             await waiting.wait()
         except trio.Cancelled:
-            posted.abandon()
+            posted.cancel()
             raise
         return replies[0].unwrap()
 

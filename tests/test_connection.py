@@ -15,7 +15,7 @@ from trio.testing import MockClock, memory_stream_one_way_pair, wait_all_tasks_b
 
 from greenroom.runtime import (
     ActorFailedError,
-    ActorSetAsideError,
+    ActorQuarantinedError,
     DeadlineExceededError,
     IdempotencyConflictError,
     OverloadedError,
@@ -323,7 +323,7 @@ async def test_a_deadline_that_is_none_is_refused(desk: Desk, wanted: Any) -> No
         (IdempotencyConflictError("used"), "IDEMPOTENCY_CONFLICT", {}),
         (DeadlineExceededError("late"), "DEADLINE_EXCEEDED", {}),
         (RuntimeClosedError("closed"), "SHUTTING_DOWN", {}),
-        (ActorSetAsideError("aside"), "SET_ASIDE", {}),
+        (ActorQuarantinedError("aside"), "SET_ASIDE", {}),
         (ActorFailedError("KeyError: 'secret'"), "INTERNAL_ERROR", {}),
         (ZeroDivisionError("secret"), "INTERNAL_ERROR", {}),
     ],

@@ -23,7 +23,7 @@ from greenroom.actors import open_greenroom
 from greenroom.runtime import (
     Actor,
     ActorFailedError,
-    ActorSetAsideError,
+    ActorQuarantinedError,
     Address,
     Context,
     GreenroomError,
@@ -108,7 +108,7 @@ async def test_an_actor_set_aside_is_let_in_again(tmp_path: Path) -> None:
     address = Address("fragile", "x")
     async with owner(tmp_path / "store") as runtime:
         failure: GreenroomError = ActorFailedError()
-        while not isinstance(failure, ActorSetAsideError):
+        while not isinstance(failure, ActorQuarantinedError):
             with pytest.raises(GreenroomError) as caught:
                 await runtime.ask(address, Break())
             failure = caught.value

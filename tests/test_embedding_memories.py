@@ -30,7 +30,7 @@ from greenroom.actors.embedding.service import EmbeddingService
 from greenroom.actors.recall.memory_search import MemorySearch
 from greenroom.actors.recall.replies import MemoriesFound, SearchDebug
 from greenroom.actors.schemas.memories import ForgetMemory, StoreMemory
-from greenroom.runtime import Desk, Procedure, RuntimeOptions, SharedRuntime
+from greenroom.runtime import Procedure, ProcedureContext, RuntimeOptions, SharedRuntime
 
 FAST = RuntimeOptions(durability="process")
 SPACE = "project:shop"
@@ -41,7 +41,7 @@ OTHERS = ["The office is closed on Mondays.", "Anna painted a sunrise.", "Three 
 class Settled(Procedure[bool], frozen=True, kw_only=True):
     """Wait until everything has vectors."""
 
-    async def run(self, desk: Desk) -> bool:
+    async def run(self, desk: ProcedureContext) -> bool:
         embedding: EmbeddingService = desk.companion
         await embedding.query("", wait=True)
         await embedding.wait_idle()
@@ -51,7 +51,7 @@ class Settled(Procedure[bool], frozen=True, kw_only=True):
 class Loaded(Procedure[bool], frozen=True, kw_only=True):
     """Wait until the embedder is there, or could not be had."""
 
-    async def run(self, desk: Desk) -> bool:
+    async def run(self, desk: ProcedureContext) -> bool:
         await desk.companion.query("", wait=True)
         return True
 

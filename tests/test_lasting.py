@@ -34,11 +34,11 @@ from greenroom.actors.schemas import passports as requests
 from greenroom.runtime import (
     Actor,
     Address,
-    Again,
     Context,
     Encryption,
     InlineCommitter,
     Message,
+    Replay,
     StoreError,
     StoreFailedError,
     backup,
@@ -457,10 +457,10 @@ class Register(Actor):
     @handles(End)
     def end(self, request: End, context: Context) -> None:
         context.put(b"e", [*(context.get(b"e", list[str]) or []), request.what])
-        context.lasting(request.what, until=request.until)
+        context.record_revocation(request.what, until=request.until)
 
-    @handles(Again)
-    def again(self, told: Again, context: Context) -> None:
+    @handles(Replay)
+    def again(self, told: Replay, context: Context) -> None:
         known = context.get(b"e", list[str]) or []
         context.put(
             b"e", known + [what for raw in told.values if (what := json.loads(bytes(raw))) not in known]

@@ -33,10 +33,10 @@ from greenroom.runtime import (
     Actor,
     Address,
     Context,
-    Desk,
     GreenroomError,
     PlainCodec,
     Procedure,
+    ProcedureContext,
     Refusal,
     RuntimeClosedError,
     Slices,
@@ -482,7 +482,7 @@ class AskOdd(Procedure[list[list[str]]], frozen=True, kw_only=True):
 
     keys: list[str]
 
-    async def run(self, desk: Desk) -> list[list[str]]:
+    async def run(self, desk: ProcedureContext) -> list[list[str]]:
         roots = [Root(f"odd:{key}", Address("odd", key)) for key in self.keys]
         answers = await scatter_gather.ask_each(desk, roots, FindMemories(text="x"))
         hits = [hit.memory.key for hit in scatter_gather.merged(answers.found)]

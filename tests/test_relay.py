@@ -40,7 +40,7 @@ from greenroom.runtime import (
     UnknownKindError,
 )
 from greenroom.runtime.sharing import frames
-from greenroom.runtime.sharing.framed_connection import WireError
+from greenroom.runtime.sharing.framed_connection import PeerError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -92,7 +92,7 @@ async def test_a_repeat_waits_for_the_first_and_later_finds_its_answer(join: Joi
     async with join(committer=gate) as owner:
         with bare_guest(folder) as before:
             before.say(hello(), add(1), add(2))
-            with pytest.raises(WireError):  # more than a greeting at first
+            with pytest.raises(PeerError):  # more than a greeting at first
                 await before.hear(frames.Welcome)
         with bare_guest(folder) as first:
             first.say(hello())
@@ -105,27 +105,27 @@ async def test_a_repeat_waits_for_the_first_and_later_finds_its_answer(join: Joi
                 second.say(add(1, again=True), add(2, again=True))
                 await trio.sleep(0.1)  # both wait for the first
                 gate.let_all_through()
-                assert answer_of(await second.hear(frames.Answer)) == (1, 1, True)
-                assert answer_of(await second.hear(frames.Answer)) == (2, 2, True)
-                with pytest.raises(WireError):  # an earlier connection of the same process has ended
-                    await first.hear(frames.Answer)
+                assert answer_of(await second.hear(frames.Response)) == (1, 1, True)
+                assert answer_of(await second.hear(frames.Response)) == (2, 2, True)
+                with pytest.raises(PeerError):  # an earlier connection of the same process has ended
+                    await first.hear(frames.Response)
                 assert kept(owner) == [1, 2]
                 second.say(add(2, again=True))
-                assert answer_of(await second.hear(frames.Answer)) == (2, 2, True)
+                assert answer_of(await second.hear(frames.Response)) == (2, 2, True)
                 second.say(frames.Confirm([1]))
                 second.say(add(3))
-                assert answer_of(await second.hear(frames.Answer)) == (3, 3, True)
+                assert answer_of(await second.hear(frames.Response)) == (3, 3, True)
                 assert kept(owner) == [2, 3]
             with bare_guest(folder) as third:
                 third.say(hello(unanswered=[3]))
                 await third.hear(frames.Welcome)
                 third.say(add(3, again=True), add(4))
-                assert answer_of(await third.hear(frames.Answer)) == (3, 3, True)
-                assert answer_of(await third.hear(frames.Answer)) == (4, 4, True)
+                assert answer_of(await third.hear(frames.Response)) == (3, 3, True)
+                assert answer_of(await third.hear(frames.Response)) == (4, 4, True)
                 assert kept(owner) == [3, 4]
 
 
-def answer_of(word: frames.Answer) -> tuple[int, Any, bool]:
+def answer_of(word: frames.Response) -> tuple[int, Any, bool]:
     return word.number, msgspec.json.decode(word.body), word.kept
 
 
@@ -141,8 +141,8 @@ async def test_what_is_asked_twice_on_one_connection_is_done_once_and_its_answer
             guest.say(add(1), add(1), add(2))
             await gate.arrived()
             gate.let_all_through()
-            assert answer_of(await guest.hear(frames.Answer)) == (1, 1, True)
-            assert answer_of(await guest.hear(frames.Answer)) == (2, 2, True)
+            assert answer_of(await guest.hear(frames.Response)) == (1, 1, True)
+            assert answer_of(await guest.hear(frames.Response)) == (2, 2, True)
             assert kept(owner) == [1, 2]
 
 
@@ -195,8 +195,8 @@ async def test_answers_for_processes_that_never_came_back_expire(
             with bare_guest(folder) as guest:
                 guest.say(hello(relay=relay.to_bytes(16)))
                 await guest.hear(frames.Welcome)
-                guest.say(add(1), add(2), frames.Ask(3, "counter", "visits", "Read", b"{}", b"null"))
-                await guest.hear(frames.Answer)
+                guest.say(add(1), add(2), frames.Request(3, "counter", "visits", "Read", b"{}", b"null"))
+                await guest.hear(frames.Response)
         await trio.sleep(70)
         assert len(kept(owner)) == 1_400
         clock.jump(23 * HOUR)
@@ -205,7 +205,7 @@ async def test_answers_for_processes_that_never_came_back_expire(
             late.say(hello())
             await late.hear(frames.Welcome)
             late.say(add(7))
-            await late.hear(frames.Answer)
+            await late.hear(frames.Response)
         clock.jump(HOUR)
         await trio.sleep(70)
         assert kept(owner) == [7]
@@ -270,7 +270,7 @@ async def test_who_gives_up_or_is_late_is_told_so_and_leaves_nothing(
         late = posting(guest.post, VISITS, Add(by=100), deadline=trio.current_time())
         asked = posting(guest.post, VISITS, Add(by=1_000))
         given_up.scope.cancel()
-        abandoned.posted.abandon()
+        abandoned.posted.cancel()
         with pytest.raises(DeadlineExceededError):
             await late.reply()
         assert await asked.reply() == 1_000

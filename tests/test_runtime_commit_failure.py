@@ -30,7 +30,7 @@ from greenroom.runtime import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from greenroom.runtime.store.store import Store, Work
+    from greenroom.runtime.store.store import Store, WriteBatch
 
 VISITS = Address("counter", "visits")
 OTHER = Address("counter", "other")
@@ -106,7 +106,7 @@ async def test_a_request_that_found_no_room_may_be_repeated_with_its_key(reopen:
 async def test_tells_whose_handling_found_no_room_are_handled_later_in_their_order(reopen: Open) -> None:
     refusals = 3  # an even number of reversals would look like none
 
-    def commit(store: Store, works: Sequence[Work]) -> None:
+    def commit(store: Store, works: Sequence[WriteBatch]) -> None:
         nonlocal refusals
         mine = [work for work in works if getattr(work.owner, "address", None) == LOG]
         if mine and refusals:
@@ -126,10 +126,10 @@ async def test_tells_whose_handling_found_no_room_are_handled_later_in_their_ord
 async def test_what_is_asked_goes_on_while_a_tell_waits_for_room(reopen: Open) -> None:
     has_room = False
 
-    def commit(store: Store, works: Sequence[Work]) -> None:
+    def commit(store: Store, works: Sequence[WriteBatch]) -> None:
         for work in works:
             handled = [envelope for envelope, _ in getattr(work, "settlements", ())]
-            if not has_room and handled and handled[0].stored:
+            if not has_room and handled and handled[0].is_durable:
                 work.error = full()
         store.commit(works)
 
@@ -309,7 +309,7 @@ async def test_the_pause_before_a_tell_without_room_is_tried_again_doubles_up_to
 ) -> None:
     tried: list[float] = []
 
-    def commit(store: Store, works: Sequence[Work]) -> None:
+    def commit(store: Store, works: Sequence[WriteBatch]) -> None:
         for work in works:
             if getattr(work.owner, "address", None) == LOG:
                 tried.append(trio.current_time())

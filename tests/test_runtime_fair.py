@@ -117,7 +117,7 @@ class Glutton(Actor):
     @handles(Chew)
     def chew(self, message: Chew, context: Context) -> Slices[int]:
         for _ in range(message.looks):
-            context.slice_over()
+            context.should_yield()
         yield
         return message.looks
 
@@ -139,7 +139,7 @@ class CountSlowly(Query[int], frozen=True):
         count = 0
         for _ in reader.rows(self.index, str):
             count += 1
-            if reader.slice_over():
+            if reader.should_yield():
                 yield
         return count
 

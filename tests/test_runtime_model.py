@@ -37,7 +37,7 @@ from greenroom.runtime import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from greenroom.runtime.store.store import Store, Work
+    from greenroom.runtime.store.store import Store, WriteBatch
 
 LEDGERS = ("a", "b", "c")
 OPTIONS = RuntimeOptions(durability="process", mailbox_limit=8, quantum=3, resident_limit=2, idle_seconds=5)
@@ -113,7 +113,7 @@ class Ledgers(RuleBasedStateMachine):
     def run_out_of_room(self, *, batch: Sequence[Request], fulls: dict[int, list[int]]) -> None:
         commits = 0
 
-        def fault(store: Store, works: Sequence[Work]) -> None:
+        def fault(store: Store, works: Sequence[WriteBatch]) -> None:
             nonlocal commits
             commits += 1
             for number in fulls.get(commits, ()):

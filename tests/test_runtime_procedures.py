@@ -13,9 +13,9 @@ from greenroom.runtime import (
     ActorFailedError,
     Address,
     Context,
-    Desk,
     Message,
     Procedure,
+    ProcedureContext,
     Refusal,
     UnknownKindError,
     handles,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from support.relays import Join
 
-    from greenroom.runtime import Doors
+    from greenroom.runtime import RuntimeClient
 
 
 class Sum(Procedure[int], frozen=True):
@@ -36,7 +36,7 @@ class Sum(Procedure[int], frozen=True):
 
     keys: list[str]
 
-    async def run(self, desk: Desk) -> int:
+    async def run(self, desk: ProcedureContext) -> int:
         said: list[int] = []
 
         async def read(key: str) -> None:
@@ -51,18 +51,18 @@ class Sum(Procedure[int], frozen=True):
 class Asker(Procedure[str], frozen=True):
     """Say who asks, as an actor and the desk have it."""
 
-    async def run(self, desk: Desk) -> str:
+    async def run(self, desk: ProcedureContext) -> str:
         heard = await desk.ask(Address("counter", "any"), Whoami())
         return f"{heard} {desk.principal} {desk.companion}"
 
 
 class Failing(Procedure[int], frozen=True):
-    async def run(self, desk: Desk) -> int:
+    async def run(self, desk: ProcedureContext) -> int:
         return await desk.ask(Address("counter", "any"), FailAfter())
 
 
 class Wait(Procedure[int], frozen=True):
-    async def run(self, desk: Desk) -> int:
+    async def run(self, desk: ProcedureContext) -> int:
         await desk.ask(Address("counter", "any"), Read())
         await trio.sleep_forever()
         raise AssertionError("nobody wakes it")
@@ -95,7 +95,7 @@ async def test_an_attached_process_has_procedures_carried_out_by_the_owner_in_it
     opened: list[str] = []
 
     @asynccontextmanager
-    async def companion(_runtime: Doors) -> AsyncIterator[str]:
+    async def companion(_runtime: RuntimeClient) -> AsyncIterator[str]:
         opened.append("opened")
         yield "the owner's"
 
@@ -121,7 +121,7 @@ async def test_a_companion_runs_as_long_as_the_actors_and_can_ask_them(tmp_path:
     story: list[Any] = []
 
     @asynccontextmanager
-    async def companion(runtime: Doors) -> AsyncIterator[str]:
+    async def companion(runtime: RuntimeClient) -> AsyncIterator[str]:
         story.append(await runtime.ask(Address("sees", "a"), Beside()))
         yield "here"
         story.append(await runtime.ask(Address("sees", "a"), Add(by=2)))
@@ -138,7 +138,7 @@ async def test_a_companion_that_cannot_begin_ends_the_opening_and_leaves_the_sto
     tmp_path: Path,
 ) -> None:
     @asynccontextmanager
-    async def companion(runtime: Doors) -> AsyncIterator[None]:
+    async def companion(runtime: RuntimeClient) -> AsyncIterator[None]:
         await runtime.ask(Address("counter", "a"), Add())
         raise Refusal("NO_MODEL", "there is no model here")
         yield

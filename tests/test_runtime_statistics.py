@@ -23,7 +23,7 @@ pytestmark = pytest.mark.promise("runtime.statistics")
 def test_each_value_is_counted_in_the_class_that_it_belongs_to(values: list[float]) -> None:
     histogram = Histogram(WORKS)
     for value in values:
-        histogram.note(value)
+        histogram.observe(value)
     found = histogram.distribution()
     assert (found.bounds, found.count) == (WORKS, len(values))
     assert found.sum == pytest.approx(sum(values))
@@ -69,7 +69,7 @@ async def test_a_full_mailbox_shows(reopen: Open) -> None:
         messages = runtime.statistics().messages
         assert (messages.waiting, messages.queued, messages.deepest) == (9, 8, 5)
         for one in (*paused, slow):
-            one.posted.abandon()
+            one.posted.cancel()
         gate.let_all_through()
         assert await committing.reply() == 1
         assert [await one.reply() for one in behind] == [1] * 4

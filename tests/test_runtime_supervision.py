@@ -18,7 +18,7 @@ from support.committers import GatedCommitter
 from greenroom.runtime import (
     Actor,
     ActorFailedError,
-    ActorSetAsideError,
+    ActorQuarantinedError,
     Address,
     Context,
     Group,
@@ -97,11 +97,11 @@ async def test_who_fails_too_often_is_set_aside_until_readmitted(reopen: Open) -
         with pytest.raises(ActorFailedError):
             await last.reply()
         for pending in waiting:
-            with pytest.raises(ActorSetAsideError, match="failed 5 times"):
+            with pytest.raises(ActorQuarantinedError, match="failed 5 times"):
                 await pending.reply()
-        with pytest.raises(ActorSetAsideError):
+        with pytest.raises(ActorQuarantinedError):
             await runtime.ask(VISITS, Read())
-        with pytest.raises(ActorSetAsideError):
+        with pytest.raises(ActorQuarantinedError):
             runtime.tell(VISITS, Add())
         statistics = runtime.statistics()
         assert statistics.actors.set_aside == ["counter/visits"]
@@ -231,7 +231,7 @@ async def test_an_actor_that_cannot_be_activated_fails_its_asker_and_is_set_asid
         for _ in range(5):
             with pytest.raises(ActorFailedError):
                 await runtime.ask(Address("first", "never"), Do())
-        with pytest.raises(ActorSetAsideError):
+        with pytest.raises(ActorQuarantinedError):
             await runtime.ask(Address("first", "never"), Do())
         with pytest.raises(Refusal, match="closed today"):
             await runtime.ask(Address("first", "refused"), Do())

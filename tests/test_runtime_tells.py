@@ -252,7 +252,7 @@ class Double(Message[int], frozen=True):
 
     of: str
 
-    def question(self) -> tuple[Address, Message[int]]:
+    def precheck(self) -> tuple[Address, Message[int]]:
         return Address("counter", self.of), Read()
 
 
@@ -261,7 +261,7 @@ class Doubler(Actor):
 
     @handles(Double)
     def double(self, _message: Double, context: Context) -> int:
-        answer: int = context.answer
+        answer: int = context.precheck_answer
         return 2 * answer
 
 

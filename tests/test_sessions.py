@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from support.agents import Enter, House
 
     from greenroom.actors import Agent
-    from greenroom.runtime.store.store import Store, Work
+    from greenroom.runtime.store.store import Store, WriteBatch
 
 STATUSES: tuple[SessionStatus, ...] = get_args(SessionStatus)
 
@@ -70,7 +70,7 @@ async def test_identical_messages_keep_their_own_ids_on_every_path(enter: Enter)
 async def test_a_write_costs_the_same_bytes_however_long_the_session_is(enter: Enter) -> None:
     written: list[int] = []
 
-    def weigh(store: Store, works: Sequence[Work]) -> None:
+    def weigh(store: Store, works: Sequence[WriteBatch]) -> None:
         written.append(sum(len(key) + len(payload or b"") for work in works for _, key, payload in work.ops))
         store.commit(works)
 

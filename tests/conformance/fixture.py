@@ -163,7 +163,7 @@ class _Posted:
         self.wanted = True
         self._called_off = called_off
 
-    def abandon(self) -> None:
+    def cancel(self) -> None:
         if self.wanted:
             self.wanted = False
             self._called_off()

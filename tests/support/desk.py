@@ -120,5 +120,5 @@ class Posted:
     def __init__(self, scope: trio.CancelScope) -> None:
         self._scope = scope
 
-    def abandon(self) -> None:
+    def cancel(self) -> None:
         self._scope.cancel()

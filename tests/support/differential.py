@@ -111,7 +111,7 @@ class Holding:
 class Held:
     """A call that stays open."""
 
-    def abandon(self) -> None:
+    def cancel(self) -> None:
         pass
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from greenroom.actors import SessionExported
     from greenroom.actors.passport.payload import PassportPayload
-    from greenroom.runtime import Doors
+    from greenroom.runtime import RuntimeClient
 
 HOME = "/home/user/greenroom"
 
@@ -39,7 +39,7 @@ def signers(letter: str = "a", *trusted: str, shared: bytes | None = None) -> Si
 
 
 def member(
-    doors: Doors,
+    doors: RuntimeClient,
     name: str = "claude-code",
     *,
     trusted: tuple[str, ...] = (),
@@ -68,7 +68,7 @@ async def text_of(agent: Agent, exported: SessionExported) -> str:
     return text
 
 
-async def seen(doors: Doors, principal: Principal, session_id: str) -> PassportPayload:
+async def seen(doors: RuntimeClient, principal: Principal, session_id: str) -> PassportPayload:
     """Return all of a session that somebody sees."""
     _, content = await collected(
         ClientSessionState(doors, principal), session_id, None, include_memories=True

@@ -24,7 +24,7 @@ from greenroom.transports.control import client as control
 NAMES = Path(__file__).parents[1] / "data" / "names.txt"
 
 
-def stored_names(registry: type_registry.Vocabulary) -> list[str]:
+def stored_names(registry: type_registry.TypeRegistry) -> list[str]:
     """Return a line for each name, and with it the fields that are stored or travel under it."""
     lines = [*_relay_words(), *_control_words()]
     lines += [f"error {name}" for name in errors._BY_NAME]
@@ -40,7 +40,7 @@ def stored_names(registry: type_registry.Vocabulary) -> list[str]:
 
 
 def _relay_words() -> list[str]:
-    words = {*get_args(frames.FromGuest), *get_args(frames.FromHost)}
+    words = {*get_args(frames.FromFollower), *get_args(frames.FromLeader)}
     return [_line("relay", f"{word.__struct_config__.tag:02}", word) for word in words]
 
 
@@ -65,7 +65,7 @@ def _line(what: str, name: str, struct: Any) -> str:
 async def names_now(folder: Path) -> list[str]:
     """Return the names of this program, whose registry is made when a folder is opened."""
     async with open_greenroom(folder / "data", embedder="none", secrets=folder / "secrets") as runtime:
-        return stored_names(runtime._member.host.vocabulary)
+        return stored_names(runtime._member.leader.types)
 
 
 if __name__ == "__main__":

@@ -50,7 +50,7 @@ from greenroom.actors.schemas import session_travel as travel
 from greenroom.actors.schemas.resource_reads import ReadResource
 from greenroom.actors.schemas.resource_uris import parse_uri
 from greenroom.actors.session.directory import ListSessions
-from greenroom.runtime import Address, Doors, Idempotency, Message, Procedure, Query, Refusal
+from greenroom.runtime import Address, Idempotency, Message, Procedure, Query, Refusal, RuntimeClient
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from greenroom.actors.auth.principal import Principal
     from greenroom.actors.keys.quota import Quota
     from greenroom.actors.orchestrations.client_session import SessionLocator
-    from greenroom.runtime import Posted, Result
+    from greenroom.runtime import Result, Ticket
 
 R = TypeVar("R")
 Q = TypeVar("Q", bound=msgspec.Struct)
@@ -216,7 +216,7 @@ class Agent:
 
     def __init__(
         self,
-        runtime: Doors,
+        runtime: RuntimeClient,
         principal: Principal,
         *,
         timezone: str | None = None,
@@ -313,7 +313,7 @@ class Agent:
         *,
         on_accepted: Callable[[], None] | None = None,
         deadline: float = math.inf,
-    ) -> Posted:
+    ) -> Ticket:
         """Send a request that `parse_request` returned, and be called back instead of waiting.
 
         Args:

@@ -18,22 +18,22 @@ if TYPE_CHECKING:
     from greenroom.runtime.actor.actor import Actor as Actor
     from greenroom.runtime.actor.actor import handles as handles
     from greenroom.runtime.actor.context import Context as Context
-    from greenroom.runtime.actor.message import Again as Again
     from greenroom.runtime.actor.message import Message as Message
+    from greenroom.runtime.actor.message import Replay as Replay
     from greenroom.runtime.actor.message import Slices as Slices
     from greenroom.runtime.actor.message import reply_type as reply_type
     from greenroom.runtime.actor.query import IndexReader as IndexReader
     from greenroom.runtime.actor.query import Query as Query
-    from greenroom.runtime.api.client import Doors as Doors
+    from greenroom.runtime.api.client import RuntimeClient as RuntimeClient
     from greenroom.runtime.api.open import open_runtime as open_runtime
-    from greenroom.runtime.api.procedure import Desk as Desk
     from greenroom.runtime.api.procedure import Procedure as Procedure
+    from greenroom.runtime.api.procedure import ProcedureContext as ProcedureContext
     from greenroom.runtime.api.runtime import Runtime as Runtime
     from greenroom.runtime.base.address import Address as Address
     from greenroom.runtime.base.clock import Clock as Clock
     from greenroom.runtime.base.clock import SystemClock as SystemClock
     from greenroom.runtime.base.errors import ActorFailedError as ActorFailedError
-    from greenroom.runtime.base.errors import ActorSetAsideError as ActorSetAsideError
+    from greenroom.runtime.base.errors import ActorQuarantinedError as ActorQuarantinedError
     from greenroom.runtime.base.errors import DeadlineExceededError as DeadlineExceededError
     from greenroom.runtime.base.errors import GreenroomError as GreenroomError
     from greenroom.runtime.base.errors import IdempotencyConflictError as IdempotencyConflictError
@@ -62,13 +62,13 @@ if TYPE_CHECKING:
     from greenroom.runtime.base.supervision import Group as Group
     from greenroom.runtime.base.supervision import Strategy as Strategy
     from greenroom.runtime.journal.chain import Checkpoint as Checkpoint
-    from greenroom.runtime.journal.chain import Entry as Entry
     from greenroom.runtime.journal.chain import Journal as Journal
-    from greenroom.runtime.journal.checkpoints import Break as Break
+    from greenroom.runtime.journal.chain import JournalRow as JournalRow
+    from greenroom.runtime.journal.checkpoints import RollbackGap as RollbackGap
     from greenroom.runtime.journal.secrets import Secret as Secret
     from greenroom.runtime.journal.verify import Finding as Finding
     from greenroom.runtime.journal.verify import JournalReport as JournalReport
-    from greenroom.runtime.kernel.callbacks import Posted as Posted
+    from greenroom.runtime.kernel.callbacks import Ticket as Ticket
     from greenroom.runtime.kernel.mailbox import Idempotency as Idempotency
     from greenroom.runtime.kernel.mailbox import Result as Result
     from greenroom.runtime.kernel.pubsub import Subscriber as Subscriber
@@ -79,7 +79,7 @@ if TYPE_CHECKING:
     from greenroom.runtime.lmdb.key_blinding import Names as Names
     from greenroom.runtime.lmdb.keys import Index as Index
     from greenroom.runtime.lmdb.keys import Row as Row
-    from greenroom.runtime.lmdb.write_batch import Work as Work
+    from greenroom.runtime.lmdb.write_batch import WriteBatch as WriteBatch
     from greenroom.runtime.maintenance.backup import BackupInfo as BackupInfo
     from greenroom.runtime.maintenance.backup import RestoreInfo as RestoreInfo
     from greenroom.runtime.maintenance.backup import VerifyReport as VerifyReport
@@ -105,16 +105,16 @@ if TYPE_CHECKING:
 _NAMES = {
     "actor.actor": "Actor handles",
     "actor.context": "Context",
-    "actor.message": "Again Message Slices reply_type",
+    "actor.message": "Message Replay Slices reply_type",
     "actor.query": "IndexReader Query",
-    "api.client": "Doors",
+    "api.client": "RuntimeClient",
     "api.open": "open_runtime",
-    "api.procedure": "Desk Procedure",
+    "api.procedure": "Procedure ProcedureContext",
     "api.runtime": "Runtime",
     "base.address": "Address",
     "base.clock": "Clock SystemClock",
     "base.errors": (
-        "ActorFailedError ActorSetAsideError DeadlineExceededError GreenroomError "
+        "ActorFailedError ActorQuarantinedError DeadlineExceededError GreenroomError "
         "IdempotencyConflictError OverloadedError Refusal RuntimeClosedError StorageFullError "
         "StoreDamagedError StoreError StoreFailedError StoreIdleError StoreKeyError StoreOwnedError "
         "StoreTooNewError UnknownKindError"
@@ -126,18 +126,18 @@ _NAMES = {
         "RelayStatistics RuntimeStatistics StoreStatistics"
     ),
     "base.supervision": "Group Strategy",
-    "journal.chain": "Checkpoint Entry Journal",
-    "journal.checkpoints": "Break",
+    "journal.chain": "Checkpoint Journal JournalRow",
+    "journal.checkpoints": "RollbackGap",
     "journal.secrets": "Secret",
     "journal.verify": "Finding JournalReport",
-    "kernel.callbacks": "Posted",
+    "kernel.callbacks": "Ticket",
     "kernel.mailbox": "Idempotency Result",
     "kernel.pubsub": "Subscriber",
     "lmdb.codec": "PlainCodec RecordCodec",
     "lmdb.encryption": "Encryption key_source",
     "lmdb.key_blinding": "Names",
     "lmdb.keys": "Index Row",
-    "lmdb.write_batch": "Work",
+    "lmdb.write_batch": "WriteBatch",
     "maintenance.backup": "BackupInfo RestoreInfo VerifyReport backup restore verify",
     "maintenance.offline_stats": "stopped_statistics",
     "maintenance.reencrypt": "EncryptInfo encrypt rekey",
@@ -153,9 +153,10 @@ _NAMES = {
 _MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
 
 
-def __getattr__(name: str) -> object:
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value: object = getattr(_import_module(f"{__name__}.{_MODULES[name]}"), name)
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # a type checker would take it for any name at all
+
+    def __getattr__(name: str) -> object:
+        if name not in _MODULES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = globals()[name] = getattr(_import_module(f"{__name__}.{_MODULES[name]}"), name)
+        return value

@@ -15,7 +15,7 @@ import msgspec
 
 if TYPE_CHECKING:
     from greenroom.actors.auth.principal import Principal
-    from greenroom.runtime import Doors
+    from greenroom.runtime import RuntimeClient
 
 R_co = TypeVar("R_co", covariant=True)
 
@@ -42,6 +42,6 @@ class Orchestration(msgspec.Struct, Generic[R_co], frozen=True, kw_only=True, fo
 
     writes: ClassVar[bool] = False
 
-    async def run(self, doors: Doors, principal: Principal) -> R_co:
+    async def run(self, doors: RuntimeClient, principal: Principal) -> R_co:
         """Run it in the name of a principal, and return the reply."""
         raise NotImplementedError(f"{type(self).__name__} does not define run()")

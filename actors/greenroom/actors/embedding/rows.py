@@ -99,14 +99,14 @@ class FindUnfinished(Query[Unfinished], frozen=True, kw_only=True):
         found: dict[Address, None] = {}
         for row in reader.rows(INDEX, Waiting, prefix=WAITING):
             found[row.address] = None
-            if reader.slice_over():
+            if reader.should_yield():
                 yield
         older: dict[str, Space | None] = {}
         for row in _of_other_spaces(reader, space):
             found[row.address] = None
             name = row.sort_key[len(_SERVING) :].decode()
             older[name] = spaces.get(name)
-            if reader.slice_over():
+            if reader.should_yield():
                 yield
         return Unfinished(list(found), older, space in spaces)
 

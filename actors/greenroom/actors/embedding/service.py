@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from greenroom.actors.embedding.embedder import Embedder
     from greenroom.actors.schemas.vectors import QueryVectors, Vectors
-    from greenroom.runtime import Address, Desk, Doors
+    from greenroom.runtime import Address, ProcedureContext, RuntimeClient
 
     Load = Callable[[EmbedderChoice], Awaitable[Embedder]]
 
@@ -62,7 +62,7 @@ class EmbeddingService:
         load: Gets it.
     """
 
-    def __init__(self, runtime: Doors, choice: EmbedderChoice, load: Load = load) -> None:
+    def __init__(self, runtime: RuntimeClient, choice: EmbedderChoice, load: Load = load) -> None:
         self._runtime = runtime
         self._choice = choice
         self._source = Space(str(choice), choice.model)
@@ -305,7 +305,7 @@ class EmbeddingService:
 class GetEmbedding(Procedure[EmbeddingStatistics], frozen=True, kw_only=True):
     """Read the statistics of the embedding service, which the process that owns the folder runs."""
 
-    async def run(self, desk: Desk) -> EmbeddingStatistics:
+    async def run(self, desk: ProcedureContext) -> EmbeddingStatistics:
         """Return them; those of no embedder where none runs."""
         companion: EmbeddingService | None = desk.companion
         return OFF if companion is None else companion.statistics()
@@ -336,7 +336,7 @@ def _choice_of(space: str, made: Space | None, present: EmbedderChoice) -> Embed
 
 @asynccontextmanager
 async def open_embedding(
-    runtime: Doors, choice: EmbedderChoice, load: Load = load
+    runtime: RuntimeClient, choice: EmbedderChoice, load: Load = load
 ) -> AsyncIterator[EmbeddingService]:
     """Run what knows the meaning of texts beside the actors, while the block runs; for `open_runtime`.
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from greenroom.actors.embedding.embedder import Embedder
-    from greenroom.runtime import Address, Doors
+    from greenroom.runtime import Address, RuntimeClient
 
 logger = logging.getLogger(__name__)
 _CLIPPED: Final = 60  # characters of a text in a log
@@ -34,7 +34,7 @@ class EmbeddingWorker:
         trouble: Why the embedder cannot be had, or does not embed; None when nothing is wrong.
     """
 
-    def __init__(self, runtime: Doors) -> None:
+    def __init__(self, runtime: RuntimeClient) -> None:
         self._runtime = runtime
         self._waiting: dict[Address, int] = {}  # in the order of their turns, with how many texts about
         self._postponed: dict[Address, Backoff] = {}

@@ -72,12 +72,12 @@ def check(
     except StoreDamagedError as error:
         return [str(error)]
     corpus = loaded.corpus
-    prints = yield from _fingerprints(corpus, context.slice_over)
+    prints = yield from _fingerprints(corpus, context.should_yield)
     found = _Problems()
-    yield from _compare_documents(corpus, prints, documents, rules, found, context.slice_over)
+    yield from _compare_documents(corpus, prints, documents, rules, found, context.should_yield)
     yield from _check_tokens(context, corpus, manifest, found)
     if kept is not None:
-        yield from _compare_memory(corpus, prints, kept, found, context.slice_over)
+        yield from _compare_memory(corpus, prints, kept, found, context.should_yield)
     return found.all()
 
 
@@ -126,7 +126,7 @@ def _check_tokens(
                 found.add(f"the index has vectors of memory {number} in {name}, which is not there")
             elif len(stored.values) % space.dimensions:
                 found.add(f"the vectors of memory {number} in {name} have another length")
-            if context.slice_over():
+            if context.should_yield():
                 yield
 
 

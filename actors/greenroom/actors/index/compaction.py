@@ -98,7 +98,7 @@ class Compactor:
         elif self._manifest.doomed:
             yield from self._clear(context)
         elif self._corpus.tail_is_full():
-            yield from self._corpus.seal(context.slice_over)
+            yield from self._corpus.seal(context.should_yield)
             segments = self._corpus.segments
             fresh = sum(segment.number is None for segment in segments)
             self._begin(context, first_merged([one.weight for one in segments], fresh), len(segments))
@@ -131,7 +131,7 @@ class Compactor:
                     staged += self._put_chunk(context, building, *found)
                     if staged > STEP_BYTES:
                         return
-                if context.slice_over():
+                if context.should_yield():
                     yield
             building.steps = None
         low, _ = self._corpus.span(building.start, building.end)
@@ -167,7 +167,7 @@ class Compactor:
             context.delete(records.row_key(number))
             for part in range(loaded.long.pop(number, 0)):
                 context.delete(records.more_key(number, part))
-            if context.slice_over():
+            if context.should_yield():
                 yield
         untouched = loaded.patched - building.touched
         ids = np.fromiter(untouched, np.uint64, len(untouched))
@@ -185,7 +185,7 @@ class Compactor:
         manifest.building = None
         context.put(records.MANIFEST, manifest)
         segment = Segment(size, building.chunks, building.number)
-        yield from corpus.replace(start, end, segment, building.kept, context.slice_over)
+        yield from corpus.replace(start, end, segment, building.kept, context.should_yield)
         self._building = None
 
     def _clear(self, context: Context) -> Slices[None]:
@@ -197,7 +197,7 @@ class Compactor:
         for key, _ in islice(found, CLEARED):
             context.delete(key)
             cleared += 1
-            if context.slice_over():
+            if context.should_yield():
                 yield
         if cleared < CLEARED:
             del doomed[0]
@@ -254,7 +254,7 @@ class Compactor:
         for number in map(int, ids):
             context.delete(records.patch_key(number))
             self._loaded.patched.discard(number)
-            if context.slice_over():
+            if context.should_yield():
                 yield
 
     # -- vectors -----------------------------------------------------------
@@ -282,7 +282,7 @@ class Compactor:
             context.delete(key)
             if rows >= VECTOR_ROWS:
                 break
-            if context.slice_over():
+            if context.should_yield():
                 yield
         ids = np.unique(np.concatenate(gathered))
         places = self._corpus.rows_of(ids)

@@ -75,11 +75,11 @@ class MemoryIndex:
 
     def add(self, context: Context, document: Document) -> Slices[None]:
         """Add a memory, whose id must never have been there; yields when the slice is over."""
-        analysed = yield from analyse(document, context.slice_over)
+        analysed = yield from analyse(document, context.should_yield)
         self._begin(context)
         parts = yield from _stage_row(context, document, analysed)
         if self._loaded is not None:
-            yield from self._loaded.corpus.add_analysed(document, analysed, context.slice_over)
+            yield from self._loaded.corpus.add_analysed(document, analysed, context.should_yield)
             if parts:
                 self._loaded.long[document.id] = parts
         self._count_write(context)
@@ -331,7 +331,7 @@ def _stage_row(context: Context, document: Document, analysed: Analysed) -> Slic
     number = 0
     for number, counts in enumerate(parts, 1):
         context.put(records.more_key(document.id, number - 1), counts)
-        if context.slice_over():
+        if context.should_yield():
             yield
     row = records.RowRecord(
         shelf=msgspec.msgpack.encode(document.shelf),
@@ -372,5 +372,5 @@ def _parts(counts: records.Counts) -> Iterator[records.Counts]:
 def _delete_all(context: Context, prefix: bytes) -> Slices[None]:
     for key, _ in context.scan(msgspec.Raw, prefix=prefix):
         context.delete(key)
-        if context.slice_over():
+        if context.should_yield():
             yield

@@ -57,14 +57,14 @@ def load(context: Context, manifest: records.Manifest, shelf: Callable[[bytes], 
         if row.parts:
             found.long[number] = row.parts
         yield from _load_row(context, corpus, number, row, shelf)
-        if context.slice_over():
+        if context.should_yield():
             yield
     for key, patch in context.scan(records.Patch, prefix=records.PATCHES):
         number = records.id_of(key)
         found.patched.add(number)
         with _whole(key):
             corpus.change(number, patch)
-        if context.slice_over():
+        if context.should_yield():
             yield
     yield from load_vectors(context, manifest, found)
     return found
@@ -76,7 +76,7 @@ def load_vectors(context: Context, manifest: records.Manifest, found: LoadedInde
         prefix = records.space_prefix(records.VECTORS, space.number)
         for key, chunk in context.scan(records.VectorChunk, prefix=prefix):
             take_vectors(key, chunk, name, space, found)
-            if context.slice_over():
+            if context.should_yield():
                 yield
 
 
@@ -104,7 +104,7 @@ def _load_segment(
         changing = _there(key, context.get(key, dict[str, bytes]))
         with _whole(key):
             arrays.add_block(corpus, lasting, changing, shelf)
-        if context.slice_over():
+        if context.should_yield():
             yield
     if corpus.size - before != segment.rows:
         raise _damaged(records.segment_prefix(segment.number))
@@ -116,7 +116,7 @@ def _load_segment(
             stored = _there(key, context.get(key, records.ChunkRecord))
             with _whole(key):
                 chunks[name].append(arrays.chunk(stored))
-            if context.slice_over():
+            if context.should_yield():
                 yield
     corpus.attach_segment(Segment(segment.rows, chunks, segment.number))
 
@@ -143,11 +143,11 @@ def _load_row(
         rating=row.rating,
         supersedes=row.supersedes,
     )
-    place = yield from corpus.add_analysed(document, Analysed(row.counts, row.flags), context.slice_over)
+    place = yield from corpus.add_analysed(document, Analysed(row.counts, row.flags), context.should_yield)
     for part in range(row.parts):
         key = records.more_key(id, part)
         counts = _there(key, context.get(key, records.Counts))  # type: ignore[type-abstract]
-        yield from corpus.post_terms(place, counts, context.slice_over)
+        yield from corpus.post_terms(place, counts, context.should_yield)
 
 
 class _whole:  # noqa: N801 - reads as the words that it stands for

@@ -34,16 +34,16 @@ def rebuild(
     for prefix in _REPLACED:
         for key, _ in context.scan(msgspec.Raw, prefix=prefix):
             context.delete(key)
-            if context.slice_over():
+            if context.should_yield():
                 yield
     corpus = Corpus()
     for document in documents:
         if document is not None:
-            yield from corpus.add(document, context.slice_over)
-            yield from corpus.compact(context.slice_over)
-        if document is None or context.slice_over():
+            yield from corpus.add(document, context.should_yield)
+            yield from corpus.compact(context.should_yield)
+        if document is None or context.should_yield():
             yield
-    yield from corpus.seal(context.slice_over)
+    yield from corpus.seal(context.should_yield)
     manifest = records.Manifest(records.FORMAT, analysis)
     if old is not None:
         manifest.spaces, manifest.next_space = old.spaces, old.next_space
@@ -62,13 +62,13 @@ def _keep_vectors(context: Context, manifest: records.Manifest, loaded: LoadedIn
         name, space = spaces.get(records.space_of(key), (None, None))
         if name is None or space is None or not _took(key, stored, name, space, loaded):
             context.delete(key)
-        if context.slice_over():
+        if context.should_yield():
             yield
     for key, stored in context.scan(msgspec.Raw, prefix=records.TOKENS):
         _, space = spaces.get(records.space_of(key), (None, None))
         if space is None or not _fits(stored, loaded.corpus, records.token_id(key), space):
             context.delete(key)
-        if context.slice_over():
+        if context.should_yield():
             yield
 
 
@@ -97,12 +97,12 @@ def _stage_segment(context: Context, corpus: Corpus, manifest: records.Manifest,
         rows = np.arange(first, min(first + records.BLOCK_ROWS, high))
         context.put(records.block_key(number, block), arrays.block_record(corpus, rows))
         context.put(records.changing_key(number, block), arrays.changing_record(corpus, rows))
-        if context.slice_over():
+        if context.should_yield():
             yield
     for field, chunks in segment.chunks.items():
         for count, chunk in enumerate(chunks):
             context.put(records.chunk_key(number, field, count), arrays.chunk_record(chunk))
-            if context.slice_over():
+            if context.should_yield():
                 yield
     counts = {field: len(chunks) for field, chunks in segment.chunks.items()}
     manifest.segments.append(records.SegmentRecord(number, segment.size, counts, records.BLOCK_ROWS))

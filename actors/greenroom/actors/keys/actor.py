@@ -11,7 +11,7 @@ from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth import scopes as auth_scopes
 from greenroom.actors.auth.grants import KeyRecord, KeyUsage
 from greenroom.actors.schemas import keys as requests
-from greenroom.runtime import Actor, Address, Again, Context, Refusal, Slices, handles
+from greenroom.runtime import Actor, Address, Context, Refusal, Replay, Slices, handles
 
 KIND: Final = "keys"
 KEYS_ADDRESS: Final = Address(KIND, "all")
@@ -56,7 +56,7 @@ class KeysActor(Actor):
         known = 0
         for _ in context.scan(msgspec.Raw, prefix=KEY_PREFIX):
             known += 1
-            if context.slice_over():
+            if context.should_yield():
                 yield
         if known >= MOST_KEYS:
             raise Refusal(
@@ -100,7 +100,9 @@ class KeysActor(Actor):
         )
         ends = min(old.expires, context.now + request.overlap)
         _put(context, msgspec.structs.replace(old, expires=ends, replaced_by=fresh.key_id))
-        context.lasting(requests.KeyEnded(key_id=old.key_id, at=ends, revoked=False), until=old.expires)
+        context.record_revocation(
+            requests.KeyEnded(key_id=old.key_id, at=ends, revoked=False), until=old.expires
+        )
         _put(context, fresh)
         audit_record.record(context, "rotate_api_key", None, key=old.key_id, replaced_by=fresh.key_id)
         return fresh
@@ -116,12 +118,12 @@ class KeysActor(Actor):
         record = msgspec.structs.replace(record, revoked=context.now)
         _put(context, record)
         ended = requests.KeyEnded(key_id=record.key_id, at=context.now, revoked=True)
-        context.lasting(ended, until=record.expires)
+        context.record_revocation(ended, until=record.expires)
         audit_record.record(context, "revoke_api_key", None, key=record.key_id)
         return record
 
-    @handles(Again)
-    def end_again(self, told: Again, context: Context) -> None:
+    @handles(Replay)
+    def end_again(self, told: Replay, context: Context) -> None:
         """End what had ended when an older store was brought back; keys that are not in it need nothing."""
         context.use_reserve()
         for ended in map(_ended, told.values):
@@ -141,7 +143,7 @@ class KeysActor(Actor):
         records: list[KeyRecord] = []
         for _key, record in context.scan(KeyRecord, prefix=KEY_PREFIX):
             records.append(record)
-            if context.slice_over():
+            if context.should_yield():
                 yield
         if context.principal is not None:  # else a process that lets people in reads them
             audit_record.note(context, context.principal, "list_api_keys", None, keys=len(records))

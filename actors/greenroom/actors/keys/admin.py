@@ -32,7 +32,7 @@ from greenroom.actors.schemas.replies import Reply
 
 if TYPE_CHECKING:
     from greenroom.actors.auth.principal import Principal
-    from greenroom.runtime import Doors
+    from greenroom.runtime import RuntimeClient
 
 KeyName = Annotated[str, Meta(min_length=1, max_length=100, description="what people call it")]
 KeyId = Annotated[
@@ -139,7 +139,7 @@ class CreateApiKey(Orchestration[ApiKeyMade], frozen=True, kw_only=True):
     max_subscriptions: Annotated[Count, Meta(description="open at once")] | None = None
     tools: Annotated[Profiles, Meta(description="tools listed; null = as the server says")] | None = None
 
-    async def run(self, doors: Doors, principal: Principal) -> ApiKeyMade:
+    async def run(self, doors: RuntimeClient, principal: Principal) -> ApiKeyMade:
         """Make the key.
 
         Raises:
@@ -189,7 +189,7 @@ class ListApiKeys(Orchestration[ApiKeyList], frozen=True, kw_only=True):
 
     include_ended: Annotated[bool, Meta(description="those that ended, too")] = True
 
-    async def run(self, doors: Doors, principal: Principal) -> ApiKeyList:
+    async def run(self, doors: RuntimeClient, principal: Principal) -> ApiKeyList:
         """Return them, oldest first."""
         read = await doors.ask(KEYS_ADDRESS, ReadKeys(), principal=principal)
         views = [view_of(record, read.now) for record in read.keys]
@@ -207,7 +207,7 @@ class RotateApiKey(Orchestration[ApiKeyMade], frozen=True, kw_only=True):
     ] = OVERLAP_SECONDS
     expires_in_days: Annotated[Days, Meta(description="null = as long as the old one had")] | None = None
 
-    async def run(self, doors: Doors, principal: Principal) -> ApiKeyMade:
+    async def run(self, doors: RuntimeClient, principal: Principal) -> ApiKeyMade:
         """Make the key.
 
         Raises:
@@ -231,7 +231,7 @@ class RevokeApiKey(Orchestration[ApiKeyRevoked], frozen=True, kw_only=True):
 
     key_id: KeyId
 
-    async def run(self, doors: Doors, principal: Principal) -> ApiKeyRevoked:
+    async def run(self, doors: RuntimeClient, principal: Principal) -> ApiKeyRevoked:
         """Revoke it.
 
         Raises:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from greenroom.actors.auth.grants import KeyRecord
-    from greenroom.runtime import Clock, Doors
+    from greenroom.runtime import Clock, RuntimeClient
 
 logger = logging.getLogger(__name__)
 
@@ -58,7 +58,7 @@ class KeyCache:
         clock: Tells when keys expire.
     """
 
-    def __init__(self, doors: Doors, *, required: bool, clock: Clock) -> None:
+    def __init__(self, doors: RuntimeClient, *, required: bool, clock: Clock) -> None:
         self._doors = doors
         self._always = required
         self._clock = clock
@@ -160,7 +160,7 @@ class KeyCache:
     # -- keeping up ------------------------------------------------------------------------------
 
     async def load(self) -> None:
-        """Load the keys, and end connections whose key is no longer valid; raises as `Doors.ask`."""
+        """Load the keys, and end connections whose key is no longer valid; raises as `RuntimeClient.ask`."""
         read = await self._doors.ask(KEYS_ADDRESS, ReadKeys())
         self._pepper = self._doors.derive(PURPOSE)
         self._keys = {record.key_id: record for record in read.keys}
@@ -236,9 +236,9 @@ class Hold:
 
 @asynccontextmanager
 async def open_key_cache(
-    doors: Doors, *, required: bool = False, clock: Clock | None = None
+    doors: RuntimeClient, *, required: bool = False, clock: Clock | None = None
 ) -> AsyncIterator[KeyCache]:
-    """Open the cache of a store's keys, kept up to date while the block runs; raises as `Doors.ask`.
+    """Open the cache of a store's keys, kept up to date while the block runs; raises as `RuntimeClient.ask`.
 
     Args:
         doors: What `open_greenroom` opened.

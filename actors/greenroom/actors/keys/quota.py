@@ -23,7 +23,7 @@ from greenroom.runtime import Idempotency, Refusal
 
 if TYPE_CHECKING:
     from greenroom.actors.auth.grants import Credential
-    from greenroom.runtime import Doors
+    from greenroom.runtime import RuntimeClient
 
 FREE: Final = frozenset({"DeleteMemory", "ForgetMemory", "RateMemory", "EndSession"})
 """Writes that make nothing more."""
@@ -47,7 +47,7 @@ class Quota:
         """Return whether a writing request has to be paid for before it is carried out."""
         return self._is_counted and type(request).__name__ not in FREE
 
-    async def charge(self, doors: Doors, request: Any, scope: str) -> None:
+    async def charge(self, doors: RuntimeClient, request: Any, scope: str) -> None:
         """Have a writing request counted.
 
         Args:
@@ -57,7 +57,7 @@ class Quota:
 
         Raises:
             Refusal: ``QUOTA_EXCEEDED``: that would be too much; nothing was counted.
-            GreenroomError: as `Doors.ask`.
+            GreenroomError: as `RuntimeClient.ask`.
         """
         arguments = msgspec.json.encode(request)
         charge = ChargeKey(
@@ -73,7 +73,7 @@ class Quota:
             once = Idempotency(f"{scope} quota {type(request).__name__} {which}", key, b"")
         await _charge(doors, charge, once)
 
-    async def charge_bytes(self, doors: Doors, stored_bytes: int, deed: str) -> None:
+    async def charge_bytes(self, doors: RuntimeClient, stored_bytes: int, deed: str) -> None:
         """Have bytes counted that are to be kept, once for each deed; raises as `pay`."""
         if self._is_counted:
             charge = ChargeKey(key_id=self._key_id, stored_bytes=stored_bytes)
@@ -91,7 +91,7 @@ def given_bytes(request: msgspec.Struct) -> int:
     return total
 
 
-async def _charge(doors: Doors, charge: ChargeKey, once: Idempotency | None) -> None:
+async def _charge(doors: RuntimeClient, charge: ChargeKey, once: Idempotency | None) -> None:
     try:
         await doors.ask(KEYS_ADDRESS, charge, idempotency=once)
     except Refusal as refusal:  # the actor does not know who asks; whoever does notes it

@@ -120,7 +120,7 @@ class ListNamespaces(Query[list[str]], frozen=True, kw_only=True):
             is_below = root is None or names.is_below(row.value.root, root)
             if is_below and may_have_something(reader.principal, row.value):
                 found.append(row.value.root)
-            if reader.slice_over():
+            if reader.should_yield():
                 yield
         return found
 

@@ -51,7 +51,7 @@ def attend(
             wait(repository, context)
             break
         vectors.append((update, made))
-        if context.slice_over():
+        if context.should_yield():
             yield
     if vectors:
         space = companion.space
@@ -103,7 +103,7 @@ def texts(
             text = embedded(value, form, repository.author(stored.entry))
             found.append(replies.UnembeddedText(id=update, text=text))
             size += len(text)
-        if context.slice_over():
+        if context.should_yield():
             yield
     remaining = _lacking(corpus, request.space) - len(found)
     if not found:

@@ -50,7 +50,7 @@ def page(
             line = yield from _line(repository, context, stored.entry)
             lines.append(msgspec.Raw(line))
             size += len(line)
-        if context.slice_over():
+        if context.should_yield():
             yield
     return requests.ExportedPage(lines=lines, next=None)
 

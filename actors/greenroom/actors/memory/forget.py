@@ -51,7 +51,7 @@ def forget(
                 matched += 1
                 if matched <= max(at_once, SHOWN):
                     stored.append(one)
-            if context.slice_over():
+            if context.should_yield():
                 yield
     done = request.confirm or matched == 1
     gone = stored[:at_once] if done else []
@@ -157,6 +157,6 @@ def _end(
             purged=purge,
             **details,
         )
-        if context.slice_over():
+        if context.should_yield():
             yield
     repository.finish_removal(context)

@@ -101,7 +101,7 @@ def stage(repository: MemoryRepository, request: requests.StageLines, context: C
     Raises:
         Refusal: ``IMPORT_NOT_STAGING``: the import takes no more lines; as `MemoryRepository.check_root`.
     """
-    known: requests.ImportProgress | None = context.answer
+    known: requests.ImportProgress | None = context.precheck_answer
     if known is None or (known.staging, known.state) != (request.staging, "staging"):
         raise Refusal(requests.NOT_STAGING, "this import is decided, or was given up; it takes no more lines")
     head = _head(context, request.staging) or ImportHeader(
@@ -143,7 +143,7 @@ def try_lines(
     for raw in request.lines:
         judged = yield from _judged(repository, context, head, decode_line(raw))
         counts[judged.outcome] += 1
-        if context.slice_over():
+        if context.should_yield():
             yield
     return dict(counts)
 
@@ -158,7 +158,7 @@ def drop(request: requests.DropLines, context: Context) -> Slices[None]:
             context.tell(context.address, request)
             return
         context.delete(key)
-        if context.slice_over():
+        if context.should_yield():
             yield
 
 
@@ -220,7 +220,7 @@ def _write_waiting(
             head = msgspec.structs.replace(head, passed=head.passed + 1, vain=head.vain + 1)
         elif head.vain < _MOST_IN_VAIN:
             head = msgspec.structs.replace(head, passed=0)
-        if context.slice_over():
+        if context.should_yield():
             yield
     return head
 
@@ -235,7 +235,7 @@ def _write_all(
 ) -> Slices[ImportHeader]:
     for raw in lines:
         head = yield from _write_line(repository, context, staging, head, raw, written, wait=True)
-        if context.slice_over():
+        if context.should_yield():
             yield
     return head
 
@@ -305,7 +305,7 @@ def _forget_history(context: Context, entry: Entry) -> Slices[None]:
         if ends.expires_at is not None:
             version = int.from_bytes(key[-8:])
             context.delete(records.expiry_key(ends.expires_at, entry.number, version))
-        if context.slice_over():
+        if context.should_yield():
             yield
 
 

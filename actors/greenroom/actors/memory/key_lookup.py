@@ -53,7 +53,7 @@ def _held(repository: MemoryRepository, context: Context, key: str) -> Slices[li
     found: list[StoredEntry] = []
     for scope in _scopes(context):
         found += repository.live_entries_of_key(context, records.key_in_scope(scope, key))
-        if context.slice_over():
+        if context.should_yield():
             yield
     return found
 

@@ -34,7 +34,7 @@ def store(
 ) -> replies.MemoryStored | Slices[replies.MemoryStored]:
     """Store a new version under the key, the first one if there was no live entry."""
     if request.session_id is not None:
-        _check_session(request.session_id, context.answer)
+        _check_session(request.session_id, context.precheck_answer)
     slices = _store(repository, request, context)
     if len(bytes(request.value)) > SMALL_BYTES:
         return slices
@@ -145,7 +145,7 @@ def entries(request: requests.ListMemory, context: Context) -> Slices[replies.Me
                 has_more = True
                 break
             found.append(entry)
-        if context.slice_over():
+        if context.should_yield():
             yield
     views = [records.view(entry) for entry in found]
     page = budget.take_in_order(

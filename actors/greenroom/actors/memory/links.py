@@ -62,7 +62,7 @@ def open_ring(repository: MemoryRepository, context: Context, entry: Entry, hidd
         if stored is not None and details is not None and below == entry.number:
             _release(repository, context, stored, details)
             return
-        if context.slice_over():
+        if context.should_yield():
             yield
 
 

@@ -47,7 +47,7 @@ def page(
                 break
             views.append((yield from shown(repository, context, stored.entry)))
             updates.append(stored.entry.update)
-        if context.slice_over():
+        if context.should_yield():
             yield
     cut = budget.take_in_order(
         views, request.max_tokens, lambda each: {"memory_id": each.memory_id, "key": each.key}

@@ -65,7 +65,7 @@ def near(
                     preview=said[:PREVIEW],
                 )
             )
-        if context.slice_over():
+        if context.should_yield():
             yield
     found.sort(key=lambda one: -one.similarity)
     return found[:MOST]

@@ -87,7 +87,7 @@ def versions(
                 break
             found.append(_version(repository, stored, int.from_bytes(position[8:]), version))
             positions.append(position)
-            if context.slice_over():
+            if context.should_yield():
                 yield
         if has_more:
             break

@@ -109,7 +109,7 @@ def sweep(repository: MemoryRepository, context: Context) -> Slices[None]:
         entry = context.get(where, Entry)
         if entry is not None and (entry.number, entry.version) == (number, version):
             remove(repository, context, StoredEntry(where, entry))
-        if context.slice_over():
+        if context.should_yield():
             slices += 1
             yield
     if expired:
@@ -148,7 +148,7 @@ def _purge_history(context: Context, effects: int) -> Slices[None]:
                 version = int.from_bytes(key[9:17])
                 context.delete(records.expiry_key(ends.expires_at, number, version))
                 effects -= 1
-            if context.slice_over():
+            if context.should_yield():
                 yield
         for prefix in (records.ratings_prefix(number), records.successors_prefix(number)):
             for key, _ in context.scan(msgspec.Raw, prefix=prefix):
@@ -157,7 +157,7 @@ def _purge_history(context: Context, effects: int) -> Slices[None]:
                     return
                 context.delete(key)
                 effects -= 1
-                if context.slice_over():
+                if context.should_yield():
                     yield
         context.delete(mark)
         effects -= 1

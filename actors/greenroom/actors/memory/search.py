@@ -84,7 +84,7 @@ def find(
     seen = repository.views.of(corpus, context.principal, context.now)
     filters = request.filters or ALL
     row_filter = RowFilter(seen)
-    yield from row_filter.apply(filters, context.now, context.slice_over)
+    yield from row_filter.apply(filters, context.now, context.should_yield)
     yield from _by_entries(repository, context, corpus, row_filter, filters)
     if request.text is None:
         outcome = _newest(corpus, row_filter, request, context.now)
@@ -134,7 +134,7 @@ def _by_entries(
             and filters.session_id in {None, stored.entry.session_id}
         ):
             rows.append(row)
-        if context.slice_over():
+        if context.should_yield():
             yield
     row_filter.intersect("key_prefix" if filters.session_id is None else "session_id", rows)
 
@@ -172,7 +172,7 @@ def _exact(
         mask = wanted & False
         mask[rows] = True
         wanted = wanted & mask
-        if context.slice_over():
+        if context.should_yield():
             yield
     hits: list[Hit] = []
     total = 0
@@ -186,7 +186,7 @@ def _exact(
             total += 1
             if len(hits) < request.limit:
                 hits.append(Hit(row, 1.0, 1.0, None, {}))
-        if context.slice_over():
+        if context.should_yield():
             yield
     return RankedEntries(hits, total, "exact", is_minimum)
 
@@ -240,7 +240,7 @@ def _ranked(
     by_tokens = vectors is not None and vectors.sentence is not None
     boosted = (_BOOSTED_BY_TOKENS if by_tokens else _BOOSTED) if boost else 0
     limit = max(request.limit, boosted)
-    ranked = yield from rank(view, query, row_filter.wanted, context.slice_over, limit=limit)
+    ranked = yield from rank(view, query, row_filter.wanted, context.should_yield, limit=limit)
     corpus: Any = view.corpus
     goodness, parts = quality_of(corpus, ranked.rows, context.now)
     scores = (1 - boost) * ranked.scores + boost * goodness
@@ -285,7 +285,7 @@ def _shown(
                 components=dict(hit.components) if request.debug else None,
             )
         )
-        if context.slice_over():
+        if context.should_yield():
             yield
     return found
 

@@ -59,7 +59,7 @@ def count(
             if uses:
                 item = (uses, entry.update, entry)
                 (heapq.heappushpop if len(used) == TOP_USED else heapq.heappush)(used, item)
-        if context.slice_over():
+        if context.should_yield():
             yield
     return replies.MemoryStatistics(
         namespace=request.namespace or repository.root,

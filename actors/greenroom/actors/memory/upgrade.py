@@ -49,7 +49,7 @@ def step(repository: MemoryRepository, context: Context, most: int | None = BATC
         quality = repository.uses.quality(context, entry)
         document = yield from repository.document(context, entry, value, quality)
         yield from repository.index.add(context, document)
-        if context.slice_over():
+        if context.should_yield():
             yield
     _reached(repository, context, None)
 

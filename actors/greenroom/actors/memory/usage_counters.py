@@ -77,7 +77,7 @@ class UsageCounters:
             quality = _with(context.get(quality_key(number), Quality) or _NONE, pending)
             context.put(quality_key(number), quality)
             index.change(context, pending[0], uses=quality.uses, last_used=quality.last_used or 0)
-            if context.slice_over():
+            if context.should_yield():
                 yield
 
     def resident_bytes(self) -> int:

@@ -46,7 +46,7 @@ def _unindexed(repository: MemoryRepository, context: Context) -> Slices[int]:
     count = 0
     for _ in context.scan(msgspec.Raw, prefix=records.UPDATES, start=first):
         count += 1
-        if context.slice_over():
+        if context.should_yield():
             yield
     return count
 

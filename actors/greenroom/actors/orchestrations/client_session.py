@@ -39,7 +39,7 @@ from greenroom.runtime import Address, GreenroomError, Idempotency
 if TYPE_CHECKING:
     from greenroom.actors.auth.principal import Principal
     from greenroom.actors.keys.quota import Quota
-    from greenroom.runtime import Doors, Message, Result, Subscriber
+    from greenroom.runtime import Message, Result, RuntimeClient, Subscriber
 
 R_co = TypeVar("R_co", covariant=True)
 
@@ -124,7 +124,7 @@ class ClientSessionState:
 
     def __init__(
         self,
-        doors: Doors,
+        doors: RuntimeClient,
         principal: Principal,
         client: str | None = None,
         options: PassportOptions | None = None,
@@ -318,7 +318,7 @@ class ClientOrchestration(Orchestration[R_co], frozen=True, kw_only=True):
 
     writes: ClassVar[bool] = True
 
-    async def run(self, doors: Doors, principal: Principal) -> R_co:
+    async def run(self, doors: RuntimeClient, principal: Principal) -> R_co:
         """Run it for a client without state of its own."""
         return await self.carry_out(ClientSessionState(doors, principal))
 

@@ -27,7 +27,7 @@ from greenroom.runtime import Refusal, StorageFullError
 
 if TYPE_CHECKING:
     from greenroom.actors.auth.principal import Principal
-    from greenroom.runtime import Doors
+    from greenroom.runtime import RuntimeClient
 
 _STEPS: Final = {"checking": 0, "staging": 1, "importing": 2, "embedding": 3}
 _AROUND: Final = 4
@@ -56,7 +56,7 @@ class ImportMemories(Orchestration[MemoriesImported], frozen=True, kw_only=True)
     on_conflict: Annotated[OnConflict, Meta(description="where the key exists")] = "skip"
     dry_run: Annotated[bool, Meta(description="only count what would happen")] = False
 
-    async def run(self, doors: Doors, principal: Principal) -> MemoriesImported:
+    async def run(self, doors: RuntimeClient, principal: Principal) -> MemoriesImported:
         """Import the lines.
 
         Raises:

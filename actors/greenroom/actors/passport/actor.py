@@ -18,7 +18,7 @@ from greenroom.actors.auth.namespaces import agent_namespace, user_namespace
 from greenroom.actors.base.times import DAY, HOUR, to_datetime, to_microseconds
 from greenroom.actors.schemas import passports as requests
 from greenroom.actors.schemas import resource_reads as resources
-from greenroom.runtime import Actor, Again, handles
+from greenroom.runtime import Actor, Replay, handles
 
 if TYPE_CHECKING:
     from greenroom.runtime import Context, Slices
@@ -147,7 +147,7 @@ class PassportActor(Actor):
             redeemed = requests.Redeemed(
                 attempt=attempt, owner=owner, done=False, expires=expires, agent=agent
             )
-            context.lasting(redeemed, until=expires)
+            context.record_revocation(redeemed, until=expires)
         audit_record.record(context, "redeem_passport", request.session_id, passport_id=context.address.key)
         return requests.Redemption(attempt=attempt, session_id=request.session_id)
 
@@ -165,10 +165,10 @@ class PassportActor(Actor):
                 redeemed = requests.Redeemed(
                     attempt=request.attempt, owner=owner, done=True, expires=expires, agent=stored.agent
                 )
-                context.lasting(redeemed, until=expires)
+                context.record_revocation(redeemed, until=expires)
 
-    @handles(Again)
-    def redeemed_again(self, told: Again, context: Context) -> None:
+    @handles(Replay)
+    def redeemed_again(self, told: Replay, context: Context) -> None:
         """Know of redemptions that an older store does not; their sessions went with the newer one."""
         context.use_reserve()
         for redeemed in map(_redeemed, told.values):
@@ -196,7 +196,7 @@ class PassportActor(Actor):
         context.use_reserve()
         for key in [key for key, _ in context.scan(msgspec.Raw)]:
             context.delete(key)
-            if context.slice_over():
+            if context.should_yield():
                 yield
 
     def _forget_at(self, context: Context, expires: int) -> None:
@@ -208,6 +208,6 @@ class PassportActor(Actor):
         pieces: list[str] = []
         for _, piece in context.scan(str, prefix=_PIECE):
             pieces.append(piece)
-            if context.slice_over():
+            if context.should_yield():
                 yield
         return "".join(pieces)

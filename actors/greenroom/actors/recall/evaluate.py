@@ -24,7 +24,7 @@ from greenroom.actors.schemas.memory_types import SearchMode
 
 if TYPE_CHECKING:
     from greenroom.actors.auth.principal import Principal
-    from greenroom.runtime import Desk, Doors
+    from greenroom.runtime import ProcedureContext, RuntimeClient
 
 DEPTHS: Final = (1, 5, 10, 20, 50)
 RANKED: Final = 10
@@ -35,7 +35,7 @@ LOOK_SECONDS: Final = 0.1
 class TrySearch(MemorySearch, frozen=True, kw_only=True):
     """A `MemorySearch` that counts for nothing: what it finds is not used more often by it."""
 
-    async def run(self, desk: Desk) -> replies.MemoriesFound:
+    async def run(self, desk: ProcedureContext) -> replies.MemoriesFound:
         """Search, and keep no record of it."""
         began = trio.current_time()
         if self.time_expr is not None:
@@ -125,7 +125,7 @@ def measure(
     }
 
 
-async def ready(doors: Doors, principal: Principal) -> str:
+async def ready(doors: RuntimeClient, principal: Principal) -> str:
     """Wait until searches go by meaning, or cannot; return which embedder there is, in words."""
     await doors.query(TrySearch(query="?", limit=1), principal=principal)  # wakes it
     while True:
@@ -140,7 +140,7 @@ async def ready(doors: Doors, principal: Principal) -> str:
 
 
 async def judged(
-    doors: Doors,
+    doors: RuntimeClient,
     principal: Principal,
     query: JudgedQuery,
     mode: SearchMode,

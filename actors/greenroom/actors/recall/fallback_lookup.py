@@ -15,7 +15,7 @@ from greenroom.runtime import Refusal
 
 if TYPE_CHECKING:
     from greenroom.actors.auth.principal import Principal
-    from greenroom.runtime import Doors, Idempotency
+    from greenroom.runtime import Idempotency, RuntimeClient
 
 
 class FallbackLookup:
@@ -27,7 +27,7 @@ class FallbackLookup:
         tools: What requests are called.
     """
 
-    def __init__(self, doors: Doors, principal: Principal, tools: dict[type[Any], str]) -> None:
+    def __init__(self, doors: RuntimeClient, principal: Principal, tools: dict[type[Any], str]) -> None:
         self._doors = doors
         self._principal = principal
         self._tools = tools

@@ -8,7 +8,7 @@ from greenroom.actors.recall.roots import roots_below
 from greenroom.actors.recall.scatter_gather import ask_each
 from greenroom.actors.schemas import types
 from greenroom.actors.schemas.memories import LocateKey
-from greenroom.runtime import Desk, Procedure
+from greenroom.runtime import Procedure, ProcedureContext
 
 
 class PlacesOfKey(Procedure[PlacesFound], frozen=True, kw_only=True):
@@ -22,7 +22,7 @@ class PlacesOfKey(Procedure[PlacesFound], frozen=True, kw_only=True):
     key: types.MemoryKey
     forgotten: bool = False
 
-    async def run(self, desk: Desk) -> PlacesFound:
+    async def run(self, desk: ProcedureContext) -> PlacesFound:
         """Ask every owner; the caller's own places come first, then its user's, then by name."""
         roots = await roots_below(desk, None)
         answers = await ask_each(desk, roots, LocateKey(key=self.key, forgotten=self.forgotten))

@@ -19,7 +19,7 @@ from greenroom.actors.recall.time_window import instant, time_window, time_zone,
 from greenroom.actors.schemas import memory_types as kinds
 from greenroom.actors.schemas import types
 from greenroom.actors.schemas.memory_replies import MemoryFilters
-from greenroom.runtime import Desk, Procedure
+from greenroom.runtime import Procedure, ProcedureContext
 
 HYBRID_BOOST = 0.3
 
@@ -45,7 +45,7 @@ class MemorySearch(Procedure[replies.MemoriesFound], frozen=True, kw_only=True):
     max_tokens: kinds.MaxTokens | None = None
     include_debug: Annotated[bool, Meta(description="say how it was ranked")] = False
 
-    async def run(self, desk: Desk) -> replies.MemoriesFound:
+    async def run(self, desk: ProcedureContext) -> replies.MemoriesFound:
         """Ask every owner for its best and answer with the best of all.
 
         Raises:

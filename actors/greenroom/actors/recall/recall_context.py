@@ -11,7 +11,7 @@ from greenroom.actors.recall import types as recall_types
 from greenroom.actors.recall.search import SearchSpec, count_uses, find
 from greenroom.actors.schemas import memory_types as kinds
 from greenroom.actors.schemas.memory_replies import MemoryFilters
-from greenroom.runtime import Desk, Procedure
+from greenroom.runtime import Procedure, ProcedureContext
 
 BOOST = 0.1
 """The part of quality: it decides between memories that are about as relevant."""
@@ -27,7 +27,7 @@ class RecallContext(Procedure[replies.ContextRecalled], frozen=True, kw_only=Tru
     tags: kinds.Tags | None = None
     kind: kinds.AKind | None = None
 
-    async def run(self, desk: Desk) -> replies.ContextRecalled:
+    async def run(self, desk: ProcedureContext) -> replies.ContextRecalled:
         """Search, and fill the budget from the best on; what does not fit leaves room for what does."""
         filters = MemoryFilters(namespace=below_root(self.namespace), tags=self.tags or None, kind=self.kind)
         search = SearchSpec(self.namespace, self.task, "hybrid", BOOST, filters, CANDIDATES)

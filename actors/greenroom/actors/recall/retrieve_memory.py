@@ -18,7 +18,7 @@ from greenroom.actors.schemas import memory_types as kinds
 from greenroom.actors.schemas import types
 from greenroom.actors.schemas.memories import ReadMemory
 from greenroom.actors.schemas.memory_replies import FoundMemory, MemoryFilters
-from greenroom.runtime import Desk, Procedure, Refusal
+from greenroom.runtime import Procedure, ProcedureContext, Refusal
 
 MOST = 100
 """Memories with one key among which those of the caller are looked for."""
@@ -45,7 +45,7 @@ class RetrieveMemory(Procedure[replies.MemoriesFound], frozen=True, kw_only=True
     max_tokens: kinds.MaxTokens | None = None
     decompress: Annotated[bool, Meta(description="with contents that are compressed")] = True
 
-    async def run(self, desk: Desk) -> replies.MemoriesFound:
+    async def run(self, desk: ProcedureContext) -> replies.MemoriesFound:
         """Search by relevance alone, list the newest first without words; a key is matched whole."""
         began = trio.current_time()
         search = self._asked(self.namespace or user_namespace(desk.principal))
@@ -57,7 +57,7 @@ class RetrieveMemory(Procedure[replies.MemoriesFound], frozen=True, kw_only=True
         count_uses(desk, outcome, ((each.namespace, each.memory_id) for each in answer.memories))
         return answer
 
-    async def _by_key(self, desk: Desk, search: SearchSpec) -> SearchResult:
+    async def _by_key(self, desk: ProcedureContext, search: SearchSpec) -> SearchResult:
         """Return what has the key, with whole contents; of all namespaces one's own come first."""
         assert self.key is not None, "this is asked by key"
         if self.namespace is not None:
@@ -86,13 +86,13 @@ class RetrieveMemory(Procedure[replies.MemoriesFound], frozen=True, kw_only=True
         return SearchSpec(below, self.query, "semantic", 0.0, filters, self.limit, uses=uses)
 
 
-async def _with_contents(desk: Desk, outcome: SearchResult) -> SearchResult:
+async def _with_contents(desk: ProcedureContext, outcome: SearchResult) -> SearchResult:
     """Return what was found by its key with contents that are too large for lists."""
     hits = [await _whole(desk, each) if each.memory.withheld else each for each in outcome.hits]
     return outcome._replace(hits=hits)
 
 
-async def _whole(desk: Desk, found: FoundMemory) -> FoundMemory:
+async def _whole(desk: ProcedureContext, found: FoundMemory) -> FoundMemory:
     memory = found.memory
     request = ReadMemory(memory_id=memory.memory_id, namespace=memory.namespace)
     try:

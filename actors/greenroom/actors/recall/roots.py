@@ -16,7 +16,7 @@ from greenroom.actors.auth.namespaces import (
 from greenroom.actors.memory.directory import ListNamespaces
 
 if TYPE_CHECKING:
-    from greenroom.runtime import Address, Desk
+    from greenroom.runtime import Address, ProcedureContext
 
 
 class Root(NamedTuple):
@@ -26,7 +26,7 @@ class Root(NamedTuple):
     address: Address
 
 
-async def roots_below(desk: Desk, below: str | None) -> list[Root]:
+async def roots_below(desk: ProcedureContext, below: str | None) -> list[Root]:
     """Return the roots to ask, in the order of their names.
 
     Args:

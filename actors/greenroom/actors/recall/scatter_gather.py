@@ -10,7 +10,7 @@ from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.recall.replies import FailedNamespace
 from greenroom.runtime import (
     ActorFailedError,
-    ActorSetAsideError,
+    ActorQuarantinedError,
     DeadlineExceededError,
     GreenroomError,
     OverloadedError,
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from greenroom.actors.recall.roots import Root
     from greenroom.actors.schemas.memory_replies import FoundMemory, RootSearchResult
-    from greenroom.runtime import Desk, Message
+    from greenroom.runtime import Message, ProcedureContext
 
 R = TypeVar("R")
 
@@ -36,7 +36,7 @@ SHARE = 0.8
 
 _WHY: tuple[tuple[type[GreenroomError], str], ...] = (
     (ActorFailedError, "it failed at this search; ask again"),
-    (ActorSetAsideError, "it failed too often and is set aside until the operator admits it again"),
+    (ActorQuarantinedError, "it failed too often and is set aside until the operator admits it again"),
     (OverloadedError, "too many requests wait for it; ask again"),
     (DeadlineExceededError, "its time ran out before it was asked"),
     (StoreDamagedError, "a stored record of it is damaged"),
@@ -58,7 +58,7 @@ class Gathered(NamedTuple, Generic[R]):
     error: GreenroomError | None
 
 
-async def ask_each(desk: Desk, roots: Sequence[Root], message: Message[R]) -> Gathered[R]:
+async def ask_each(desk: ProcedureContext, roots: Sequence[Root], message: Message[R]) -> Gathered[R]:
     """Ask the owners of all roots; what one of them fails at is told, and costs the others nothing.
 
     Raises:
@@ -98,7 +98,7 @@ async def ask_each(desk: Desk, roots: Sequence[Root], message: Message[R]) -> Ga
     return Gathered(found, failed, first)
 
 
-async def _ask(desk: Desk, root: Root, message: Message[R], end: float) -> R | GreenroomError:
+async def _ask(desk: ProcedureContext, root: Root, message: Message[R], end: float) -> R | GreenroomError:
     began = trio.current_time()
     with trio.move_on_at(min(began + OWNER_SECONDS, end)):
         try:

@@ -15,7 +15,7 @@ from greenroom.actors.recall import replies
 from greenroom.actors.recall.roots import Root, roots_below
 from greenroom.actors.recall.scatter_gather import ask_each, merged, summed
 from greenroom.actors.schemas.memories import FindMemories, NoteUses
-from greenroom.runtime import ActorSetAsideError, OverloadedError
+from greenroom.runtime import ActorQuarantinedError, OverloadedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from greenroom.actors.schemas.memory_replies import FoundMemory, MemoryFilters, RootSearchResult
     from greenroom.actors.schemas.memory_types import SearchMode
     from greenroom.actors.schemas.vectors import QueryVectors
-    from greenroom.runtime import Address, Desk
+    from greenroom.runtime import Address, ProcedureContext
 
 MILLISECONDS = 1_000.0
 
@@ -82,7 +82,7 @@ class SearchResult(NamedTuple):
     timings: dict[str, float]
 
 
-async def find(desk: Desk, search: SearchSpec) -> SearchResult:
+async def find(desk: ProcedureContext, search: SearchSpec) -> SearchResult:
     """Search the namespaces that may be seen; owners that fail are named.
 
     Raises:
@@ -224,7 +224,7 @@ def explained(
     )
 
 
-def count_uses(desk: Desk, outcome: SearchResult, shown: Iterable[tuple[str, str]]) -> None:
+def count_uses(desk: ProcedureContext, outcome: SearchResult, shown: Iterable[tuple[str, str]]) -> None:
     """Have memories counted as used, unless they are; what is found and not shown is not used.
 
     Args:
@@ -238,7 +238,7 @@ def count_uses(desk: Desk, outcome: SearchResult, shown: Iterable[tuple[str, str
     for namespace, memory_id in shown:
         by_owner.setdefault(memory_address(namespace), []).append(memory_id)
     for address, ids in by_owner.items():
-        with suppress(OverloadedError, ActorSetAsideError):  # that one is not counted
+        with suppress(OverloadedError, ActorQuarantinedError):  # that one is not counted
             desk.tell(address, NoteUses(memory_ids=ids))
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from greenroom.actors.auth.principal import Principal
     from greenroom.actors.keys.limits import CountLimit
-    from greenroom.runtime import Doors, Refusal, Subscriber
+    from greenroom.runtime import Refusal, RuntimeClient, Subscriber
 
 
 class ResourceSubscriber:
@@ -32,7 +32,11 @@ class ResourceSubscriber:
     __slots__ = ("_accepts", "_doors", "_kinds", "_limit", "_principal", "_subscriber")
 
     def __init__(
-        self, doors: Doors, subscriber: Subscriber, principal: Principal, limit: CountLimit | None = None
+        self,
+        doors: RuntimeClient,
+        subscriber: Subscriber,
+        principal: Principal,
+        limit: CountLimit | None = None,
     ) -> None:
         self._doors = doors
         self._subscriber = subscriber

@@ -159,7 +159,7 @@ class MakeRestored(Message[Restored], frozen=True, kw_only=True):
     server: str | None = None
     memories: transfer.ReleaseImport | None = None
 
-    def question(self) -> tuple[Address, Message[transfer.ImportProgress | None]] | None:
+    def precheck(self) -> tuple[Address, Message[transfer.ImportProgress | None]] | None:
         """Ask whether the memories are still there to be decided about."""
         return None if self.memories is None else transfer.staged_question(self.memories)
 

@@ -425,6 +425,6 @@ class Move(Message[ContextRead], frozen=True, kw_only=True):
     note: str | None = None
     memories: transfer.ReleaseImport | None = None
 
-    def question(self) -> tuple[Address, Message[transfer.ImportProgress | None]] | None:
+    def precheck(self) -> tuple[Address, Message[transfer.ImportProgress | None]] | None:
         """Ask whether the memories are still there to be decided about."""
         return None if self.memories is None else transfer.staged_question(self.memories)

@@ -243,7 +243,7 @@ class StageLines(Message[Staged], frozen=True, kw_only=True):
     on_conflict: OnConflict
     lines: list[msgspec.Raw]
 
-    def question(self) -> tuple[Address, Message[ImportProgress | None]]:
+    def precheck(self) -> tuple[Address, Message[ImportProgress | None]]:
         """Ask whether that attempt is still being staged: another process may have come first."""
         return import_address(self.staging), ReadImport()
 

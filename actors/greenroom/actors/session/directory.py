@@ -50,7 +50,7 @@ class ListSessions(Query[replies.SessionList], frozen=True, kw_only=True):
                     break
                 page.append(summary)
                 positions.append(place.position)
-            if reader.slice_over():
+            if reader.should_yield():
                 yield
         kept = budget.take_in_order(page, self.max_tokens, lambda each: {"session_id": each.session_id})
         next_cursor = None

@@ -39,7 +39,7 @@ def load(context: Context, prefix: bytes) -> Slices[dict[str, NumberedField]]:
     fields: dict[str, NumberedField] = {}
     for key, field in context.scan(Field, prefix=prefix):
         fields[field.key] = NumberedField(int.from_bytes(key[len(prefix) :]), field)
-        if context.slice_over():
+        if context.should_yield():
             yield
     return fields
 
@@ -58,7 +58,7 @@ def merged(
         old = stored.get(key)
         changes[key] = NumberedField(fresh if old is None else old.ordinal, Field(key, bytes(value)))
         fresh += old is None
-        if context.slice_over():
+        if context.should_yield():
             yield
     whole = yield from to_json(context, {**stored, **changes})
     if changes and len(whole) > MAX_VALUE_BYTES:
@@ -70,7 +70,7 @@ def put(context: Context, prefix: bytes, changes: Iterable[NumberedField]) -> Sl
     """Stage changed fields."""
     for ordinal, field in changes:
         context.put(prefix + ordinal.to_bytes(4), field)
-        if context.slice_over():
+        if context.should_yield():
             yield
 
 
@@ -79,7 +79,7 @@ def drop(context: Context, prefix: bytes, unwanted: Callable[[str], bool]) -> Sl
     for key, field in list(context.scan(Field, prefix=prefix)):
         if unwanted(field.key):
             context.delete(key)
-        if context.slice_over():
+        if context.should_yield():
             yield
 
 
@@ -88,6 +88,6 @@ def to_json(context: Context, fields: dict[str, NumberedField]) -> Slices[bytes]
     pairs: list[bytes] = []
     for _, field in fields.values():
         pairs.append(msgspec.json.encode(field.key) + b":" + field.value)
-        if context.slice_over():
+        if context.should_yield():
             yield
     return b"{" + b",".join(pairs) + b"}"

@@ -134,14 +134,14 @@ class HandoverSession(PortableSession):
         if header is None or header.status in CLOSED or not self._is_blank(context):
             return
         context.use_reserve()
-        if context.is_heard(session_uri(context.address.key)) or self._is_held(context, None):
+        if context.has_subscribers(session_uri(context.address.key)) or self._is_held(context, None):
             context.set_timer(TIMER, context.now + SWEPT_AFTER, travel.SweepSession())
             return
         directory.remove(context, self._activity)
         migrations.remove_all_recent(context, header.project_id)
         for key, _record in list(context.scan(msgspec.Raw)):
             context.delete(key)
-            if context.slice_over():
+            if context.should_yield():
                 yield
         audit_record.record(context, "sweep_session", context.address.key)
         self.activate(context)
@@ -192,7 +192,7 @@ class HandoverSession(PortableSession):
         work = context.get(migrations.WORK, ToolState)
         newest = self._activity[PUBLIC].at
         return work is not None and any(
-            context.is_heard(holder.topic(context.address.key))
+            context.has_subscribers(holder.topic(context.address.key))
             if holder.is_connected
             else context.now < max(holder.at, newest) + HELD_FOR
             for holder in work.holders

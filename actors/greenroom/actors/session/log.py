@@ -52,7 +52,7 @@ def count(context: Context, shelves: Iterable[Shelf], lowest: int) -> Slices[int
     for _, stream in _streams(context, shelves, CountedMessage, lowest, HIGHEST_ID):
         for _ in stream:
             found += 1
-            if context.slice_over():
+            if context.should_yield():
                 yield
     return found
 
@@ -64,7 +64,7 @@ def skip(context: Context, shelves: Iterable[Shelf], lowest: int, number: int) -
         if number == 0:
             return message_id
         number -= 1
-        if context.slice_over():
+        if context.should_yield():
             yield
     return HIGHEST_ID + 1
 
@@ -104,7 +104,7 @@ def take(
             page.append(entry)
             if len(page) == there:
                 return page, False
-        if context.slice_over():
+        if context.should_yield():
             yield
     return page, False
 

@@ -89,7 +89,7 @@ def page(request: payloads.ExportMessages, context: Context) -> Slices[payloads.
         lines.append(msgspec.Raw(line))
         size += len(line)
         last_id = entry.message_id
-        if context.slice_over():
+        if context.should_yield():
             yield
     return payloads.PayloadPage(lines=lines, last_id=None)
 
@@ -154,7 +154,7 @@ def drop(context: Context) -> Slices[None]:
     """Forget every piece, of whatever attempt."""
     for key, _piece in context.scan(msgspec.Raw, prefix=_STAGED):
         context.delete(key)
-        if context.slice_over():
+        if context.should_yield():
             yield
 
 
@@ -221,7 +221,7 @@ def _messages(
         counters.record(context, shelf, last_id, stored)
         if message.event is not None:
             context.put(events.event_key(shelf, message.event.event_id), last_id)
-        if context.slice_over():
+        if context.should_yield():
             yield
     return ahead
 

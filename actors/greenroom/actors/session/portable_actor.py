@@ -132,7 +132,7 @@ class PortableSession(SessionActor):
         """Log a step of the session's way; who takes it up makes it its tool's."""
         header = self._open(context)
         if request.memories is not None:
-            passport_payload.check_staged(request.memories, context.answer)
+            passport_payload.check_staged(request.memories, context.precheck_answer)
             context.tell(import_address(request.memories.staging), request.memories)
         work = context.get(migrations.WORK, ToolState)
         came_from = None if work is None else work.tool
@@ -224,7 +224,7 @@ class PortableSession(SessionActor):
             return self._restored(context, self._header, work, request.tool)
         policy.check_new_session(principal, context.address.key, None, request.project_id)
         if request.memories is not None:
-            passport_payload.check_staged(request.memories, context.answer)
+            passport_payload.check_staged(request.memories, context.precheck_answer)
             context.tell(import_address(request.memories.staging), request.memories)
         header = yield from passport_payload.make(self._counters, request, context, self.content_limit)
         for move in map(migrations.stored_migration, request.migrations):

@@ -68,7 +68,7 @@ class SessionSearch:
                 limit=request.limit,
                 metadata=request.search_metadata,
             ),
-            context.slice_over,
+            context.should_yield,
         )
         looked_at = SHOWN // max(1, len(matches))
         hits: list[replies.SearchHit] = []
@@ -92,7 +92,7 @@ class SessionSearch:
                         relevance=relevance(match.score),
                     )
                 )
-            if context.slice_over():
+            if context.should_yield():
                 yield
         cut = budget.take_in_order(hits, request.max_tokens, lambda hit: named(hit.message))
         return replies.SearchResults(

@@ -150,7 +150,7 @@ class SearchWindows:
             message.sender,
             message.content,
             values,
-            context.slice_over,
+            context.should_yield,
             created_at=message.timestamp,
         )
 

@@ -16,14 +16,14 @@ from greenroom.actors.transfer.pending_imports import wait_written
 if TYPE_CHECKING:
     from greenroom.actors.auth.principal import Principal
     from greenroom.actors.schemas.memory_replies import MemoryFilters
-    from greenroom.runtime import Doors
+    from greenroom.runtime import RuntimeClient
 
 Progress = Callable[[int, int, int], None]
 """Called with how many memories are exported, from how many roots, of how many."""
 
 
 async def exported(
-    doors: Doors,
+    doors: RuntimeClient,
     principal: Principal,
     namespace: str | None,
     filters: MemoryFilters | None = None,

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from greenroom.actors.auth.principal import Principal
     from greenroom.actors.schemas.transfer import OnConflict
     from greenroom.actors.transfer.json_lines import Source
-    from greenroom.runtime import Doors
+    from greenroom.runtime import RuntimeClient
 
 Stage = Literal["checking", "staging", "importing", "embedding"]
 Progress = Callable[[Stage, int, int], None]
@@ -114,7 +114,7 @@ class UnembeddedRoots(Query[int], frozen=True, kw_only=True):
         count = 0
         for row in reader.rows(INDEX, Waiting, prefix=WAITING):
             count += row.address in wanted
-            if reader.slice_over():
+            if reader.should_yield():
                 yield
         return count
 
@@ -136,7 +136,7 @@ class Importer:
 
     def __init__(
         self,
-        doors: Doors,
+        doors: RuntimeClient,
         principal: Principal,
         source: Source,
         *,

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from greenroom.actors.auth.principal import Principal
-    from greenroom.runtime import Context, Doors
+    from greenroom.runtime import Context, RuntimeClient
 
 INDEX: Final = "imports"
 _UNDERWAY: Final = b"u"
@@ -40,7 +40,7 @@ class FindUnderway(Query[list[PendingImport]], frozen=True, kw_only=True):
         found: list[PendingImport] = []
         for row in reader.rows(INDEX, PendingImport, prefix=_UNDERWAY):
             found.append(row.value)
-            if reader.slice_over():
+            if reader.should_yield():
                 yield
         return found
 
@@ -54,7 +54,7 @@ def put_pending(context: Context, underway: PendingImport) -> None:
 
 
 async def wait_written(
-    doors: Doors, principal: Principal, prefix: str | None, roots: Iterable[str]
+    doors: RuntimeClient, principal: Principal, prefix: str | None, roots: Iterable[str]
 ) -> list[str]:
     """Wait until the imports that an export would read a part of are written, as long as they go on.
 

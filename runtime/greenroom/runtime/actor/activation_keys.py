@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from greenroom.runtime.actor.effects import Staged
+from greenroom.runtime.actor.effects import Effects
 from greenroom.runtime.base.address import Address
 from greenroom.runtime.lmdb import keys
-from greenroom.runtime.lmdb.key_blinding import Names, Veil, no_names
+from greenroom.runtime.lmdb.key_blinding import KeyBlinder, Names, no_names
 
 Overlay = dict[bytes, tuple[int, bytes | None]]
 """Own records on their way to disk: full key -> (number of the work, payload or None for a delete)."""
 
 
-class Home:
+class ActorKeys:
     """Where in the store an actor lives, and what of its records is on its way there.
 
     Attributes:
@@ -25,24 +25,24 @@ class Home:
         row_tail: What the keys of its rows end with, once it writes.
     """
 
-    __slots__ = ("address", "names", "overlay", "own", "prefix", "row_head", "row_tail", "veil")
+    __slots__ = ("address", "blinder", "names", "overlay", "own", "prefix", "row_head", "row_tail")
 
-    def __init__(self, address: Address, names: Names = no_names, veil: Veil | None = None) -> None:
+    def __init__(self, address: Address, names: Names = no_names, veil: KeyBlinder | None = None) -> None:
         self.address = address
         self.names = names
-        self.veil = veil
+        self.blinder = veil
         self.prefix = keys.prefix_of(address, veil)
         self.own = self.prefix + keys.OWN
         self.overlay: Overlay = {}
         self.row_head = self.row_tail = b""
 
-    def stage(self) -> Staged:
+    def new_effects(self) -> Effects:
         """Return effects of this actor, none yet."""
         if not self.row_tail:  # not before it writes, since most actors are only read
             self.row_head = keys.row_head(self.address)
-            self.row_tail = keys.END_OF_SORT_KEY + keys.tag_of(self.address, self.veil)
-        return Staged()
+            self.row_tail = keys.END_OF_SORT_KEY + keys.tag_of(self.address, self.blinder)
+        return Effects()
 
-    def place(self, key: bytes) -> bytes:
+    def store_key(self, key: bytes) -> bytes:
         """Return where in the store the own record at ``key`` lies, or what a scan begins with."""
-        return self.own + (key if self.veil is None else self.veil.hidden(self.own, key, self.names))
+        return self.own + (key if self.blinder is None else self.blinder.blind(self.own, key, self.names))

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 import trio
 
-from greenroom.runtime.actor.effects import Staged
+from greenroom.runtime.actor.effects import Effects
 from greenroom.runtime.base.clock import Clock
 from greenroom.runtime.journal.chain import Journal, entry
 from greenroom.runtime.lmdb import keys
@@ -23,7 +23,7 @@ NOTES_LIMIT: Final = 1_024
 NOTES_BYTES: Final = 1 << 20
 
 
-class Noted(NamedTuple):
+class BufferedEntries(NamedTuple):
     """Notes that were taken out of the buffer, on their way to disk.
 
     Attributes:
@@ -32,12 +32,12 @@ class Noted(NamedTuple):
         lost: How many lost ones they tell of.
     """
 
-    effects: Staged
+    effects: Effects
     times: dict[str, int]
     lost: dict[str, int]
 
 
-class Notes:
+class JournalBuffer:
     """The notes that wait.
 
     Args:
@@ -75,9 +75,9 @@ class Notes:
         self._bytes += len(row)
         self._some.set()
 
-    def take(self) -> Noted:
+    def take(self) -> BufferedEntries:
         """Empty the buffer and return what was in it; what got lost before comes first."""
-        staged = Staged(reserve=True)
+        staged = Effects(reserve=True)
         staged.dispensable = True
         times: dict[str, int] = {}
         now = self._clock.now()
@@ -88,9 +88,9 @@ class Notes:
             staged.entries.append((journal, time, keys.encode((time, count, msgspec.Raw(row)))))
             times[journal] = times.get(journal, 0) + count
         self._waiting, self._bytes, self._untold = {}, 0, {}
-        return Noted(staged, times, lost)
+        return BufferedEntries(staged, times, lost)
 
-    def returned(self, taken: Noted) -> None:
+    def count_lost(self, taken: BufferedEntries) -> None:
         """Count notes as lost: the store had no room for them."""
         self._lose(taken.times)
         for journal, count in taken.lost.items():

@@ -12,17 +12,17 @@ import random
 from collections.abc import Hashable, Iterator
 from typing import Any, TypeVar
 
-from greenroom.runtime.actor.activation_keys import Home
-from greenroom.runtime.actor.effects import Staged
+from greenroom.runtime.actor.activation_keys import ActorKeys
+from greenroom.runtime.actor.effects import Effects
 from greenroom.runtime.actor.message import Message, check_told
-from greenroom.runtime.actor.services import Domain
+from greenroom.runtime.actor.services import RuntimeServices
 from greenroom.runtime.base.address import Address
 from greenroom.runtime.base.errors import UnknownKindError
 from greenroom.runtime.journal.chain import entry
 from greenroom.runtime.lmdb import keys
-from greenroom.runtime.lmdb.key_blinding import key_of, unwrapped, wrapped
+from greenroom.runtime.lmdb.key_blinding import plain_key, strip_plain_key, with_plain_key
 from greenroom.runtime.lmdb.keys import MAX_KEY_BYTES
-from greenroom.runtime.lmdb.write_batch import PAGE, Changes, LastingEntry
+from greenroom.runtime.lmdb.write_batch import PAGE, Changes, Revocation
 from greenroom.runtime.store.store import ACTORS
 
 T = TypeVar("T")
@@ -36,21 +36,23 @@ class Context:
     Attributes:
         address: The actor's own address.
         principal: Who sent the message, as the sender stated it; None for tells and timers.
-        answer: The answer to the message's `Message.question`, else None.
+        answer: The answer to the message's `Message.precheck`, else None.
         now: The wall clock in microseconds since 1970 UTC, the same throughout the message.
         effects: What is staged; None as long as nothing is.
     """
 
-    __slots__ = ("_domain", "_home", "address", "answer", "effects", "now", "principal")
+    __slots__ = ("_domain", "_home", "address", "effects", "now", "precheck_answer", "principal")
 
-    def __init__(self, domain: Domain, home: Home, principal: Any, answer: Any, now: int) -> None:
+    def __init__(
+        self, domain: RuntimeServices, home: ActorKeys, principal: Any, answer: Any, now: int
+    ) -> None:
         self._domain = domain
         self._home = home
         self.address = home.address
         self.principal = principal
-        self.answer = answer
+        self.precheck_answer = answer
         self.now = now
-        self.effects: Staged | None = None
+        self.effects: Effects | None = None
 
     @property
     def random(self) -> random.Random:
@@ -73,24 +75,24 @@ class Context:
         """
         return self._domain.derive(purpose)
 
-    def slice_over(self) -> bool:
+    def should_yield(self) -> bool:
         """Return whether a generator handler should yield now, so that others get the event loop."""
-        return self._domain.slice_over()
+        return self._domain.should_yield()
 
     def get(self, key: bytes, of: type[T]) -> T | None:
         """Return the own record at ``key`` (at most 200 bytes), or None."""
         if len(key) > MAX_KEY_BYTES:
             raise keys.too_long("a record's key", key)
         home = self._home
-        full = home.own + key if home.veil is None else home.place(key)
+        full = home.own + key if home.blinder is None else home.store_key(key)
         if self.effects is not None and full in self.effects.own:
             payload = self.effects.own[full]
         else:
             pending = home.overlay.get(full)
-            payload = self._domain.glance.get(full) if pending is None else pending[1]
+            payload = self._domain.cached_snapshot.get(full) if pending is None else pending[1]
         if payload is None:
             return None
-        return keys.decode(payload if home.veil is None else unwrapped(payload), of)
+        return keys.decode(payload if home.blinder is None else strip_plain_key(payload), of)
 
     def scan(
         self, of: type[T], *, prefix: bytes = b"", start: bytes | None = None, reverse: bool = False
@@ -105,8 +107,8 @@ class Context:
         """
         home = self._home
         cut = len(home.own)
-        first = None if start is None else home.place(start)
-        begin = home.place(prefix)
+        first = None if start is None else home.store_key(start)
+        begin = home.store_key(prefix)
         stored = self._domain.store.scan(ACTORS, begin, start=first, reverse=reverse)
         pending = {key: payload for key, (_, payload) in home.overlay.items() if key.startswith(begin)}
         if self.effects is not None:
@@ -120,10 +122,10 @@ class Context:
                 if (key <= first if reverse else key >= first)
             }
         for key, payload in _merged(stored, pending, reverse=reverse) if pending else stored:
-            if home.veil is None:
+            if home.blinder is None:
                 yield key[cut:], keys.decode(payload, of)
             else:
-                yield key_of(payload, key[cut:]), keys.decode(unwrapped(payload), of)
+                yield plain_key(payload, key[cut:]), keys.decode(strip_plain_key(payload), of)
 
     def put(self, key: bytes, value: Any) -> None:
         """Stage ``value`` (anything msgspec encodes) as the own record at ``key`` (at most 200 bytes)."""
@@ -131,18 +133,18 @@ class Context:
             raise keys.too_long("a record's key", key)
         staged = self.effects or self._staged()
         home = self._home
-        if home.veil is None:
+        if home.blinder is None:
             staged.own[home.own + key] = keys.encode(value)
         else:
-            full = home.place(key)
-            staged.own[full] = wrapped(key, full[len(home.own) :], keys.encode(value))
+            full = home.store_key(key)
+            staged.own[full] = with_plain_key(key, full[len(home.own) :], keys.encode(value))
 
     def delete(self, key: bytes) -> None:
         """Stage the removal of the own record at ``key``; a missing one is no error."""
         if len(key) > MAX_KEY_BYTES:
             raise keys.too_long("a record's key", key)
         staged = self.effects or self._staged()
-        staged.own[self._home.place(key)] = None
+        staged.own[self._home.store_key(key)] = None
 
     def put_row(self, index: str, sort_key: bytes, value: Any) -> None:
         """Stage a row of a shared index under (``sort_key``, this actor); a sort key takes 200 bytes."""
@@ -165,7 +167,7 @@ class Context:
         staged = self.effects or self._staged()
         staged.entries.append(entry(journal, self.now, 1, value))
 
-    def lasting(self, value: Any, *, until: int) -> None:
+    def record_revocation(self, value: Any, *, until: int) -> None:
         """Stage what an older store that is brought back is not to undo: this actor is told it `Again` then.
 
         It is kept in a list beside the store's secret, in the clear; a runtime without a secret keeps none.
@@ -176,9 +178,9 @@ class Context:
             until: When it means nothing any more (microseconds since 1970).
         """
         if self._domain.secret is not None:
-            entry = LastingEntry(self.now, until, *self.address, keys.encode_json(value))
+            entry = Revocation(self.now, until, *self.address, keys.encode_json(value))
             staged = self._staged()
-            staged.lasting = (*staged.lasting, entry)
+            staged.revocations = (*staged.revocations, entry)
 
     def note(self, journal: str, value: Any) -> None:
         """Have a row of a journal follow soon: no reply waits for it, and a crash may lose it.
@@ -196,7 +198,9 @@ class Context:
         """
         check_told(message)
         key = keys.OUTBOX + self._domain.next_number().to_bytes(8)
-        parcel = keys.Parcel(address.kind, address.key, type(message).__name__, keys.encode_json(message))
+        parcel = keys.StoredMessage(
+            address.kind, address.key, type(message).__name__, keys.encode_json(message)
+        )
         staged = self._staged()
         staged.rows[key] = keys.encode(parcel)
         staged.tells.append((key, address, message))
@@ -211,9 +215,9 @@ class Context:
         """
         check_told(message)
         self.cancel_timer(name)
-        parcel = keys.Parcel(*self.address, type(message).__name__, keys.encode_json(message), name)
+        parcel = keys.StoredMessage(*self.address, type(message).__name__, keys.encode_json(message), name)
         tag = keys.timer_tag(self.address, name, self._domain.next_number())
-        row = keys.timer_key(due, tag if self._home.veil is None else self._home.veil.tag(tag))
+        row = keys.timer_key(due, tag if self._home.blinder is None else self._home.blinder.tag(tag))
         staged = self._staged()
         staged.rows[row] = keys.encode(parcel)
         staged.own[self._timer_name_key(name)] = row
@@ -241,7 +245,7 @@ class Context:
         if self.effects is not None and key in self.effects.own:
             return self.effects.own[key]
         pending = self._home.overlay.get(key)
-        return self._domain.glance.get(key) if pending is None else pending[1]
+        return self._domain.cached_snapshot.get(key) if pending is None else pending[1]
 
     def publish(self, topic: str, label: Hashable = None) -> None:
         """Stage word to the subscribers of ``topic`` that it changed, handed over after the commit.
@@ -255,13 +259,13 @@ class Context:
         staged = self.effects or self._staged()
         staged.publications[topic, label] = None
 
-    def is_heard(self, topic: str) -> bool:
+    def has_subscribers(self, topic: str) -> bool:
         """Return whether a subscriber wants to hear of ``topic`` now, in whichever process on the folder.
 
         It is as of this moment and of this process's knowledge: after a takeover an attached process is known
         of once it has attached again.
         """
-        return self._domain.is_heard(topic)
+        return self._domain.has_subscribers(topic)
 
     def use_reserve(self, *, dispensable: bool = False) -> None:
         """Let this message's effects use the space kept back for deletes, expiry and audit.
@@ -285,13 +289,13 @@ class Context:
         """
         return max(1, min(most, self._domain.store.room() // (_COPIES * PAGE)))
 
-    def _staged(self) -> Staged:
+    def _staged(self) -> Effects:
         if self.effects is None:
-            self.effects = self._home.stage()
+            self.effects = self._home.new_effects()
         return self.effects
 
     def _timer_name_key(self, name: str) -> bytes:
-        return keys.timer_name_key(self._home.prefix, name, self._home.veil)
+        return keys.timer_name_key(self._home.prefix, name, self._home.blinder)
 
     def _hidden(self, index: str, sort_key: bytes) -> bytes:
         """Return a sort key as the store has it."""
@@ -299,7 +303,7 @@ class Context:
             raise UnknownKindError(f"no index {index!r} was given to open_runtime")
         if len(sort_key) > MAX_KEY_BYTES:
             raise keys.too_long("a row's sort key", sort_key)
-        return self._domain.hidden(index, sort_key)
+        return self._domain.blind(index, sort_key)
 
     def _row_key(self, index: str, hidden: bytes) -> bytes:
         """Return what `lmdb.keys.row_key` does."""

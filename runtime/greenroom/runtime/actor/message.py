@@ -22,7 +22,7 @@ class Message(msgspec.Struct, Generic[R_co], frozen=True, kw_only=True, forbid_u
     It must survive JSON, because tells, timers and idempotent answers are stored as that.
     """
 
-    def question(self) -> tuple[Address, Message[Any]] | None:
+    def precheck(self) -> tuple[Address, Message[Any]] | None:
         """Return whom to ask what before this message is delivered, or None.
 
         The supervisor asks first and puts the answer into `Context.answer`: a
@@ -38,7 +38,7 @@ def check_told(message: Message[Any]) -> None:
     Raises:
         TypeError: it has a question.
     """
-    if message.question() is not None:
+    if message.precheck() is not None:
         raise TypeError(
             f"{type(message).__name__} has a question that another actor answers first, so it can be neither "
             "told nor put on a timer; ask it"
@@ -61,7 +61,7 @@ def reply_type(asked: type[Any]) -> Any:
     )
 
 
-class Again(Message[None], frozen=True, kw_only=True):
+class Replay(Message[None], frozen=True, kw_only=True):
     """What an actor staged with `Context.lasting`, and an older store does not know; oldest first."""
 
     values: list[msgspec.Raw]

@@ -9,14 +9,22 @@ from typing import Any, ClassVar, Generic, TypeVar
 import msgspec
 
 from greenroom.runtime.actor.message import Slices
-from greenroom.runtime.actor.services import Domain
+from greenroom.runtime.actor.services import RuntimeServices
 from greenroom.runtime.base.address import Address
 from greenroom.runtime.base.errors import UnknownKindError
-from greenroom.runtime.journal.chain import STRANGE, Checkpoint, Entry, Keys, decoded, end_of, scan
-from greenroom.runtime.journal.checkpoints import Break
+from greenroom.runtime.journal.chain import (
+    STRANGE,
+    Checkpoint,
+    JournalKeys,
+    JournalRow,
+    decoded,
+    end_of,
+    scan,
+)
+from greenroom.runtime.journal.checkpoints import RollbackGap
 from greenroom.runtime.journal.verify import JournalReport, check
 from greenroom.runtime.lmdb import keys as lmdb_keys
-from greenroom.runtime.lmdb.snapshot import Reading
+from greenroom.runtime.lmdb.snapshot import Snapshot
 from greenroom.runtime.store.store import ACTORS, INDEXES
 
 R_co = TypeVar("R_co", covariant=True)
@@ -31,7 +39,7 @@ class IndexReader:
         now: The wall clock in microseconds since 1970 UTC.
     """
 
-    def __init__(self, domain: Domain, reading: Reading, principal: Any, now: int) -> None:
+    def __init__(self, domain: RuntimeServices, reading: Snapshot, principal: Any, now: int) -> None:
         self._domain = domain
         self._reading = reading
         self.principal = principal
@@ -41,15 +49,15 @@ class IndexReader:
         """Return the store's key for a purpose; as `Context.derive`."""
         return self._domain.derive(purpose)
 
-    def slice_over(self) -> bool:
+    def should_yield(self) -> bool:
         """Return whether a generator query should yield now, so that others get the event loop."""
-        return self._domain.slice_over()
+        return self._domain.should_yield()
 
     def get(self, index: str, sort_key: bytes, address: Address, of: type[T]) -> T | None:
         """Return the row that the actor at ``address`` wrote at ``sort_key``, or None."""
         self._check(index)
-        hidden = self._domain.hidden(index, sort_key)
-        key = lmdb_keys.row_key(index, hidden, lmdb_keys.tag_of(address, self._domain.veil))
+        hidden = self._domain.blind(index, sort_key)
+        key = lmdb_keys.row_key(index, hidden, lmdb_keys.tag_of(address, self._domain.blinder))
         payload = self._reading.get(INDEXES, key)
         return (
             None
@@ -77,10 +85,10 @@ class IndexReader:
         """
         self._check(index)
         name = lmdb_keys.index_prefix(index)
-        bound = None if start is None else name + lmdb_keys.sortable(self._domain.hidden(index, start))
+        bound = None if start is None else name + lmdb_keys.sortable(self._domain.blind(index, start))
         if bound is not None and reverse:
             bound += lmdb_keys.END_OF_SORT_KEY + b"\xff" * lmdb_keys.TAG_BYTES
-        begin = name + lmdb_keys.sortable(self._domain.hidden(index, prefix))
+        begin = name + lmdb_keys.sortable(self._domain.blind(index, prefix))
         stored = self._reading.scan(INDEXES, begin, start=bound, reverse=reverse)
         for key, payload in stored:
             record = lmdb_keys.decode(payload, lmdb_keys.RowRecord)
@@ -94,7 +102,7 @@ class IndexReader:
 
     def entries(
         self, journal: str, of: type[T], *, start: int | None = None, reverse: bool = False
-    ) -> Iterator[Entry[T]]:
+    ) -> Iterator[JournalRow[T]]:
         """Yield the rows of a journal in the order of their numbers.
 
         Args:
@@ -118,17 +126,17 @@ class IndexReader:
         What was seen of it before, and is kept beside the store's secret, counts as checkpoints, too.
         """
         keys = self._keys(journal)
-        seen = self._domain.seen
+        seen = self._domain.checkpoint_file
         known = [] if seen is None else filter(keys.made, seen.checkpoints(journal))
-        return check(keys, self._reading, chain(known, checkpoints), self.slice_over)
+        return check(keys, self._reading, chain(known, checkpoints), self.should_yield)
 
-    def breaks(self, journal: str) -> list[Break]:
+    def rollback_gaps(self, journal: str) -> list[RollbackGap]:
         """Return where a journal did not go on from what had been seen of it when the store was opened."""
-        seen = self._domain.seen
+        seen = self._domain.checkpoint_file
         return [] if seen is None else seen.breaks(journal)
 
-    def _keys(self, journal: str) -> Keys:
-        keys = self._domain.keys.get(journal)
+    def _keys(self, journal: str) -> JournalKeys:
+        keys = self._domain.journal_keys.get(journal)
         if keys is None:
             raise UnknownKindError(f"no journal {journal!r} was given to open_runtime")
         return keys
@@ -139,7 +147,7 @@ class IndexReader:
         They are looked up one by one among the records, so this is for an operator's rare questions.
         In an encrypted store none are found: there the keys of records do not tell whose they are.
         """
-        if self._domain.veil is not None:
+        if self._domain.blinder is not None:
             return
         prefix = start = kind.encode() + b"\0"
         while (found := next(self._reading.keys(ACTORS, prefix, start=start), None)) is not None:
@@ -158,10 +166,10 @@ class Query(msgspec.Struct, Generic[R_co], frozen=True, kw_only=True, forbid_unk
     It sees what is committed. Whose rows the asker may see is the query's own affair.
 
     Attributes:
-        sees_notes: Whether the notes that were made before are written to their journals first.
+        flushes_journals: Whether the notes that were made before are written to their journals first.
     """
 
-    sees_notes: ClassVar[bool] = False
+    flushes_journals: ClassVar[bool] = False
 
     def run(self, reader: IndexReader) -> R_co | Slices[R_co]:
         """Return the answer, or be a generator that yields whenever `IndexReader.slice_over` says so."""

@@ -14,7 +14,7 @@ from greenroom.runtime.actor.query import Query
 from greenroom.runtime.api.procedure import Procedure
 from greenroom.runtime.base.address import Address
 from greenroom.runtime.base.statistics import RuntimeStatistics
-from greenroom.runtime.kernel.callbacks import Acceptor, Posted
+from greenroom.runtime.kernel.callbacks import MessageSink, Ticket
 from greenroom.runtime.kernel.mailbox import Envelope, Idempotency, Result
 from greenroom.runtime.kernel.pubsub import WINDOW_SECONDS, Subscriber
 from greenroom.runtime.maintenance.backup import BackupInfo, VerifyReport
@@ -22,10 +22,10 @@ from greenroom.runtime.maintenance.backup import BackupInfo, VerifyReport
 R = TypeVar("R")
 
 
-class Doors:
+class RuntimeClient:
     """What a program asks through: a `Runtime` of its own, or one that it shares with other processes."""
 
-    _kernel: Acceptor
+    _kernel: MessageSink
     _ended: bool
 
     async def ask(
@@ -44,7 +44,7 @@ class Doors:
 
         Args:
             address: The actor.
-            message: What to ask. If it has a `Message.question`, that is asked first.
+            message: What to ask. If it has a `Message.precheck`, that is asked first.
             principal: Who asks; the handler finds it in `Context.principal`.
             idempotency: Given, a repeat within 24 hours gets the first answer.
             on_accepted: Called once the message is in the mailbox, in the order of acceptance.
@@ -54,7 +54,7 @@ class Doors:
             ActorFailedError, ActorSetAsideError, OverloadedError, DeadlineExceededError, StorageFullError,
             IdempotencyConflictError, UnknownKindError, RuntimeClosedError: see each.
         """
-        question = message.question()
+        question = message.precheck()
         answer = None if question is None else await self.ask(*question, principal=principal)
         envelope = Envelope(
             message,
@@ -70,7 +70,7 @@ class Doors:
         envelope.asker = trio.lowlevel.current_task()
 
         def give_up(_: object) -> trio.lowlevel.Abort:
-            self._kernel.abandon(envelope)
+            self._kernel.cancel(envelope)
             return trio.lowlevel.Abort.SUCCEEDED
 
         reply: R = await trio.lowlevel.wait_task_rescheduled(give_up)
@@ -86,7 +86,7 @@ class Doors:
         idempotency: Idempotency | None = None,
         deadline: float = math.inf,
         on_accepted: Callable[[], None] | None = None,
-    ) -> Posted:
+    ) -> Ticket:
         """Send a message as `ask` does, without a task: ``done`` is called with what `ask` would end with.
 
         It is called once, in trio's thread, after this method returned, when all that the reply could
@@ -95,7 +95,7 @@ class Doors:
 
         Args:
             address: The actor.
-            message: What to ask. If it has a `Message.question`, that is asked first.
+            message: What to ask. If it has a `Message.precheck`, that is asked first.
             done: Called with an `outcome.Value` of the reply or an `outcome.Error` of what `ask` raises.
             principal: As in `ask`.
             idempotency: As in `ask`.

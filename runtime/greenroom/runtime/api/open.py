@@ -10,19 +10,19 @@ from typing import Any, Final
 import trio
 
 from greenroom.runtime.actor.actor import Actor, kinds_by_name
-from greenroom.runtime.api.runtime import RelayHost, Runtime
+from greenroom.runtime.api.runtime import LeaderService, Runtime
 from greenroom.runtime.base.clock import Clock, SystemClock
 from greenroom.runtime.base.options import RuntimeOptions
 from greenroom.runtime.base.supervision import Group, groups_by_kind
 from greenroom.runtime.journal.chain import Journal, journal_table
 from greenroom.runtime.journal.secrets import Secret, find_secret
-from greenroom.runtime.kernel.callbacks import Posts
+from greenroom.runtime.kernel.callbacks import CallbackQueue
 from greenroom.runtime.kernel.pubsub import Bus
 from greenroom.runtime.lmdb.codec import RecordCodec
 from greenroom.runtime.lmdb.encryption import Encryption
 from greenroom.runtime.lmdb.files import DATA_FILE, sync_file
 from greenroom.runtime.lmdb.keys import Index, index_table
-from greenroom.runtime.lmdb.lock_file import Owner
+from greenroom.runtime.lmdb.lock_file import FolderLock
 from greenroom.runtime.store.committer import Committer, ThreadCommitter
 from greenroom.runtime.store.integrity import check_store
 from greenroom.runtime.store.store import Store
@@ -31,7 +31,7 @@ _AT_ONCE_BYTES: Final = 16 << 20
 """A file of this size is read in 5 ms, so that no thread is worth while."""
 
 
-async def _make_sure(owner: Owner, encryption: Encryption | None) -> bool:
+async def _make_sure(owner: FolderLock, encryption: Encryption | None) -> bool:
     """Check what an owner before left, and return whether all of it is known to be sound.
 
     If that one died it may have done so between a commit and its fsync: what it left is on disk before
@@ -47,7 +47,7 @@ async def _make_sure(owner: Owner, encryption: Encryption | None) -> bool:
     return is_sound
 
 
-class Recipe:
+class RuntimeConfig:
     """All that a runtime is made of except the folder. As `open_runtime` says."""
 
     def __init__(
@@ -76,7 +76,7 @@ class Recipe:
         self.committer = committer if committer is not None else ThreadCommitter()
         self.codec = codec
 
-    def secret_of(self, folder: Path, store_id: str, mark: str) -> Secret | None:
+    def find_secret(self, folder: Path, store_id: str, mark: str) -> Secret | None:
         """Return the secret of the store in a folder, None for a runtime without one.
 
         Raises:
@@ -89,10 +89,10 @@ class Recipe:
     @asynccontextmanager
     async def run(
         self,
-        owner: Owner,
-        relay: RelayHost | None = None,
+        owner: FolderLock,
+        relay: LeaderService | None = None,
         bus: Bus | None = None,
-        posts: Posts | None = None,
+        posts: CallbackQueue | None = None,
     ) -> AsyncIterator[Runtime]:
         """Run the actors on a folder that is locked, until the block ends.
 
@@ -115,7 +115,7 @@ class Recipe:
         )
         owner.mark_open()
         try:
-            secret = self.secret_of(owner.folder, store.id, store.secret_mark)
+            secret = self.find_secret(owner.folder, store.id, store.secret_mark)
             if secret is not None:
                 store.mark_secret(secret.mark)
             runtime = Runtime(
@@ -145,7 +145,7 @@ class Recipe:
             if runtime.has_found_damage:
                 owner.mark_doubtful()
             if runtime.is_sound:
-                runtime.note_seen()
+                runtime.record_checkpoints()
             store.close()
             if runtime.is_sound:
                 owner.mark_clean(is_checked=store.is_checked)
@@ -197,9 +197,9 @@ async def open_runtime(
         StoreFailedError: a commit failed for good while the block ran.
         StoreError: the folder cannot hold a store.
     """
-    recipe = Recipe(
+    recipe = RuntimeConfig(
         actors, indexes, groups, options, clock, committer, codec, companion, secrets, encryption, journals
     )
-    with Owner(Path(path)) as owner:
+    with FolderLock(Path(path)) as owner:
         async with recipe.run(owner) as runtime:
             yield runtime

@@ -8,7 +8,7 @@ import msgspec
 
 from greenroom.runtime.actor.message import Message
 from greenroom.runtime.actor.query import Query
-from greenroom.runtime.actor.services import Domain
+from greenroom.runtime.actor.services import RuntimeServices
 from greenroom.runtime.base.address import Address
 
 R = TypeVar("R")
@@ -30,7 +30,7 @@ class RuntimePort(Protocol):
         ...
 
 
-class Desk:
+class ProcedureContext:
     """What a procedure works with: questions to actors in the name of who asked it.
 
     Attributes:
@@ -39,7 +39,7 @@ class Desk:
         companion: What runs beside the actors, as `open_runtime` was told; None until it does.
     """
 
-    def __init__(self, runtime: RuntimePort, services: Domain, principal: Any, now: int) -> None:
+    def __init__(self, runtime: RuntimePort, services: RuntimeServices, principal: Any, now: int) -> None:
         self._runtime = runtime
         self._services = services
         self.principal = principal
@@ -80,8 +80,8 @@ class Procedure(msgspec.Struct, Generic[R_co], frozen=True, kw_only=True, forbid
     What must be written by several actors exactly once is told by one of them.
     """
 
-    sees_notes: ClassVar[bool] = False
+    flushes_journals: ClassVar[bool] = False
 
-    async def run(self, desk: Desk) -> R_co:
+    async def run(self, desk: ProcedureContext) -> R_co:
         """Return the answer."""
         raise NotImplementedError(f"{type(self).__name__} does not define run()")

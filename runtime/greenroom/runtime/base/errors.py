@@ -47,7 +47,7 @@ class ActorFailedError(GreenroomError):
     """
 
 
-class ActorSetAsideError(GreenroomError):
+class ActorQuarantinedError(GreenroomError):
     """The actor failed too often and is set aside until `Runtime.readmit` lets it in again.
 
     Unlike `ActorFailedError` nothing was run: a repeat gets this same answer.

@@ -18,13 +18,13 @@ from greenroom.runtime.journal.chain import (
     LINK_BYTES,
     NUMBER_BYTES,
     Checkpoint,
-    Keys,
+    JournalKeys,
     journal_prefix,
     start_of,
 )
 from greenroom.runtime.lmdb.environment import INDEXES, META
 from greenroom.runtime.lmdb.files import create_file
-from greenroom.runtime.lmdb.snapshot import Reading
+from greenroom.runtime.lmdb.snapshot import Snapshot
 
 logger = logging.getLogger(__name__)
 
@@ -34,7 +34,7 @@ MOST_CHECKPOINTS: Final = 400
 """Of each journal; one a day, and the newest."""
 
 
-class Break(msgspec.Struct, frozen=True, kw_only=True):
+class RollbackGap(msgspec.Struct, frozen=True, kw_only=True):
     """Rows that had been there and were not there any more when the store was opened.
 
     Attributes:
@@ -54,11 +54,11 @@ class Break(msgspec.Struct, frozen=True, kw_only=True):
 
 class _Content(msgspec.Struct):
     checkpoints: list[Checkpoint] = []
-    breaks: list[Break] = []
+    breaks: list[RollbackGap] = []
     restored: bool = False
 
 
-class Seen:
+class CheckpointFile:
     """What was seen, in a file.
 
     Args:
@@ -79,16 +79,16 @@ class Seen:
         """Return what was seen of a journal, oldest first."""
         return [each for each in self._content.checkpoints if each.journal == journal]
 
-    def breaks(self, journal: str) -> list[Break]:
+    def breaks(self, journal: str) -> list[RollbackGap]:
         """Return where a journal was found not to go on from what had been seen."""
         return [each for each in self._content.breaks if each.journal == journal]
 
-    def note_restored(self) -> None:
+    def mark_restored(self) -> None:
         """Take note that the store is an older one on purpose."""
         self._content.restored = True
         self._save()
 
-    def compare(self, keys: Keys, reading: Reading, now: int) -> Break | None:
+    def compare(self, keys: JournalKeys, reading: Snapshot, now: int) -> RollbackGap | None:
         """Take note of what is not there any more, and return it."""
         good: list[Checkpoint] = []
         bad: list[Checkpoint] = []
@@ -105,7 +105,7 @@ class Seen:
         kept = max((each.count for each in good), default=0)
         if head is not None and head.count < last:
             kept = head.count
-        found = Break(
+        found = RollbackGap(
             journal=keys.name,
             first=kept + 1,
             last=last,
@@ -117,7 +117,7 @@ class Seen:
         self._save()
         return found
 
-    def note(self, checkpoint: Checkpoint) -> None:
+    def record(self, checkpoint: Checkpoint) -> None:
         """Keep a checkpoint if it says something new; of one day the newest stays."""
         others = [each for each in self._content.checkpoints if each.journal != checkpoint.journal]
         own = self.checkpoints(checkpoint.journal)
@@ -137,15 +137,15 @@ class Seen:
             logger.warning("what was seen of the store's journals cannot be written: %s", error)
 
 
-def note_restored(places: Iterable[Path], store_id: str) -> None:
+def mark_restored(places: Iterable[Path], store_id: str) -> None:
     """Take note, wherever something was seen of a store, that it is an older one on purpose."""
     for folder in places:
         path = folder / f"{store_id}{SUFFIX}"
         if path.exists():
-            Seen(path).note_restored()
+            CheckpointFile(path).mark_restored()
 
 
-def _is_there(checkpoint: Checkpoint, keys: Keys, reading: Reading) -> bool:
+def _is_there(checkpoint: Checkpoint, keys: JournalKeys, reading: Snapshot) -> bool:
     start = start_of(keys, reading)
     if checkpoint.count < start.count:
         return True  # retention removed it, and signed for what came after

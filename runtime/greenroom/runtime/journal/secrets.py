@@ -45,14 +45,14 @@ class Secret:
         ValueError: they are not 32.
     """
 
-    __slots__ = ("_derived", "_root", "place")
+    __slots__ = ("_derived", "_root", "path")
 
     def __init__(self, root: bytes, place: Path | None = None) -> None:
         if len(root) != SECRET_BYTES:
             raise ValueError(f"a secret has {SECRET_BYTES} bytes, not {len(root)}")
         self._root = hmac.digest(_SALT, root, hashlib.sha256)
         self._derived: dict[str, bytes] = {}
-        self.place = place
+        self.path = place
 
     def derive(self, purpose: str) -> bytes:
         """Return the key for a purpose, 32 bytes: HKDF-SHA256 (RFC 5869) with the purpose as its context."""

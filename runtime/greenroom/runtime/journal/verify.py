@@ -11,16 +11,16 @@ from greenroom.runtime.journal.chain import (
     LINK_BYTES,
     NUMBER_BYTES,
     STRANGE,
+    ChainPosition,
     Checkpoint,
-    Keys,
-    State,
+    JournalKeys,
     decoded,
     scan,
     start_of,
 )
 from greenroom.runtime.lmdb import keys as lmdb_keys
 from greenroom.runtime.lmdb.environment import META
-from greenroom.runtime.lmdb.snapshot import Reading
+from greenroom.runtime.lmdb.snapshot import Snapshot
 
 _MOST_FINDINGS: Final = 1_000
 
@@ -86,7 +86,7 @@ class _Findings:
 
 
 def check(
-    keys: Keys, reading: Reading, checkpoints: Iterable[Checkpoint], slice_over: Callable[[], bool]
+    keys: JournalKeys, reading: Snapshot, checkpoints: Iterable[Checkpoint], slice_over: Callable[[], bool]
 ) -> Generator[None, None, JournalReport]:
     """Check every row of a journal; yields whenever others should have the event loop.
 
@@ -97,7 +97,7 @@ def check(
         slice_over: Says when to yield.
     """
     findings = _Findings()
-    start = _signed_state(keys, reading, keys.start, "start", findings) or State()
+    start = _signed_state(keys, reading, keys.start, "start", findings) or ChainPosition()
     seen = yield from _seen_before(keys, checkpoints, findings, slice_over)
     if seen.get(start.count, start.link) != start.link:
         findings.add("replaced", start.count)
@@ -129,7 +129,7 @@ def check(
 
 
 def _seen_before(
-    keys: Keys, checkpoints: Iterable[Checkpoint], findings: _Findings, slice_over: Callable[[], bool]
+    keys: JournalKeys, checkpoints: Iterable[Checkpoint], findings: _Findings, slice_over: Callable[[], bool]
 ) -> Generator[None, None, dict[int, bytes]]:
     """Return the links that checkpoints name, by the numbers of their rows."""
     seen: dict[int, bytes] = {}
@@ -143,7 +143,7 @@ def _seen_before(
     return seen
 
 
-def _check_end(keys: Keys, reading: Reading, last: int, link: bytes, findings: _Findings) -> int:
+def _check_end(keys: JournalKeys, reading: Snapshot, last: int, link: bytes, findings: _Findings) -> int:
     """Compare the last row that is there with what is signed; return the last one that should be there."""
     head = _signed_state(keys, reading, keys.head, "head", findings)
     if head is not None and head.count > last:
@@ -154,7 +154,9 @@ def _check_end(keys: Keys, reading: Reading, last: int, link: bytes, findings: _
     return last
 
 
-def _signed_state(keys: Keys, reading: Reading, key: bytes, what: str, findings: _Findings) -> State | None:
+def _signed_state(
+    keys: JournalKeys, reading: Snapshot, key: bytes, what: str, findings: _Findings
+) -> ChainPosition | None:
     payload = reading.get(META, key)
     state = keys.read(key, payload)
     if state is None and (payload is not None or (key == keys.head and _has_rows(keys, reading))):
@@ -162,7 +164,7 @@ def _signed_state(keys: Keys, reading: Reading, key: bytes, what: str, findings:
     return state
 
 
-def _has_rows(keys: Keys, reading: Reading) -> bool:
+def _has_rows(keys: JournalKeys, reading: Snapshot) -> bool:
     return next(scan(reading, keys.name), None) is not None
 
 
@@ -181,7 +183,7 @@ class Outlived(NamedTuple):
 
 
 def outlived(
-    keys: Keys, reading: Reading, *, oldest: int | None, max_bytes: int | None, most: int
+    keys: JournalKeys, reading: Snapshot, *, oldest: int | None, max_bytes: int | None, most: int
 ) -> Outlived | None:
     """Return the first rows of a journal that are too old or too many, None if there are none.
 
@@ -213,6 +215,6 @@ def outlived(
         size += len(record) - LINK_BYTES
     if not rows:
         return None
-    fresh = keys.signed(keys.start, State(count, link, size, time))
+    fresh = keys.signed(keys.start, ChainPosition(count, link, size, time))
     doubtful = [(each.first, each.last) for each in findings.all]
     return Outlived(rows, (keys.start, lmdb_keys.encode(fresh)), doubtful)

@@ -13,8 +13,8 @@ from greenroom.runtime.actor.actor import Actor
 from greenroom.runtime.actor.message import Message
 from greenroom.runtime.base.address import Address
 from greenroom.runtime.base.options import RuntimeOptions
-from greenroom.runtime.kernel.mailbox import Cell
-from greenroom.runtime.lmdb.key_blinding import Veil
+from greenroom.runtime.kernel.mailbox import Activation
+from greenroom.runtime.lmdb.key_blinding import KeyBlinder
 
 logger = logging.getLogger(__name__)
 
@@ -22,7 +22,7 @@ SCAN_LIMIT = 64
 """How many cells one passivation looks at, so that busy actors at the old end cost no long walk."""
 
 
-class Residents:
+class ActivationCache:
     """The cells in memory, least recently used first.
 
     Passivation only forgets: an idle actor's state is in the store already.
@@ -32,12 +32,12 @@ class Residents:
     """
 
     def __init__(
-        self, options: RuntimeOptions, kinds: Mapping[str, type[Actor]], veil: Veil | None = None
+        self, options: RuntimeOptions, kinds: Mapping[str, type[Actor]], veil: KeyBlinder | None = None
     ) -> None:
         self._options = options
         self._names = {kind: actor.names for kind, actor in kinds.items()}
         self._veil = veil
-        self._cells: OrderedDict[Address, Cell] = OrderedDict()
+        self._cells: OrderedDict[Address, Activation] = OrderedDict()
         self.get = self._cells.get
         self.bytes = 0
         self.activations = 0
@@ -47,16 +47,16 @@ class Residents:
     def __len__(self) -> int:
         return len(self._cells)
 
-    def __iter__(self) -> Iterator[Cell]:
+    def __iter__(self) -> Iterator[Activation]:
         return iter(self._cells.values())
 
-    def admit(self, address: Address, handlers: Mapping[type[Message[Any]], str]) -> Cell:
+    def add(self, address: Address, handlers: Mapping[type[Message[Any]], str]) -> Activation:
         """Return a new cell for ``address``, making room for it first."""
         self.make_room()
-        cell = self._cells[address] = Cell(address, handlers, self._names[address.kind], self._veil)
+        cell = self._cells[address] = Activation(address, handlers, self._names[address.kind], self._veil)
         return cell
 
-    def touch(self, cell: Cell, now: float) -> None:
+    def mark_used(self, cell: Activation, now: float) -> None:
         """Note that ``cell`` had a turn at ``now`` (trio's clock), and its size since."""
         cell.last_used = now
         self._cells.move_to_end(cell.address)
@@ -73,7 +73,7 @@ class Residents:
         if grown and self.bytes >= self._options.resident_bytes:
             self.make_room(spared=cell)
 
-    def make_room(self, *, spared: Cell | None = None) -> None:
+    def make_room(self, *, spared: Activation | None = None) -> None:
         """Passivate idle actors, oldest first, while the caps on number or bytes are passed."""
         options = self._options
         now = trio.current_time()

@@ -16,7 +16,7 @@ from collections.abc import Callable
 import trio
 
 from greenroom.runtime.base.clock import Clock
-from greenroom.runtime.kernel.mailbox import Cell
+from greenroom.runtime.kernel.mailbox import Activation
 
 
 class Dispatcher:
@@ -35,14 +35,18 @@ class Dispatcher:
     """
 
     def __init__(
-        self, clock: Clock, slice_seconds: float, turn: Callable[[Cell], None], after_pass: Callable[[], None]
+        self,
+        clock: Clock,
+        slice_seconds: float,
+        turn: Callable[[Activation], None],
+        after_pass: Callable[[], None],
     ) -> None:
         self._clock = clock
         self._slice_seconds = slice_seconds
         self._turn = turn
         self._after_pass = after_pass
-        self._ready: deque[Cell] = deque()
-        self._paused: list[tuple[float, int, Cell]] = []
+        self._ready: deque[Activation] = deque()
+        self._paused: list[tuple[float, int, Activation]] = []
         self._sequence = itertools.count()
         self._parked: trio.lowlevel.Task | None = None
         self._slice_end = 0.0
@@ -53,7 +57,7 @@ class Dispatcher:
     def __len__(self) -> int:
         return len(self._ready)
 
-    def make_ready(self, cell: Cell) -> None:
+    def make_ready(self, cell: Activation) -> None:
         """Queue ``cell`` for a turn, unless it is queued already or paused."""
         if not cell.ready and not cell.paused_until:
             cell.ready = True
@@ -66,7 +70,7 @@ class Dispatcher:
         paused = {cell for _, _, cell in self._paused if not cell.ready}
         return [len(cell.mailbox) for cell in (*self._ready, *paused) if cell.mailbox]
 
-    def pause(self, cell: Cell, seconds: float) -> None:
+    def pause(self, cell: Activation, seconds: float) -> None:
         """Give ``cell`` no turn for so many seconds, or as long as it is paused already; then it is ready."""
         cell.paused_until = max(cell.paused_until, trio.current_time() + seconds)
         heapq.heappush(self._paused, (cell.paused_until, next(self._sequence), cell))
@@ -87,7 +91,7 @@ class Dispatcher:
         self._ready.clear()
         self._paused.clear()
 
-    def slice_over(self) -> bool:
+    def should_yield(self) -> bool:
         """Return whether the event loop was held for a whole slice."""
         return self._clock.perf() >= self._slice_end
 
@@ -109,7 +113,7 @@ class Dispatcher:
             cell = self._ready.popleft()
             cell.ready = False
             self._turn(cell)
-            if self.slice_over():
+            if self.should_yield():
                 break
         self.end_slice(started)
         self._after_pass()

@@ -9,16 +9,16 @@ from typing import Any, NamedTuple, Protocol
 import outcome
 import trio
 
-from greenroom.runtime.actor.activation_keys import Home
+from greenroom.runtime.actor.activation_keys import ActorKeys
 from greenroom.runtime.actor.actor import Actor
 from greenroom.runtime.actor.context import Context
-from greenroom.runtime.actor.effects import Staged
+from greenroom.runtime.actor.effects import Effects
 from greenroom.runtime.actor.message import Message
 from greenroom.runtime.actor.reply_codec import EncodedReply
 from greenroom.runtime.base.address import Address
 from greenroom.runtime.base.errors import ActorFailedError
-from greenroom.runtime.lmdb.key_blinding import Names, Veil, no_names
-from greenroom.runtime.lmdb.write_batch import Work
+from greenroom.runtime.lmdb.key_blinding import KeyBlinder, Names, no_names
+from greenroom.runtime.lmdb.write_batch import WriteBatch
 
 Result = outcome.Value[Any] | outcome.Error
 
@@ -63,21 +63,21 @@ class Envelope:
     """
 
     __slots__ = (
-        "again",
-        "answer",
         "asker",
-        "attempts",
         "begun",
         "cell",
         "deadline",
         "encoded",
+        "failures",
         "idempotency",
+        "is_retry",
         "message",
+        "one_way",
+        "outbox_key",
+        "precheck_answer",
         "principal",
-        "relay",
-        "row",
+        "relay_key",
         "timer",
-        "told",
     )
 
     def __init__(
@@ -94,33 +94,33 @@ class Envelope:
     ) -> None:
         self.message = message
         self.principal = principal
-        self.answer = answer
+        self.precheck_answer = answer
         self.deadline = deadline
         self.idempotency = idempotency
-        self.row = row
+        self.outbox_key = row
         self.timer = timer
-        self.told = told or row is not None
+        self.one_way = told or row is not None
         self.asker: trio.lowlevel.Task | Asker | None = None
-        self.attempts = 0
+        self.failures = 0
         self.begun = False
-        self.relay: bytes | None = None
-        self.again = False
+        self.relay_key: bytes | None = None
+        self.is_retry = False
         self.encoded: EncodedReply | None = None
-        self.cell: Cell | None = None
+        self.cell: Activation | None = None
 
     @property
-    def stored(self) -> bool:
+    def is_durable(self) -> bool:
         """Whether the message survives a crash and so must be retried rather than answered."""
-        return self.row is not None
+        return self.outbox_key is not None
 
     @property
-    def wanted(self) -> bool:
+    def needs_handling(self) -> bool:
         """Whether somebody wants it handled: not when its asker gave up, and nobody may repeat it."""
         return (
             self.asker is not None
-            or self.told
+            or self.one_way
             or self.idempotency is not None
-            or self.relay is not None  # where a repeat may come that must not find it half done
+            or self.relay_key is not None  # where a repeat may come that must not find it half done
         )
 
     def settle(self, result: Result) -> bool:
@@ -143,7 +143,7 @@ class Running(NamedTuple):
     slices: Generator[None, None, Any]
 
 
-class Cell(Home):
+class Activation(ActorKeys):
     """One resident actor.
 
     Attributes:
@@ -174,7 +174,7 @@ class Cell(Home):
         address: Address,
         handlers: Mapping[type[Message[Any]], str],
         names: Names = no_names,
-        veil: Veil | None = None,
+        veil: KeyBlinder | None = None,
     ) -> None:
         super().__init__(address, names, veil)
         self.handlers = handlers
@@ -182,7 +182,7 @@ class Cell(Home):
         self.mailbox: deque[Envelope] | None = None
         self.running: Running | None = None
         self.restart: ActorFailedError | None = None
-        self.last_work: Effects | None = None
+        self.last_work: CommitUnit | None = None
         self.ready = False
         self.paused_until = 0.0
         self.last_used = 0.0
@@ -201,7 +201,7 @@ class Cell(Home):
         )
 
 
-class Effects(Work):
+class CommitUnit(WriteBatch):
     """The effects of one message on their way to disk, and the replies that wait for them.
 
     Attributes:
@@ -213,11 +213,13 @@ class Effects(Work):
 
     __slots__ = ("buried", "cell", "number", "settlements", "staged")
 
-    def __init__(self, number: int, cell: Cell | None, staged: Staged) -> None:  # no super(): a hot path
+    def __init__(
+        self, number: int, cell: Activation | None, staged: Effects
+    ) -> None:  # no super(): a hot path
         self.owner = self if cell is None else cell
         self.changes = (staged.own, staged.rows)
         self.entries = staged.entries
-        self.lasting = staged.lasting
+        self.revocations = staged.revocations
         self.reserve = staged.reserve
         self.error = None
         self.number = number

@@ -16,19 +16,19 @@ import outcome
 import trio
 
 from greenroom.runtime.actor.actor import Actor
-from greenroom.runtime.actor.effects import Staged
+from greenroom.runtime.actor.effects import Effects
 from greenroom.runtime.actor.message import Message
 from greenroom.runtime.base.address import Address
 from greenroom.runtime.base.clock import Clock
 from greenroom.runtime.base.errors import (
-    ActorSetAsideError,
+    ActorQuarantinedError,
     OverloadedError,
     RuntimeClosedError,
     UnknownKindError,
 )
 from greenroom.runtime.kernel.dispatcher import Dispatcher
-from greenroom.runtime.kernel.group_commit import Pipeline
-from greenroom.runtime.kernel.mailbox import Effects, Envelope
+from greenroom.runtime.kernel.group_commit import GroupCommit
+from greenroom.runtime.kernel.mailbox import CommitUnit, Envelope
 from greenroom.runtime.lmdb import keys
 from greenroom.runtime.store.store import ACTORS, INDEXES, Store
 
@@ -63,7 +63,7 @@ class Mailboxes(Protocol):
         ...
 
 
-class Deliveries:
+class Outbox:
     """Hands stored messages over and buries those that cannot be handled."""
 
     def __init__(
@@ -71,7 +71,7 @@ class Deliveries:
         store: Store,
         kinds: Mapping[str, type[Actor]],
         mailboxes: Mailboxes,
-        pipeline: Pipeline,
+        pipeline: GroupCommit,
         clock: Clock,
     ) -> None:
         self._store = store
@@ -93,7 +93,7 @@ class Deliveries:
         self.fired = 0
         self.dead_letters = 0
 
-    def hand_over(self, row: bytes, address: Address, message: Message[Any]) -> None:
+    def dispatch(self, row: bytes, address: Address, message: Message[Any]) -> None:
         """Deliver a tell that was just committed, unless earlier ones still wait in the store."""
         if self._tells_wait or self._is_full():
             self._tells_wait = self._new_tells = True
@@ -102,24 +102,24 @@ class Deliveries:
             self._tells_wait = True
             self._look.set()
 
-    def expect(self, due: int) -> None:
+    def add_timer(self, due: int) -> None:
         """Take note of a timer that was just committed, due in microseconds since 1970."""
         if self._next_due is None or due < self._next_due:
             self._next_due = due
             self._look.set()
 
-    def redeliver(self) -> None:
+    def rescan(self) -> None:
         """Look at every stored message again: an actor that refused its own may take them now."""
         self._tells_wait = self._timers_wait = self._from_the_start = True
         self._look.set()
 
-    def wait_for_room(self, address: Address, envelopes: Sequence[Envelope]) -> None:
+    def back_off(self, address: Address, envelopes: Sequence[Envelope]) -> None:
         """Take back what an actor was handed, for want of room, and hand it over again a little later.
 
         All that is stored for it, so that its order stays; what is asked is handled meanwhile.
         """
         self._handed_over.difference_update(
-            envelope.row for envelope in envelopes if envelope.row is not None
+            envelope.outbox_key for envelope in envelopes if envelope.outbox_key is not None
         )
         now = trio.current_time()
         lately = {
@@ -131,23 +131,23 @@ class Deliveries:
         if address in lately:
             pause = min(2 * lately[address][1], LONGEST_FULL_STORE_SECONDS)
         self._short_of_room = {**lately, address: (now + pause, pause)}
-        self.redeliver()
+        self.rescan()
 
-    def finished(self, row: bytes) -> None:
+    def forget(self, row: bytes) -> None:
         """Forget a message that is over."""
         self._handed_over.discard(row)
         if (self._tells_wait or self._timers_wait) and len(self._handed_over) == WINDOW // 2:
             self._look.set()
 
-    def bury(self, envelope: Envelope, error: Exception, reason: str) -> None:
+    def dead_letter(self, envelope: Envelope, error: Exception, reason: str) -> None:
         """Move a stored message that cannot be handled to the dead letters; then it is over."""
-        assert envelope.row is not None
+        assert envelope.outbox_key is not None
         assert envelope.cell is not None
         cell, timer = envelope.cell, envelope.timer or ""
         parcel = _parcel(cell.address, envelope.message, reason, timer)
-        pending = cell.overlay.get(keys.timer_name_key(cell.prefix, timer, cell.veil))
+        pending = cell.overlay.get(keys.timer_name_key(cell.prefix, timer, cell.blinder))
         work = self._bury(
-            envelope.row, parcel, is_set_anew=pending is not None and pending[1] != envelope.row
+            envelope.outbox_key, parcel, is_set_anew=pending is not None and pending[1] != envelope.outbox_key
         )
         work.settlements.append((envelope, outcome.Error(error)))
 
@@ -194,7 +194,7 @@ class Deliveries:
                 return
             if row in self._handed_over or self._store.get(INDEXES, row) is None:
                 continue  # the scan shows the store as it was when it began
-            parcel = keys.decode(payload, keys.Parcel)
+            parcel = keys.decode(payload, keys.StoredMessage)
             address = Address(parcel.kind, parcel.key)
             if address in refusing:
                 continue
@@ -203,7 +203,7 @@ class Deliveries:
                 self._deliver(address, Envelope(message, row=row), row)
                 if row not in self._handed_over:
                     refusing.add(address)
-            if self._mailboxes.dispatcher.slice_over():
+            if self._mailboxes.dispatcher.should_yield():
                 yield
                 if self._from_the_start:
                     return
@@ -222,12 +222,12 @@ class Deliveries:
                 return
             if row in self._handed_over or self._store.get(INDEXES, row) is None:
                 continue
-            parcel = keys.decode(payload, keys.Parcel)
+            parcel = keys.decode(payload, keys.StoredMessage)
             message = self._unpack(row, parcel)
             if message is not None:
                 envelope = Envelope(message, row=row, timer=parcel.name)
                 self.fired += self._deliver(Address(parcel.kind, parcel.key), envelope, row)
-            if self._mailboxes.dispatcher.slice_over():
+            if self._mailboxes.dispatcher.should_yield():
                 yield
 
     def _deliver(self, address: Address, envelope: Envelope, row: bytes) -> bool:
@@ -239,7 +239,7 @@ class Deliveries:
             self._mailboxes.deliver(address, envelope)
         except OverloadedError:
             self._behind.add(address)
-        except (ActorSetAsideError, RuntimeClosedError):
+        except (ActorQuarantinedError, RuntimeClosedError):
             pass  # its time comes when the actor is let in again, or with the next start
         except UnknownKindError as error:
             self._bury(row, _parcel(address, envelope.message, str(error)))
@@ -251,7 +251,7 @@ class Deliveries:
     def _waits_for_room(self, address: Address) -> bool:
         return address in self._short_of_room and trio.current_time() < self._short_of_room[address][0]
 
-    def _unpack(self, row: bytes, parcel: keys.Parcel) -> Message[Any] | None:
+    def _unpack(self, row: bytes, parcel: keys.StoredMessage) -> Message[Any] | None:
         """Return the stored message, or bury one that this program does not know."""
         message_type = self._messages.get((parcel.kind, parcel.message))
         reason = f"no {parcel.kind!r} actor handles {parcel.message}"
@@ -265,7 +265,7 @@ class Deliveries:
         self._bury(row, msgspec.structs.replace(parcel, reason=reason))
         return None
 
-    def _bury(self, row: bytes, parcel: keys.Parcel, *, is_set_anew: bool = False) -> Effects:
+    def _bury(self, row: bytes, parcel: keys.StoredMessage, *, is_set_anew: bool = False) -> CommitUnit:
         """Stage the move to the dead letters. Until that is committed nobody may hand the row over again.
 
         Args:
@@ -278,18 +278,20 @@ class Deliveries:
         logger.error("dead letter: %s to %s/%s: %s", parcel.message, parcel.kind, parcel.key, parcel.reason)
         number = self._pipeline.next_number()
         key = keys.DEAD + keys.sortable(self._clock.now().to_bytes(8)) + number.to_bytes(8)
-        staged = Staged(reserve=True)
+        staged = Effects(reserve=True)
         staged.rows.update({row: None, key: keys.encode(parcel)})
         if row.startswith(keys.TIMERS) and not is_set_anew:
-            prefix = keys.prefix_of(Address(parcel.kind, parcel.key), self._store.veil)
-            name_key = keys.timer_name_key(prefix, parcel.name, self._store.veil)
+            prefix = keys.prefix_of(Address(parcel.kind, parcel.key), self._store.blinder)
+            name_key = keys.timer_name_key(prefix, parcel.name, self._store.blinder)
             if self._store.get(ACTORS, name_key) == row:
                 staged.own[name_key] = None
-        work = Effects(number, None, staged)
+        work = CommitUnit(number, None, staged)
         work.buried = row
         self._pipeline.add(work)
         return work
 
 
-def _parcel(address: Address, message: Message[Any], reason: str, name: str = "") -> keys.Parcel:
-    return keys.Parcel(*address, type(message).__name__, keys.encode_json(message), name, reason=reason)
+def _parcel(address: Address, message: Message[Any], reason: str, name: str = "") -> keys.StoredMessage:
+    return keys.StoredMessage(
+        *address, type(message).__name__, keys.encode_json(message), name, reason=reason
+    )

@@ -8,16 +8,16 @@ from greenroom.runtime.base.statistics import (
     MessageStatistics,
     RuntimeStatistics,
 )
-from greenroom.runtime.kernel.expiry import Janitor
-from greenroom.runtime.kernel.group_commit import Pipeline
+from greenroom.runtime.kernel.expiry import ExpirySweeper
+from greenroom.runtime.kernel.group_commit import GroupCommit
 from greenroom.runtime.kernel.kernel import Kernel
-from greenroom.runtime.kernel.outbox import Deliveries
+from greenroom.runtime.kernel.outbox import Outbox
 from greenroom.runtime.kernel.pubsub import Bus
 from greenroom.runtime.store.store import Store
 
 
 def runtime_statistics(
-    kernel: Kernel, deliveries: Deliveries, pipeline: Pipeline, bus: Bus, store: Store, janitor: Janitor
+    kernel: Kernel, deliveries: Outbox, pipeline: GroupCommit, bus: Bus, store: Store, janitor: ExpirySweeper
 ) -> RuntimeStatistics:
     """Return the figures of a runtime with these parts.
 
@@ -34,7 +34,7 @@ def runtime_statistics(
             passivations=residents.passivations,
             evictions=residents.evictions,
             restarts=counts["restarts"],
-            set_aside=[str(address) for address in kernel.failures.set_aside],
+            set_aside=[str(address) for address in kernel.restart_history.quarantined],
         ),
         messages=MessageStatistics(
             waiting=kernel.waiting,

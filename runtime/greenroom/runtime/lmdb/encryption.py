@@ -22,7 +22,7 @@ import lmdb
 from greenroom.runtime.base.errors import StoreKeyError
 from greenroom.runtime.lmdb.codec import PlainCodec, RecordCodec
 from greenroom.runtime.lmdb.environment import SEAL_KEY, SEALED_FORMAT, write_format
-from greenroom.runtime.lmdb.key_blinding import Veil
+from greenroom.runtime.lmdb.key_blinding import KeyBlinder
 
 KEY_BYTES: Final = 32
 KEYRING_SERVICE: Final = "greenroom"
@@ -147,7 +147,7 @@ class Opened:
 
     codec: RecordCodec
     unlock: bytes | None = field(default=None, repr=False)
-    veil: Veil | None = None
+    blinder: KeyBlinder | None = None
 
 
 def open_seal(
@@ -187,7 +187,9 @@ def open_seal(
             f"{name} is not encrypted and --encrypt is given; `greenroom encrypt` rewrites it, "
             "or start without --encrypt"
         )
-    return Opened(record_cipher.SealedCodec(data_key), unlock, Veil(record_cipher.derive(data_key, NAMES)))
+    return Opened(
+        record_cipher.SealedCodec(data_key), unlock, KeyBlinder(record_cipher.derive(data_key, NAMES))
+    )
 
 
 def rewrap(environment: lmdb.Environment, unlock: bytes, new: bytes, name: str) -> bytes:

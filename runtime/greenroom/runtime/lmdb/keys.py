@@ -22,7 +22,7 @@ import msgspec
 
 from greenroom.runtime.base.address import Address
 from greenroom.runtime.base.errors import StoreDamagedError, UnknownKindError
-from greenroom.runtime.lmdb.key_blinding import Names, Veil, no_names
+from greenroom.runtime.lmdb.key_blinding import KeyBlinder, Names, no_names
 
 T = TypeVar("T")
 OWN = b"u"
@@ -82,7 +82,7 @@ class RowRecord(msgspec.Struct, frozen=True, array_like=True):
     sort_key: bytes = b""
 
 
-class Parcel(msgspec.Struct, frozen=True, array_like=True):
+class StoredMessage(msgspec.Struct, frozen=True, array_like=True):
     """A stored message: a tell on its way, a timer, or a dead letter. ``body`` is JSON."""
 
     kind: str
@@ -93,7 +93,7 @@ class Parcel(msgspec.Struct, frozen=True, array_like=True):
     reason: str = ""
 
 
-class Answer(msgspec.Struct, frozen=True, array_like=True):
+class StoredAnswer(msgspec.Struct, frozen=True, array_like=True):
     """The stored answer to an idempotent request: its JSON, or the refusal that it got."""
 
     fingerprint: bytes
@@ -130,12 +130,12 @@ def sortable(sort_key: bytes) -> bytes:
     return sort_key.replace(b"\0", b"\0\xff")
 
 
-def prefix_of(address: Address, veil: Veil | None) -> bytes:
+def prefix_of(address: Address, veil: KeyBlinder | None) -> bytes:
     """Return what the keys of an actor's records begin with in a store."""
     return address.prefix() if veil is None else veil.prefix(address.prefix())
 
 
-def tag_of(address: Address, veil: Veil | None) -> bytes:
+def tag_of(address: Address, veil: KeyBlinder | None) -> bytes:
     """Return what the keys of an actor's rows end with in a store."""
     return address_tag(address) if veil is None else veil.tag(address_tag(address))
 
@@ -173,7 +173,7 @@ def timer_due(row: bytes) -> int:
     return int.from_bytes(row[len(TIMERS) : len(TIMERS) + 8])
 
 
-def timer_name_key(prefix: bytes, name: str, veil: Veil | None) -> bytes:
+def timer_name_key(prefix: bytes, name: str, veil: KeyBlinder | None) -> bytes:
     """Return the key under which an actor finds the row of its timer ``name``.
 
     Args:

@@ -46,8 +46,8 @@ from greenroom.runtime.lmdb.environment import (
     store_error,
 )
 from greenroom.runtime.lmdb.files import DATA_FILE, folder_error, sync_file
-from greenroom.runtime.lmdb.key_blinding import NAME_BYTES, Veil, unwrapped, wrapped
-from greenroom.runtime.lmdb.lock_file import Owner
+from greenroom.runtime.lmdb.key_blinding import NAME_BYTES, KeyBlinder, strip_plain_key, with_plain_key
+from greenroom.runtime.lmdb.lock_file import FolderLock
 from greenroom.runtime.maintenance.backup import publish, temporary
 from greenroom.runtime.maintenance.salvage import Gap, Sound, salvage
 from greenroom.runtime.store.integrity import TableReport, inspect_file
@@ -128,14 +128,14 @@ def repair(
     if os.path.lexists(destination):
         raise StoreError(f"{destination} exists and is not overwritten; name a new file")
     part = destination.with_name(f".{destination.name}.{secrets.token_hex(4)}")
-    with Owner(folder, create=False) as owner:
+    with FolderLock(folder, create=False) as owner:
         data = owner.folder / DATA_FILE
         if not data.exists():
             raise StoreError(f"there is no store in {owner.folder}")
         what = f"what is sound of {data} cannot be written to {destination}"
         try:
             with suppress(StoreDamagedError):
-                owner.is_as_left()  # if it is not, that is kept in mind
+                owner.is_unchanged()  # if it is not, that is kept in mind
             with closing(Prover(data, None)) as prover, temporary(part):
                 try:
                     damaged = _Damaged(prover, encryption, data)
@@ -182,7 +182,7 @@ class _Damaged:
         self.bytes = path.stat().st_size
         self.unlock = None if encryption is None else encryption.key()
         self.codec: RecordCodec = PlainCodec()
-        self.veil: Veil | None = None
+        self.veil: KeyBlinder | None = None
         seal = self.names.get(SEAL_KEY)
         if seal is not None:
             from greenroom.runtime.lmdb import record_cipher  # noqa: PLC0415 - see there
@@ -190,7 +190,7 @@ class _Damaged:
             data_key = record_cipher.unwrap(seal, self.unlock, os.fspath(path))
             self.codec, self.veil = (
                 record_cipher.SealedCodec(data_key),
-                Veil(record_cipher.derive(data_key, NAMES)),
+                KeyBlinder(record_cipher.derive(data_key, NAMES)),
             )
         self.gaps: list[list[Gap]] = []
         self.missing_rows = sum(tree.rows for tree in self._trees)
@@ -289,10 +289,10 @@ class _Saved:
         payloads = {}
         for key, record in found.items():
             payload = codec.open(key, record)
-            payloads[key[len(prefix) :]] = unwrapped(payload) if is_hidden else payload
+            payloads[key[len(prefix) :]] = strip_plain_key(payload) if is_hidden else payload
         for own, payload in sorted(mend(payloads).items()):
             key = prefix + own
-            yield key, codec.seal(key, wrapped(own, own, payload) if is_hidden else payload)
+            yield key, codec.seal(key, with_plain_key(own, own, payload) if is_hidden else payload)
 
     def _rows(self) -> Iterator[tuple[bytes, bytes]]:
         for key, record in self._damaged.sound(INDEXES):
@@ -323,7 +323,7 @@ class _Saved:
         if not key.startswith(b"!"):
             kind = keys.RowRecord
         elif key.startswith(_PARCELS):
-            kind = keys.Parcel
+            kind = keys.StoredMessage
         if kind is None:
             return None
         found = msgspec.msgpack.decode(payload, type=kind)

@@ -20,11 +20,11 @@ from greenroom.runtime.base.errors import (
 )
 from greenroom.runtime.base.unix_socket import peer_is_ours, socket_path
 from greenroom.runtime.lmdb.files import DATA_FILE, folder_error, prepare_folder
-from greenroom.runtime.lmdb.lock_file import Owner, refused_to_own
+from greenroom.runtime.lmdb.lock_file import FolderLock, ownership_error
 from greenroom.runtime.sharing import frames
-from greenroom.runtime.sharing.framed_connection import Wire, WireError
+from greenroom.runtime.sharing.framed_connection import FramedConnection, PeerError
 from greenroom.runtime.sharing.leader import BEAT_SECONDS, SOCKET_NAME
-from greenroom.runtime.sharing.role import Membership, identity_of
+from greenroom.runtime.sharing.role import Member, identity_of
 
 RETRY_SECONDS: Final = 0.01
 """Between two attempts to own the folder or to reach its owner."""
@@ -46,14 +46,14 @@ May = Literal["create", "own", "attach"]
 
 
 @asynccontextmanager
-async def joined(membership: Membership, path: Path, may: May = "create") -> AsyncIterator[None]:
+async def joined(membership: Member, path: Path, may: May = "create") -> AsyncIterator[None]:
     """Own the folder, or attach to its owner, while the block runs; see `open_shared_runtime`."""
     if may == "attach":
         refused = _attachable(path)
     else:
         with ExitStack() as place:
             try:
-                owner = membership.take(place, Owner(path, create=may == "create"))
+                owner = membership.acquire(place, FolderLock(path, create=may == "create"))
             except StoreOwnedError as error:
                 refused = error
             else:
@@ -62,19 +62,19 @@ async def joined(membership: Membership, path: Path, may: May = "create") -> Asy
                 async with membership.run(owner):
                     yield
                 return
-    async with Keeper(membership, refused, may_own=may != "attach").keeping():
+    async with Election(membership, refused, may_own=may != "attach").running():
         yield
 
 
 def _attachable(path: Path) -> StoreOwnedError:
     folder = prepare_folder(path, create=False)
-    refused = refused_to_own(folder)
+    refused = ownership_error(folder)
     if refused is None:
         raise StoreIdleError(f"no process has {folder} open, and this one may only attach to one that has")
     return refused
 
 
-class Keeper:
+class Election:
     """Keeps a process attached until it owns the folder itself; then that until it leaves.
 
     Args:
@@ -83,9 +83,9 @@ class Keeper:
         may_own: Whether it takes over when the owner ends, and does not wait for another one.
     """
 
-    def __init__(self, membership: Membership, refused: StoreOwnedError, *, may_own: bool = True) -> None:
+    def __init__(self, membership: Member, refused: StoreOwnedError, *, may_own: bool = True) -> None:
         self._membership = membership
-        self._guest = membership.guest
+        self._guest = membership.follower
         self._refused = refused
         self._folder = refused.folder
         self._identity = identity_of(refused.folder)
@@ -100,7 +100,7 @@ class Keeper:
         self._ended = trio.Event()
 
     @asynccontextmanager
-    async def keeping(self) -> AsyncIterator[None]:
+    async def running(self) -> AsyncIterator[None]:
         """Do so while the block runs, then answer what was asked; an error leaves in no group."""
         error: BaseException | None = None
         try:
@@ -143,9 +143,9 @@ class Keeper:
         )
 
     async def _leave(self) -> None:
-        with trio.move_on_after(self._membership.recipe.options.drain_seconds):
-            await self._guest.emptied()
-            await self._guest.wound_up()
+        with trio.move_on_after(self._membership.config.options.drain_seconds):
+            await self._guest.drain()
+            await self._guest.aclose()
         if self._membership.runtime is not None:
             self._leaving.set()
             await self._ended.wait()
@@ -162,7 +162,7 @@ class Keeper:
         finally:
             self._ended.set()
 
-    async def _attached(self, place: ExitStack) -> Owner:
+    async def _attached(self, place: ExitStack) -> FolderLock:
         """Relay until this process holds the lock."""
         failure: GreenroomError | None = None
         async with trio.open_nursery() as nursery:
@@ -182,7 +182,7 @@ class Keeper:
             await trio.sleep(BEAT_SECONDS)
             self._guest.beat()
 
-    async def _until_owner(self, place: ExitStack) -> Owner:
+    async def _until_owner(self, place: ExitStack) -> FolderLock:
         while True:
             if self._may_own:
                 owner = self._try_to_own(place)
@@ -206,15 +206,15 @@ class Keeper:
                 self._membership.learn_secret(self._folder, welcome.store_id, welcome.secret_mark)
                 self._answered.set()
                 await self._guest.serve(wire, welcome)
-            except* (WireError, trio.ClosedResourceError):
+            except* (PeerError, trio.ClosedResourceError):
                 pass
             finally:
                 wire.close()
             self._lost_at = trio.current_time()
 
-    def _try_to_own(self, place: ExitStack) -> Owner | None:
+    def _try_to_own(self, place: ExitStack) -> FolderLock | None:
         try:
-            return self._membership.take(place, Owner(self._folder, create=False), self._identity)
+            return self._membership.acquire(place, FolderLock(self._folder, create=False), self._identity)
         except StoreOwnedError:
             return None
         except StoreError as error:
@@ -222,7 +222,7 @@ class Keeper:
                 return None
             raise
 
-    def _connect(self) -> Wire[frames.FromHost] | None:
+    def _connect(self) -> FramedConnection[frames.FromLeader] | None:
         try:
             connection = _connected(socket_path(self._folder, SOCKET_NAME))
         except OSError as error:
@@ -233,17 +233,17 @@ class Keeper:
             connection.close()
             raise StoreError(f"the socket in {self._folder} belongs to another user's process")
         self._connected = True
-        return Wire(connection, frames.decode_from_host)
+        return FramedConnection(connection, frames.decode_from_leader)
 
-    async def _greet(self, wire: Wire[frames.FromHost]) -> frames.Welcome:
-        wire.say(self._guest.hello())
+    async def _greet(self, wire: FramedConnection[frames.FromLeader]) -> frames.Welcome:
+        wire.send(self._guest.hello())
         wire.flush()
-        word, *rest = await wire.hear()
-        if isinstance(word, frames.Sorry):
+        word, *rest = await wire.receive()
+        if isinstance(word, frames.Reject):
             raise StoreOwnedError(self._folder, self._refused.pid, word.sentence)
         if not isinstance(word, frames.Welcome):
-            raise WireError("the owner did not greet back")
-        self._guest.hear(rest)
+            raise PeerError("the owner did not greet back")
+        self._guest.receive(rest)
         return word
 
 

@@ -29,16 +29,16 @@ from greenroom.runtime.base.errors import (
     UnknownKindError,
 )
 from greenroom.runtime.base.statistics import RelayStatistics, RuntimeStatistics
-from greenroom.runtime.kernel.callbacks import Posts
+from greenroom.runtime.kernel.callbacks import CallbackQueue
 from greenroom.runtime.kernel.kernel import Kernel
 from greenroom.runtime.kernel.mailbox import Envelope
 from greenroom.runtime.kernel.pubsub import ANYBODY, Bus
 from greenroom.runtime.lmdb import keys
 from greenroom.runtime.sharing import frames
 from greenroom.runtime.sharing.errors import error_of
-from greenroom.runtime.sharing.framed_connection import Wire
+from greenroom.runtime.sharing.framed_connection import FramedConnection
 from greenroom.runtime.sharing.pending import AGAIN, Pending, PendingMessage, PendingQuery
-from greenroom.runtime.sharing.type_registry import Vocabulary
+from greenroom.runtime.sharing.type_registry import TypeRegistry
 
 UNANSWERED_LIMIT: Final = 4_096
 UNANSWERED_BYTES: Final = 64 << 20
@@ -50,7 +50,7 @@ RETRY_AFTER_MS: Final = 1_000
 RELAY_BYTES: Final = 16
 
 
-class Guest:
+class Follower:
     """What stands in the kernel's place while another process owns the folder.
 
     Args:
@@ -63,8 +63,8 @@ class Guest:
         attachments: How often this process was attached.
     """
 
-    def __init__(self, vocabulary: Vocabulary, bus: Bus) -> None:
-        self.posts = Posts(self.deliver, self.abandon)
+    def __init__(self, vocabulary: TypeRegistry, bus: Bus) -> None:
+        self.posts = CallbackQueue(self.deliver, self.cancel)
         self.relay = secrets.token_bytes(RELAY_BYTES)
         self.owner_pid = 0
         self.attachments = 0
@@ -72,7 +72,7 @@ class Guest:
         self._vocabulary = vocabulary
         self._bus = bus
         self._prefix = keys.RELAYED + self.relay
-        self._wire: Wire[frames.FromHost] | None = None
+        self._wire: FramedConnection[frames.FromLeader] | None = None
         self._unanswered: dict[int, Pending] = {}
         self._unanswered_bytes = 0
         self._numbers = 0
@@ -81,13 +81,13 @@ class Guest:
         self._is_closed = False
         self._emptied = trio.Event()
         self._words: dict[type, Callable[[Any], None]] = {
-            frames.Answer: self._answered,
+            frames.Response: self._answered,
             frames.Failure: self._failed,
             frames.Changed: self._changed,
-            frames.Beat: self._beaten,
-            frames.Leaving: self._left,
+            frames.Heartbeat: self._beaten,
+            frames.Goodbye: self._left,
         }
-        bus.wanted = self._want
+        bus.on_interest = self._want
 
     # -- doors -------------------------------------------------------------
 
@@ -105,14 +105,14 @@ class Guest:
         self._numbers = number = self._numbers + 1
         pending = PendingMessage(self._vocabulary, number, address, envelope)
         word = pending.word()
-        envelope.relay = self._prefix + number.to_bytes(8)
+        envelope.relay_key = self._prefix + number.to_bytes(8)
         self._accept(pending, word)
 
-    def abandon(self, envelope: Envelope) -> None:
+    def cancel(self, envelope: Envelope) -> None:
         """Forget who asked; a message that is not begun is not begun any more."""
         envelope.asker = None
-        if envelope.relay is not None:
-            self._abandon(int.from_bytes(envelope.relay[-8:]))
+        if envelope.relay_key is not None:
+            self._abandon(int.from_bytes(envelope.relay_key[-8:]))
 
     async def query(self, query: Query[Any] | Procedure[Any], principal: Any) -> Any:
         """Return the answer to a query, or `AGAIN` when this process can run it itself now.
@@ -154,21 +154,21 @@ class Guest:
                 RETRY_AFTER_MS,
             )
 
-    def _accept(self, pending: Pending, word: frames.Ask | frames.AskQuery) -> None:
+    def _accept(self, pending: Pending, word: frames.Request | frames.QueryRequest) -> None:
         self._unanswered[pending.number] = pending
         self._unanswered_bytes += pending.size
         if self._wire is not None:
             if self._confirmed:
                 self._confirm(self._wire)
             if len(self._unanswered) == 1:  # who waits for one answer after the other gets it sooner
-                self._wire.say(word, pending.size)
+                self._wire.send(word, pending.size)
                 self._wire.flush()
             else:
-                self._wire.say_soon(word, pending.size)
+                self._wire.send_soon(word, pending.size)
 
     def _abandon(self, number: int) -> None:
         if self._forget(number) is not None and self._wire is not None:
-            self._wire.say_soon(frames.Abandon(number))
+            self._wire.send_soon(frames.Cancel(number))
 
     def _forget(self, number: int) -> Pending | None:
         pending = self._unanswered.pop(number, None)
@@ -192,40 +192,40 @@ class Guest:
             list(self._unanswered),
         )
 
-    async def serve(self, wire: Wire[frames.FromHost], welcome: frames.Welcome) -> None:
+    async def serve(self, wire: FramedConnection[frames.FromLeader], welcome: frames.Welcome) -> None:
         """Relay over a wire past its greeting until the connection ends; raises `WireError` then."""
         self.attachments += 1
         self.owner_pid = welcome.pid
         self._statistics = welcome.statistics
         self.silent_beats = 0
         self._confirmed.clear()  # the greeting has said it
-        wire.greeted()
+        wire.end_greeting()
         topics = self._bus.topics
         if topics:
-            wire.say(frames.Watch(topics))
+            wire.send(frames.Watch(topics))
         for pending in self._unanswered.values():
-            wire.say(pending.word(again=True), pending.size)
+            wire.send(pending.word(again=True), pending.size)
         self._wire = wire
         wire.flush()
         if self.attachments > 1:
             self.renew_subscriptions()
         try:
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(wire.write)
+                nursery.start_soon(wire.run_writer)
                 while True:
-                    self.hear(await wire.hear())
+                    self.receive(await wire.receive())
                     wire.flush()
         finally:
             self._wire = None
             self.owner_pid = 0
 
-    def hear(self, words: Sequence[frames.FromHost]) -> None:
+    def receive(self, words: Sequence[frames.FromLeader]) -> None:
         """Take note of what the owner says."""
         for word in words:
             do = self._words.get(type(word))
             if do is not None:
                 do(word)
-        self.posts.call_back()
+        self.posts.run_callbacks()
 
     def renew_subscriptions(self) -> None:
         """Tell every subscriber of every topic once: nobody knows what it missed."""
@@ -238,21 +238,21 @@ class Guest:
         if self._wire is not None:
             if self._confirmed:
                 self._confirm(self._wire)
-            self._wire.say_soon(frames.Beat())
+            self._wire.send_soon(frames.Heartbeat())
 
-    async def emptied(self) -> None:
+    async def drain(self) -> None:
         """Take nothing more, and wait until everything is answered."""
         self._is_closed = True
         while self._unanswered:
             self._emptied = trio.Event()
             await self._emptied.wait()
 
-    async def wound_up(self) -> None:
+    async def aclose(self) -> None:
         """Say what is still to be said to the owner."""
         if self._wire is not None:
             if self._confirmed:
                 self._confirm(self._wire)
-            await self._wire.all_sent()
+            await self._wire.drain()
 
     def close(self) -> None:
         """Take nothing more, and answer whoever waits with an error of its own."""
@@ -266,12 +266,12 @@ class Guest:
                 )
             )
         self._unanswered.clear()
-        self.posts.call_back()
+        self.posts.run_callbacks()
         self._bus.close()
 
     def hand_over(self, kernel: Kernel) -> list[Envelope]:
         """Have this process's own kernel answer what no owner has; return the messages."""
-        self._bus.wanted = None
+        self._bus.on_interest = None
         messages = []
         unanswered, self._unanswered = self._unanswered, {}
         for pending in unanswered.values():
@@ -279,7 +279,7 @@ class Guest:
                 pending.end(outcome.Value(AGAIN))
                 continue
             envelope = pending.envelope
-            envelope.again = True
+            envelope.is_retry = True
             messages.append(envelope)
             try:
                 kernel.deliver(pending.address, envelope)
@@ -307,7 +307,7 @@ class Guest:
 
     # -- what the owner says -----------------------------------------------
 
-    def _answered(self, word: frames.Answer) -> None:
+    def _answered(self, word: frames.Response) -> None:
         pending = self._forget(word.number)
         if word.kept:
             self._confirmed.append(word.number)
@@ -329,19 +329,19 @@ class Guest:
         for label in labels:
             self._bus.publish(word.topic, label)
 
-    def _beaten(self, word: frames.Beat) -> None:
+    def _beaten(self, word: frames.Heartbeat) -> None:
         self.silent_beats = 0
         self._statistics = word.statistics or self._statistics
 
-    def _left(self, _word: frames.Leaving) -> None:
+    def _left(self, _word: frames.Goodbye) -> None:
         if self._wire is not None:
             self._wire.flush()
         self._wire = None  # what comes is held for the next owner
 
-    def _confirm(self, wire: Wire[frames.FromHost]) -> None:
-        wire.say(frames.Confirm(self._confirmed))
+    def _confirm(self, wire: FramedConnection[frames.FromLeader]) -> None:
+        wire.send(frames.Confirm(self._confirmed))
         self._confirmed = []
 
     def _want(self, topic: str, wanted: bool) -> None:  # noqa: FBT001  as the bus calls it
         if self._wire is not None:
-            self._wire.say_soon(frames.Watch([topic], wanted))
+            self._wire.send_soon(frames.Watch([topic], wanted))

@@ -12,8 +12,8 @@ import msgspec
 
 from greenroom.runtime.actor.actor import Actor
 from greenroom.runtime.actor.query import Query
-from greenroom.runtime.api.client import Doors
-from greenroom.runtime.api.open import Recipe
+from greenroom.runtime.api.client import RuntimeClient
+from greenroom.runtime.api.open import RuntimeConfig
 from greenroom.runtime.api.procedure import Procedure
 from greenroom.runtime.api.runtime import Runtime
 from greenroom.runtime.base.address import Address
@@ -23,7 +23,7 @@ from greenroom.runtime.base.options import RuntimeOptions
 from greenroom.runtime.base.statistics import RelayStatistics, RuntimeStatistics
 from greenroom.runtime.base.supervision import Group
 from greenroom.runtime.journal.chain import Journal
-from greenroom.runtime.kernel.callbacks import Acceptor
+from greenroom.runtime.kernel.callbacks import MessageSink
 from greenroom.runtime.kernel.pubsub import WINDOW_SECONDS, Subscriber
 from greenroom.runtime.lmdb.codec import RecordCodec
 from greenroom.runtime.lmdb.encryption import Encryption
@@ -31,21 +31,21 @@ from greenroom.runtime.lmdb.keys import Index
 from greenroom.runtime.maintenance.backup import BackupInfo, VerifyReport
 from greenroom.runtime.sharing.election import May, joined
 from greenroom.runtime.sharing.pending import AGAIN
-from greenroom.runtime.sharing.role import Membership
-from greenroom.runtime.sharing.type_registry import Vocabulary
+from greenroom.runtime.sharing.role import Member
+from greenroom.runtime.sharing.type_registry import TypeRegistry
 from greenroom.runtime.store.committer import Committer
 
 R = TypeVar("R")
 
 
-class SharedRuntime(Doors):
+class SharedRuntime(RuntimeClient):
     """A running set of actors on a folder that other processes use, too. `open_shared_runtime` makes it.
 
     One of the processes owns the folder and runs the actors; in the others every request is relayed to it.
     When it ends, another one takes over, and what was not answered is done then, once.
     """
 
-    def __init__(self, member: Membership) -> None:
+    def __init__(self, member: Member) -> None:
         self._member = member
 
     @property
@@ -53,19 +53,19 @@ class SharedRuntime(Doors):
         """Whether this process owns the folder, or relays to the one that does."""
         return "attached" if self._member.runtime is None else "owner"
 
-    async def owning(self) -> None:
+    async def wait_until_owner(self) -> None:
         """Wait until this process owns the folder."""
-        await self._member.owning.wait()
+        await self._member.became_owner.wait()
 
-    def held(self) -> AbstractContextManager[None]:
+    def hold_dispatch(self) -> AbstractContextManager[None]:
         """Return a block that is to be ended with `run_ready`, as `Runtime.held` does."""
         runtime = self._member.runtime
-        return nullcontext() if runtime is None else runtime.held()
+        return nullcontext() if runtime is None else runtime.hold_dispatch()
 
     def run_ready(self) -> None:
         """Do now what was posted, as `Runtime.run_ready` says."""
         if self._member.runtime is None:
-            self._member.guest.flush()
+            self._member.follower.flush()
         else:
             self._member.runtime.run_ready()
 
@@ -73,7 +73,7 @@ class SharedRuntime(Doors):
         """Run a query or a procedure and return its answer, once what it saw is on disk."""
         if self._member.runtime is None:
             self._check_open()
-            answer: Any = await self._member.guest.query(query, principal)
+            answer: Any = await self._member.follower.query(query, principal)
             if answer is not AGAIN:
                 reply: R = answer
                 return reply
@@ -110,17 +110,17 @@ class SharedRuntime(Doors):
             StoreError: no owner has been reached yet.
         """
         if self._member.runtime is not None:
-            attached = self._member.host.attached.values()
+            attached = self._member.leader.followers.values()
             relay = RelayStatistics(
                 role="owner",
                 owner_pid=os.getpid(),
                 attached_pids=sorted(each.pid for each in attached),
-                takeovers=self._member.guest.attachments,
+                takeovers=self._member.follower.attachments,
                 unanswered=sum(each.unanswered for each in attached),
                 silent_seconds=int(max((each.silent_seconds for each in attached), default=0)),
             )
             return msgspec.structs.replace(self._member.runtime.statistics(), relay=relay)
-        statistics = self._member.guest.statistics()
+        statistics = self._member.follower.statistics()
         if statistics is None:
             raise StoreError("the process that owns the folder has not answered yet")
         return statistics
@@ -143,8 +143,8 @@ class SharedRuntime(Doors):
         return self._member.runtime is None or self._member.runtime.is_sound
 
     @property
-    def _kernel(self) -> Acceptor:  # type: ignore[override]  # it changes with a takeover
-        return self._member.acceptor
+    def _kernel(self) -> MessageSink:  # type: ignore[override]  # it changes with a takeover
+        return self._member.sink
 
     @property
     def _ended(self) -> bool:  # type: ignore[override]  # here it is another's
@@ -155,7 +155,7 @@ class SharedRuntime(Doors):
 
     def _owned(self) -> Runtime:
         if self._member.runtime is None:
-            owner = self._member.guest.owner_pid
+            owner = self._member.follower.owner_pid
             raise StoreError(f"process {owner} owns the folder, and only the owner can do this; ask there")
         return self._member.runtime
 
@@ -211,9 +211,9 @@ async def open_shared_runtime(
         StoreError: as `open_runtime`, at the opening or when this process is to take over; the folder
             was replaced.
     """
-    recipe = Recipe(
+    recipe = RuntimeConfig(
         actors, indexes, groups, options, clock, committer, codec, companion, secrets, encryption, journals
     )
-    member = Membership(recipe, Vocabulary(recipe.kinds, queries, principal_type, label_type))
+    member = Member(recipe, TypeRegistry(recipe.kinds, queries, principal_type, label_type))
     async with joined(member, Path(path), may):
         yield SharedRuntime(member)

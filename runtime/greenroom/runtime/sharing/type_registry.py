@@ -19,7 +19,7 @@ PRINCIPALS = 1_024
 """How many principals are remembered in the other form."""
 
 
-class Vocabulary:
+class TypeRegistry:
     """What one process knows.
 
     Args:

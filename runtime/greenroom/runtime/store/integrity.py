@@ -28,7 +28,7 @@ from greenroom.runtime.base.errors import (
 from greenroom.runtime.lmdb.encryption import Encryption
 from greenroom.runtime.lmdb.environment import REMEDY
 from greenroom.runtime.lmdb.files import DATA_FILE, OWNER_FILE, folder_error
-from greenroom.runtime.lmdb.lock_file import Owner
+from greenroom.runtime.lmdb.lock_file import FolderLock
 from greenroom.runtime.store.integrity_child import DAMAGED, FAILED, FULL, LOCKED, TOO_NEW
 from greenroom.runtime.store.page_proofs import Prover
 
@@ -59,7 +59,7 @@ class TableReport:
     bytes: int
 
 
-def check_store(owner: Owner, encryption: Encryption | None = None) -> bool:
+def check_store(owner: FolderLock, encryption: Encryption | None = None) -> bool:
     """Check the store that an owner found before it is opened; return whether all of it is known to be sound.
 
     It is when it is new, or byte for byte what its last owner left. One that only a process's death
@@ -86,7 +86,7 @@ def check_store(owner: Owner, encryption: Encryption | None = None) -> bool:
     try:
         if not path.exists() or not path.stat().st_size:
             return True
-        if not owner.unclean and owner.is_as_left():
+        if not owner.unclean and owner.is_unchanged():
             return True
     except OSError as error:
         raise folder_error(error, f"{path} cannot be read") from error

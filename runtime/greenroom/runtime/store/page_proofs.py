@@ -29,7 +29,7 @@ import lmdb
 from greenroom.runtime.lmdb.codec import RecordCodec
 from greenroom.runtime.lmdb.environment import TABLES
 from greenroom.runtime.lmdb.pages import NO_PAGE, TABLE, Big, Head, Page, Pages
-from greenroom.runtime.lmdb.snapshot import Reading
+from greenroom.runtime.lmdb.snapshot import Snapshot
 
 
 class _Step(NamedTuple):
@@ -222,7 +222,7 @@ def child_of(page: Page, index: int, lower: bytes, upper: bytes | None) -> tuple
     return number, low, high
 
 
-class ProvenReading(Reading):
+class ProvenSnapshot(Snapshot):
     """One view of the committed rows, as `Reading`, in which nothing is believed that is not proven.
 
     Args:

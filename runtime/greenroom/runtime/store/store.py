@@ -17,8 +17,8 @@ import lmdb
 
 from greenroom.runtime.base.errors import StoreError, StoreKeyError
 from greenroom.runtime.base.statistics import StoreStatistics
-from greenroom.runtime.journal.chain import Chains, Keys
-from greenroom.runtime.journal.revocations import META_KEY, Lasting
+from greenroom.runtime.journal.chain import HashChains, JournalKeys
+from greenroom.runtime.journal.revocations import META_KEY, RevocationLog
 from greenroom.runtime.lmdb import keys as lmdb_keys
 from greenroom.runtime.lmdb.codec import RecordCodec
 from greenroom.runtime.lmdb.encryption import Encryption, open_seal, rewrap
@@ -40,10 +40,10 @@ from greenroom.runtime.lmdb.environment import (
     store_error,
 )
 from greenroom.runtime.lmdb.files import DATA_FILE, prepare_folder
-from greenroom.runtime.lmdb.snapshot import Glance, Reading, View
+from greenroom.runtime.lmdb.snapshot import CachedSnapshot, Snapshot, TableView
 from greenroom.runtime.lmdb.write_batch import Op as Op
-from greenroom.runtime.lmdb.write_batch import Work as Work
-from greenroom.runtime.store.page_proofs import ProvenReading, ProvenView, Prover
+from greenroom.runtime.lmdb.write_batch import WriteBatch as WriteBatch
+from greenroom.runtime.store.page_proofs import ProvenSnapshot, ProvenView, Prover
 from greenroom.runtime.store.writer import Writer, disk_free
 
 
@@ -112,7 +112,7 @@ class Store:
             self.has_own_codec = codec is None
             self._codec = opened.codec if codec is None else codec
             self.unlock = opened.unlock
-            self.veil = opened.veil
+            self.blinder = opened.blinder
             self._prover = None if is_checked else Prover(self._path, self._codec)
             self.writer = Writer(self._environment, self._tables, self._codec, self.folder, min_free=min_free)
             with self._environment.begin() as transaction:
@@ -177,12 +177,12 @@ class Store:
         number: int = self._environment.info()["last_txnid"]
         return number
 
-    def keep_journals(self, keys: Iterable[Keys]) -> None:
+    def open_journals(self, keys: Iterable[JournalKeys]) -> None:
         """Find where journals end, so that works may append to them. Before anything is committed."""
-        with self.reading() as reading:
-            self.writer.chains = Chains(keys, reading)
+        with self.snapshot() as reading:
+            self.writer.chains = HashChains(keys, reading)
 
-    def keep_lasting(self, path: Path, now: int) -> Lasting:
+    def open_revocation_log(self, path: Path, now: int) -> RevocationLog:
         """Keep a list of what outlasts restored backups; return it. Before anything is committed.
 
         Raises:
@@ -190,11 +190,11 @@ class Store:
         """
         payload = self.get(META, META_KEY)
         known = 0 if payload is None else lmdb_keys.decode(payload, int)
-        lasting = self.writer.lasting = Lasting(path, known, now)
+        lasting = self.writer.revocation_log = RevocationLog(path, known, now)
         return lasting
 
     @contextmanager
-    def reading(self) -> Iterator[Reading]:
+    def snapshot(self) -> Iterator[Snapshot]:
         """Open one view of the committed rows, as of now.
 
         While it is open the file cannot use the pages that it sees again and may grow: do not keep one.
@@ -214,19 +214,19 @@ class Store:
         except lmdb.Error as error:
             raise store_error(error, f"{self._path} cannot be read") from error
 
-    def _read(self, transaction: lmdb.Transaction[bytes]) -> Reading:
+    def _read(self, transaction: lmdb.Transaction[bytes]) -> Snapshot:
         if self._prover is None or self.is_checked:
-            return Reading(transaction, self._tables, self._codec)
-        return ProvenReading(self._prover, transaction.id())
+            return Snapshot(transaction, self._tables, self._codec)
+        return ProvenSnapshot(self._prover, transaction.id())
 
-    def glance(self, table: int) -> Glance:
+    def cached_snapshot(self, table: int) -> CachedSnapshot:
         """Return a reader of single rows whose reads share one view, for the event loop.
 
         Raises:
             StoreError: (while reading) the store is closed, or this process was forked from its opener.
         """
 
-        def begin() -> View:
+        def begin() -> TableView:
             self._check_usable()
             try:
                 transaction = self._environment.begin(self._tables[table])
@@ -236,7 +236,7 @@ class Store:
                 return transaction
             return ProvenView(self._prover, transaction, table)
 
-        return Glance(begin, self._codec.open)
+        return CachedSnapshot(begin, self._codec.open)
 
     def get(self, table: int, key: bytes) -> bytes | None:
         """Return the committed payload under ``key``, or None.
@@ -245,7 +245,7 @@ class Store:
             StoreDamagedError: the record's checksum is wrong.
             StoreError: the store is closed, or this process was forked from the one that opened it.
         """
-        with self.reading() as reading:
+        with self.snapshot() as reading:
             return reading.get(table, key)
 
     def scan(
@@ -266,7 +266,7 @@ class Store:
             StoreDamagedError: a record's checksum is wrong.
             StoreError: the store is closed, or this process was forked from the one that opened it.
         """
-        with self.reading() as reading:
+        with self.snapshot() as reading:
             yield from reading.scan(table, prefix, start=start, reverse=reverse)
 
     def keys(self, table: int, prefix: bytes) -> Iterator[bytes]:
@@ -275,7 +275,7 @@ class Store:
         Raises:
             StoreError: as `scan`, which also says what an open iterator costs.
         """
-        with self.reading() as reading:
+        with self.snapshot() as reading:
             yield from reading.keys(table, prefix)
 
     def _check_usable(self) -> None:
@@ -286,7 +286,7 @@ class Store:
         if self._closed:
             raise StoreError(f"{self._path} is closed")
 
-    def commit(self, works: Sequence[Work]) -> None:
+    def commit(self, works: Sequence[WriteBatch]) -> None:
         """Commit all works in one transaction, or mark those that found no room with an error.
 
         When space runs out, each is tried again in a transaction of its own, in order. A work that

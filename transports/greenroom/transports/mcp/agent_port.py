@@ -38,7 +38,7 @@ class SubscriberPort(Protocol):
 class Cancellable(Protocol):
     """A request under way."""
 
-    def abandon(self) -> None:
+    def cancel(self) -> None:
         """Cancel it; what is begun is carried out whole."""
 
 

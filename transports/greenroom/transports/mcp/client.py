@@ -351,7 +351,7 @@ class Client:
         except Exception as error:  # noqa: BLE001  (whatever it is, it is the answer)
             self._complete(call, done, error)
         else:
-            call.cancel_work = posted.abandon
+            call.cancel_work = posted.cancel
 
     def _replied(self, call: Call, request: Any, done: Done, result: Any) -> None:
         call.cancel_work = None

@@ -12,7 +12,7 @@ import msgspec
 
 from greenroom.actors.auth.key_format import without_keys
 from greenroom.runtime import (
-    ActorSetAsideError,
+    ActorQuarantinedError,
     DeadlineExceededError,
     IdempotencyConflictError,
     OverloadedError,
@@ -45,7 +45,7 @@ _PLAIN: dict[type[Exception], tuple[str, str]] = {
         "STORE_DAMAGED",
         "A stored record that this needs is damaged; see `greenroom verify` and `greenroom restore`.",
     ),
-    ActorSetAsideError: (
+    ActorQuarantinedError: (
         "SET_ASIDE",
         "What this request is about failed too often and is set aside until the operator admits it again.",
     ),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from greenroom.transports.observability.meter import OUTCOMES
 
 if TYPE_CHECKING:
-    from greenroom.runtime import Doors
+    from greenroom.runtime import RuntimeClient
     from greenroom.runtime import RuntimeStatistics as RuntimeStatistics
     from greenroom.transports.observability.meter import Outcome, RequestMeter, Requests
 
@@ -57,7 +57,7 @@ class Watched:
         runtime: The same.
     """
 
-    def __init__(self, meter: RequestMeter, runtime: Doors) -> None:
+    def __init__(self, meter: RequestMeter, runtime: RuntimeClient) -> None:
         self._meter = meter
         self.runtime = runtime
         self._transports: dict[str, Callable[[], Connections]] = {}

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from greenroom.actors import KeyCache
     from greenroom.actors.auth.grants import Credential
-    from greenroom.runtime import Doors
+    from greenroom.runtime import RuntimeClient
     from greenroom.transports.config.settings import Settings
     from greenroom.transports.net.addresses import HostPort
 
@@ -144,7 +144,7 @@ def check_admission(settings: Settings) -> None:
 
 @asynccontextmanager
 async def open_admitting(
-    settings: Settings, doors: Doors, environment: Mapping[str, str], *, on_stdio: bool
+    settings: Settings, doors: RuntimeClient, environment: Mapping[str, str], *, on_stdio: bool
 ) -> AsyncIterator[Admitting]:
     """Return who is let in, kept up with the store's keys while the block runs.
 

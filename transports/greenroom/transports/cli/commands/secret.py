@@ -26,6 +26,6 @@ def secret(_chosen: argparse.Namespace, resolved: Resolved) -> int:
 def _renew(settings: Settings) -> int:
     made = renew_secret(settings.data, settings.secrets, max_size=settings.max_size)
     record_afterwards(settings, "renew_secret", mark=made.mark)
-    say(f"the store in {settings.data} has a new secret with the mark {made.mark}: {made.place}")
+    say(f"the store in {settings.data} has a new secret with the mark {made.mark}: {made.path}")
     remark("greenroom secret: API keys and passports made before end; keep a copy of the file")
     return exit_codes.OK

@@ -125,7 +125,7 @@ async def _serve(resolved: Resolved, embedder: EmbedderChoice, passports: Passpo
             debounce=settings.debounce,
             profiles=settings.tools or DEFAULT,
             run_ready=runtime.run_ready,
-            held=runtime.held,
+            held=runtime.hold_dispatch,
         )
         watched = Watched(server.meter, runtime)
         if runtime.role == "owner":
@@ -158,7 +158,7 @@ _STOP_SECONDS: Final = 0.5  # the close frames and the runtime want their part o
 
 async def _control_when_owner(runtime: SharedRuntime, folder: Path, watched: Watched) -> None:
     """Answer at the control socket as soon as this process has taken the folder over."""
-    await runtime.owning()
+    await runtime.wait_until_owner()
     await serve_control(folder, watched)
 
 
