@@ -70,6 +70,8 @@ def test_who_is_named_comes_first() -> None:
     notes = [Note("I like green tea", author="Ann"), Note("I like green tea", author="Bob")]
     assert order(notes, "What tea does Bob like?")[0] == 1
     assert order(notes, "what tea does ann like")[0] == 0
+    both = search(notes, "what tea do Ann and Bob like")
+    assert both.signals["author"].tolist() == [0, 0], "of two who are named neither is meant alone"
 
 
 def test_a_name_of_several_words_is_named_in_full_or_not_at_all() -> None:
@@ -192,6 +194,15 @@ def test_rare_words_of_the_query_weigh_more_in_its_vector() -> None:
     meaning = dict(zip(found.rows.tolist(), found.signals["meaning"].tolist(), strict=True))
     assert meaning[20] > 0.99
     assert meaning[0] < 0.1
+
+
+def test_the_vector_of_a_mistyped_word_counts_for_next_to_nothing() -> None:
+    notes = [Note("apple", vector=(0, 0, 1)), *FILLERS, Note("walrus", vector=(0, 1, 0))]
+    asked = QueryVectors(space=SPACE, words=["apple", "wlrus"], rows=floats((0, 0, 1), (1, 0, 0)))
+    found = search(notes, "apple wlrus", asked)
+    assert list(found.corrected) == ["wlrus"]
+    meaning = dict(zip(found.rows.tolist(), found.signals["meaning"].tolist(), strict=True))
+    assert meaning[0] > 0.99
 
 
 def test_a_sentence_s_vector_is_taken_as_it_is() -> None:

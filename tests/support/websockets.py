@@ -88,6 +88,10 @@ class Peer:
         assert answer.startswith(b"HTTP/1.1 101"), answer
         return self
 
+    def take(self, data: bytes) -> None:
+        """Take bytes that the test has read itself."""
+        self._protocol.receive_data(data)
+
     async def event(self) -> Event | None:
         """Return the server's next event; None when the connection has ended without one."""
         while True:

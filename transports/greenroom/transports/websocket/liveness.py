@@ -46,7 +46,6 @@ class Liveness:
         """Return what is to be done, given the seconds of silence before a ping and after it."""
         if now - self.writing >= interval:
             return Due.END
-        if self.pinged != inf:
-            # After a pause in reading the answer may still be on its way through our buffers.
-            return Due.END if now - max(self.pinged, self.reading) >= interval else Due.NOTHING
+        if self.pinged != inf:  # and read from ever since: a pause in reading begins with bytes that came
+            return Due.END if now - self.pinged >= interval else Due.NOTHING
         return Due.PING if now - max(self.heard, self.reading) >= interval else Due.NOTHING
