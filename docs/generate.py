@@ -362,7 +362,7 @@ def passport_schema() -> str:
 def settings_page() -> str:
     """Return the page of the settings and of the exit codes."""
     rows = []
-    for key, setting in settings.table().items():
+    for key, setting in settings.all_settings().items():
         default = getattr(settings.Settings, key, None)
         shown = f"`{setting.show(default)}`" if default else ""
         flag = f"`{settings.flag(key)}`" if setting.switch else f"`{settings.flag(key)} {setting.metavar}`"

@@ -16,7 +16,7 @@ from greenroom.actors.audit.actor import tell
 from greenroom.actors.auth.key_format import new_key
 from greenroom.transports.auth.authenticator import KeyAuthenticator
 from greenroom.transports.auth.caller import Caller
-from greenroom.transports.base.errors import RefusedError
+from greenroom.transports.base.errors import HttpRefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -123,7 +123,7 @@ async def test_who_fails_again_and_again_is_summed_by_address_and_fills_no_log(e
             authenticator = KeyAuthenticator(ring, rate=60, burst=5, heard=partial(tell, at.runtime))
             for number in range(300):
                 headers = [(b"authorization", f"Bearer {new_key().whole}".encode())]
-                with pytest.raises(RefusedError):
+                with pytest.raises(HttpRefusedError):
                     await authenticator.authenticate(Caller(address=f"192.0.2.{number % 3}"), headers)
             records = await since(at.runtime, before)
         failed = [each for each in records if each.details["status"] == 401]

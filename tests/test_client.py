@@ -246,7 +246,7 @@ class Desk:
 
     @property
     def settled(self) -> int:
-        return sum(sum(row.classes) for row in self.meter.snapshot() if row.method != "initialize")
+        return sum(sum(row.buckets) for row in self.meter.snapshot() if row.method != "initialize")
 
 
 @asynccontextmanager

@@ -17,7 +17,7 @@ from support.websockets import Peer, told, venue, venue_on_tcp
 
 from greenroom.actors import open_key_cache
 from greenroom.transports.auth.authenticator import KeyAuthenticator
-from greenroom.transports.base.errors import RefusedError
+from greenroom.transports.base.errors import HttpRefusedError
 from greenroom.transports.net.connection_limits import AT_ONCE, TOLD_EVERY, ConnectionLimiter
 from greenroom.transports.websocket.server import BEYOND
 
@@ -80,7 +80,7 @@ def test_a_quarter_is_left_by_one_address_and_by_one_key_and_comes_back_when_the
     for number, visitor in enumerate(visitors):
         here.crowd.accept(visitor, "192.0.2.1", f"key {number}")
     late = here.come("late", None)
-    with pytest.raises(RefusedError, match="75 connections of your address") as caught:
+    with pytest.raises(HttpRefusedError, match="75 connections of your address") as caught:
         here.crowd.accept(late, "192.0.2.1", "another key")
     assert caught.value.status == 429
     here.crowd.accept(late, "192.0.2.2", "another key")
@@ -89,7 +89,7 @@ def test_a_quarter_is_left_by_one_address_and_by_one_key_and_comes_back_when_the
     assert len(here.crowd) == 0
     for number in range(75):
         here.crowd.accept(here.come(f"{number}", None), f"192.0.2.{number}", "one key")
-    with pytest.raises(RefusedError, match="75 connections of your key"):
+    with pytest.raises(HttpRefusedError, match="75 connections of your key"):
         here.crowd.accept(here.come("late", None), "192.0.2.200", "one key")
 
 

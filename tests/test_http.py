@@ -187,7 +187,7 @@ async def test_a_modern_request_speaks_as_whom_its_url_says() -> None:
         body = json.dumps({**json.loads(body), "params": params})
         await guest.send("POST", "/mcp?agent=ann&project=x", routed, body.encode())
         assert (await guest.answer()).status == 200
-        assert here.callers == [(Caller(agent="ann", projects=("x",), stands_alone=True), "tester")]
+        assert here.callers == [(Caller(agent="ann", projects=("x",), is_single_request=True), "tester")]
         await guest.send("POST", "/mcp?agent=a/b", routed, body.encode())
         assert (await guest.answer()).status == 400
 

@@ -18,7 +18,7 @@ from greenroom.actors import ApiKeyMade, RotateApiKey, open_key_cache
 from greenroom.actors.keys.limits import REMEMBERED, CountLimit, TokenBucket, TokenBuckets
 from greenroom.transports.auth.authenticator import KeyAuthenticator
 from greenroom.transports.auth.caller import Caller
-from greenroom.transports.base.errors import NotAllowedError, RefusedError
+from greenroom.transports.base.errors import HttpRefusedError, InvalidValueError
 from greenroom.transports.net.forwarded import client_address, network
 
 if TYPE_CHECKING:
@@ -199,7 +199,7 @@ async def test_an_address_of_ipv6_is_counted_with_those_that_one_host_has(
     async with enter() as at, open_key_cache(at.runtime, required=True, clock=at.clock) as cache:
         authenticator, statuses = KeyAuthenticator(cache, rate=60, burst=2), []
         for caller in addresses(one, another, one, another):
-            with pytest.raises(RefusedError) as caught:
+            with pytest.raises(HttpRefusedError) as caught:
                 await authenticator.authenticate(caller, [])
             statuses.append(caught.value.status)
         assert statuses == [401, 401, *([429, 429] if together else [401, 401])]
@@ -410,7 +410,7 @@ def test_networks_are_read() -> None:
     assert network(" 10.0.0.0/8 ") == "10.0.0.0/8"
     assert network("::1") == "::1/128"
     for wrong in ("", "proxy", "10.0.0.1/8", 7):
-        with pytest.raises(NotAllowedError):
+        with pytest.raises(InvalidValueError):
             network(wrong)
 
 

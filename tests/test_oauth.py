@@ -27,7 +27,7 @@ from greenroom.transports.auth.jwt import (
     metadata_paths,
     metadata_url,
 )
-from greenroom.transports.cli.commands.authentication import check_admission
+from greenroom.transports.cli.commands.authentication import check_auth_settings
 from greenroom.transports.config.settings import Settings
 
 if TYPE_CHECKING:
@@ -365,4 +365,4 @@ def test_where_the_metadata_are() -> None:
 
 def test_an_issuer_needs_to_know_whom_its_tokens_are_for() -> None:
     with pytest.raises(ValueError, match="go together"):
-        check_admission(Settings(oauth_issuer="https://id.example.org"))
+        check_auth_settings(Settings(oauth_issuer="https://id.example.org"))

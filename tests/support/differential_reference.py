@@ -68,7 +68,7 @@ from greenroom.actors.auth.scopes import TOOLS
 from greenroom.runtime import Refusal, RuntimeClosedError
 from greenroom.transports.auth.caller import fit_agent_id
 from greenroom.transports.mcp.agent_port import AgentPort, SubscriberPort
-from greenroom.transports.mcp.tool_errors import overdue, tool_error
+from greenroom.transports.mcp.tool_errors import timeout_error, tool_error
 from greenroom.transports.mcp.tools import Tool
 
 REQUEST_TIMEOUT = 30.0  # seconds
@@ -241,21 +241,21 @@ async def _call(tools: Mapping[str, Tool], context: Context, params: CallToolReq
         raise MCPError(INVALID_PARAMS, f"Unknown tool: {params.name[:100]}{hint}")
     seconds = _seconds(context)
     arguments = b"{}" if params.arguments is None else _arguments(context)
-    older = tool.meant(arguments)
+    older = tool.alias_for(arguments)
     meta = None if older is None else older.meta
     with trio.move_on_after(seconds):
         try:
             request = tool.parse(arguments)
             reply = msgspec.json.encode(await context.lifespan_context.door.ask(request, checked=True))
         except Exception as error:  # noqa: BLE001  (a tool's failure is an answer)
-            return _failed(tool_error(error if older is None else older.worded(error)), meta)
+            return _failed(tool_error(error if older is None else older.reworded(error)), meta)
         return CallToolResult(
             content=[TextContent(text=reply.decode())],
             structured_content=json.loads(reply),
             is_error=False,
             _meta=meta,
         )
-    return _failed(overdue(seconds), meta)
+    return _failed(timeout_error(seconds), meta)
 
 
 def _arguments(context: Context) -> bytes:

@@ -16,7 +16,7 @@ from trio.testing import memory_stream_pair, wait_all_tasks_blocked
 from greenroom.actors import Agent, ApiKeyMade, CreateApiKey, KeyCache, RevokeApiKey, open_key_cache
 from greenroom.actors.audit.actor import tell
 from greenroom.transports.auth.caller import Caller
-from greenroom.transports.cli.commands.authentication import Admitting
+from greenroom.transports.cli.commands.authentication import Authentication
 from greenroom.transports.config.settings import Settings
 from greenroom.transports.http.app import HttpApp, HttpOptions
 from greenroom.transports.http.server import HttpServer
@@ -53,7 +53,7 @@ class Premises:
         sessions: The sessions of HTTP.
     """
 
-    def __init__(self, at: House, cache: KeyCache, admitting: Admitting) -> None:
+    def __init__(self, at: House, cache: KeyCache, admitting: Authentication) -> None:
         self.at = at
         self.cache = cache
         self.admitting = admitting
@@ -98,7 +98,7 @@ async def premises(
     """Serve the tools over WebSocket and HTTP on streams in memory."""
     chosen = Settings(user="owner", **settings)
     async with open_key_cache(at.runtime, required=required, clock=at.clock) as cache:
-        here = Premises(at, cache, Admitting(chosen, cache, tokens, heard=partial(tell, at.runtime)))
+        here = Premises(at, cache, Authentication(chosen, cache, tokens, heard=partial(tell, at.runtime)))
 
         def agent_for(caller: Caller, name: str) -> Agent:
             principal = here.admitting.principal(name, caller)
@@ -116,7 +116,7 @@ async def premises(
             agent_for,
             HttpOptions(limits=Limits(), authenticator=authenticator, routes={"/metrics": figures}),
         )
-        https = HttpServer(here.app, pace=PATIENT, connections=connections)
+        https = HttpServer(here.app, timeouts=PATIENT, connections=connections)
         stop = trio.Event()
         async with server.running(), trio.open_nursery() as nursery:
             await nursery.start(websockets.serve, [here.websockets], stop)

@@ -8,7 +8,7 @@ Invariants:
 - A caller is told the same whichever part of a key is wrong.
 - Whoever is let in because of a key, or because none is needed, leaves when that holds no more (`place`).
 - Whatever somebody with a key sends is counted: requests, and besides everything, of which there may be
-  `FRAMES` times as much. So a flood of what is no request does not get around the limit.
+  `FRAMES_PER_REQUEST` times as much. So a flood of what is no request does not get around the limit.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from greenroom.actors.auth.grants import check_claims, credential_of
 from greenroom.actors.auth.key_format import PREFIX, read_key
 from greenroom.actors.keys.limits import TokenBucket, TokenBuckets
 from greenroom.runtime import GreenroomError, Refusal
-from greenroom.transports.auth.caller import Caller, Headers, RateLimit, values_of
-from greenroom.transports.base.errors import RefusedError
+from greenroom.transports.auth.caller import Caller, Headers, RateLimit, header_values
+from greenroom.transports.base.errors import HttpRefusedError
 from greenroom.transports.net.addresses import is_loopback
 from greenroom.transports.net.body_budget import BodyBudget, BodyBudgets
 from greenroom.transports.net.forwarded import FORWARDED, Network, address_prefix, client_address, is_trusted
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 RATE: Final = 100
 BURST: Final = 20
-FRAMES: Final = 10
+FRAMES_PER_REQUEST: Final = 10
 """What of any kind may come for each request that may: notifications, pings, what cannot be read."""
 
 AUTHORIZATION: Final = b"authorization"
@@ -170,7 +170,7 @@ class KeyAuthenticator:
         self._reloads = TokenBucket(30, 2)  # so that who makes keys up does not keep the actor busy
         self._key_cache = key_cache
         self._requests = TokenBuckets(rate, burst)
-        self._frames = TokenBuckets(rate * FRAMES, burst * FRAMES)
+        self._frames = TokenBuckets(rate * FRAMES_PER_REQUEST, burst * FRAMES_PER_REQUEST)
         self._failures = TokenBuckets(rate, burst)
         self._trusted = trusted
         self._tokens = tokens
@@ -183,19 +183,19 @@ class KeyAuthenticator:
             caller = msgspec.structs.replace(caller, address=address)
         try:
             admitted = await self._with_credential(caller, headers)
-        except RefusedError as refusal:
+        except HttpRefusedError as refusal:
             # Who comes by a right key is not counted here, so others at its address do it no harm.
             wait = self._failures.of(address_prefix(caller.address)).take(trio.current_time())
             if wait > 0:
                 # Without the id that was shown, so that whoever makes ids up fills no log.
                 self._record("authenticate", caller.address, None, HTTPStatus.TOO_MANY_REQUESTS)
                 sentence = "too many requests from your address showed nothing that opens"
-                raise too_many(wait, sentence) from None
+                raise too_many_requests(wait, sentence) from None
             self._record("authenticate", caller.address, _shown_id(headers), refusal.status)
             raise
         rate_limit = self.rate_limit(admitted)
         if rate_limit is not None and (wait := rate_limit.frame(trio.current_time())) > 0:
-            raise too_many(wait, "too much came by this key")
+            raise too_many_requests(wait, "too much came by this key")
         if self._heard is not None and admitted.credential is not None:
             self._note_once_a_minute(admitted.credential, admitted.address)
         return admitted
@@ -208,7 +208,7 @@ class KeyAuthenticator:
     def _address(self, caller: Caller, headers: Headers) -> str | None:
         if not self._trusted:
             return caller.address
-        return client_address(caller.address, values_of(headers, FORWARDED), self._trusted)
+        return client_address(caller.address, header_values(headers, FORWARDED), self._trusted)
 
     def _record(self, action: str, address: str | None, key_id: str | None, status: HTTPStatus) -> None:
         if self._heard is not None:
@@ -235,7 +235,7 @@ class KeyAuthenticator:
                 projects=frozenset(caller.projects),
             )
         except Refusal as refusal:
-            raise RefusedError(HTTPStatus.FORBIDDEN, refusal.sentence) from None
+            raise HttpRefusedError(HTTPStatus.FORBIDDEN, refusal.sentence) from None
         return msgspec.structs.replace(caller, credential=credential)
 
     def hold_connection(self, caller: Caller, end: Callable[[str], None]) -> AbstractContextManager[None]:
@@ -293,24 +293,24 @@ class KeyAuthenticator:
 
 
 def _tenfold(limit: int | None) -> int | None:
-    return None if limit is None else limit * FRAMES
+    return None if limit is None else limit * FRAMES_PER_REQUEST
 
 
 def _shown_id(headers: Headers) -> str | None:
     """Return the id of what looks like a key in a request's head, be it right or wrong."""
-    for value in values_of(headers, AUTHORIZATION):
+    for value in header_values(headers, AUTHORIZATION):
         if (key := read_key(value.rpartition(" ")[2])) is not None:
             return key.key_id
     return None
 
 
-def too_many(wait: float, sentence: str) -> RefusedError:
+def too_many_requests(wait: float, sentence: str) -> HttpRefusedError:
     """Return the refusal of somebody who is to come back in so many seconds."""
     after = {"Retry-After": str(math.ceil(wait))}
-    return RefusedError(HTTPStatus.TOO_MANY_REQUESTS, sentence, **after)
+    return HttpRefusedError(HTTPStatus.TOO_MANY_REQUESTS, sentence, **after)
 
 
-def unauthorized(sentence: str, *, error: str | None = None, more: str = "") -> RefusedError:
+def unauthorized(sentence: str, *, error: str | None = None, more: str = "") -> HttpRefusedError:
     """Return the refusal of somebody who has not shown what opens.
 
     Args:
@@ -320,7 +320,7 @@ def unauthorized(sentence: str, *, error: str | None = None, more: str = "") -> 
     """
     sentence = f"{sentence}; send the header {HEADER}"
     challenge = _CHALLENGE + more + ("" if error is None else f', error="{error}"')
-    return RefusedError(HTTPStatus.UNAUTHORIZED, sentence, **{"WWW-Authenticate": challenge})
+    return HttpRefusedError(HTTPStatus.UNAUTHORIZED, sentence, **{"WWW-Authenticate": challenge})
 
 
 def _bearer(headers: Headers) -> str | None:
@@ -329,11 +329,11 @@ def _bearer(headers: Headers) -> str | None:
     Raises:
         RefusedError: what stands there is no bearer token, or there are several.
     """
-    given = values_of(headers, AUTHORIZATION)
+    given = header_values(headers, AUTHORIZATION)
     if not given:
         return None
     if len(given) > 1:
-        raise RefusedError(HTTPStatus.BAD_REQUEST, "the header Authorization stands there more than once")
+        raise HttpRefusedError(HTTPStatus.BAD_REQUEST, "the header Authorization stands there more than once")
     scheme, _, token = given[0].partition(" ")
     if scheme.lower() != _SCHEME or not (token := token.strip()):
         raise unauthorized("the header Authorization holds no bearer token", error="invalid_request")

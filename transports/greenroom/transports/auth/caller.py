@@ -15,7 +15,7 @@ import msgspec
 from greenroom.actors.auth.grants import Credential
 from greenroom.actors.auth.key_format import has_key
 from greenroom.actors.auth.tool_profiles import TOOL_PROFILES
-from greenroom.transports.base.errors import DeniedError, NotAllowedError, RefusedError
+from greenroom.transports.base.errors import AccessDeniedError, HttpRefusedError, InvalidValueError
 from greenroom.transports.config.parsers import name, word
 
 AGENT_ID_LENGTH: Final = 100
@@ -47,7 +47,7 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True):
         tools: The tool profiles that it chose; empty for none.
         credential: What it showed; None where nothing was needed.
         address: Where it comes from, when known.
-        stands_alone: Whether this is one request, and nothing is known of those before it.
+        is_single_request: Whether this is one request, and nothing is known of those before it.
     """
 
     agent: str | None = None
@@ -56,11 +56,11 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True):
     tools: tuple[str, ...] = ()
     credential: Credential | None = None
     address: str | None = None
-    stands_alone: bool = False
+    is_single_request: bool = False
 
-    def is_same(self, other: Caller) -> bool:
+    def has_same_identity(self, other: Caller) -> bool:
         """Return whether it is the same caller, which may come from elsewhere by now."""
-        return self.who == other.who
+        return self.identity == other.identity
 
     @property
     def profiles(self) -> tuple[str, ...]:
@@ -68,7 +68,7 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True):
         return self.tools or (() if self.credential is None else self.credential.grant.tools)
 
     @property
-    def who(self) -> tuple[object, ...]:
+    def identity(self) -> tuple[object, ...]:
         """What tells callers apart; which tools they are listed does not."""
         credential = self.credential
         return self.agent, self.agent_type, self.projects, None if credential is None else credential.id
@@ -95,7 +95,7 @@ def fit_agent_id(name: str | None) -> str:
     return re.sub(r"[^A-Za-z0-9_.-]+", "-", plain).strip("-")[:AGENT_ID_LENGTH] or NAMELESS_AGENT
 
 
-def values_of(headers: Headers, wanted: bytes) -> list[str]:
+def header_values(headers: Headers, wanted: bytes) -> list[str]:
     """Return what stands in every header of a name."""
     return [value.decode("latin-1").strip() for name, value in headers if name == wanted]
 
@@ -113,10 +113,10 @@ def caller_of(query: str, headers: Headers) -> Caller:
 def _caller_of(query: str, headers: tuple[tuple[bytes, bytes], ...]) -> Caller:
     given = _given(query)
     for key, (header, _read) in _IDENTITY.items():
-        values = [part.strip() for value in values_of(headers, header) for part in value.split(",")]
+        values = [part.strip() for value in header_values(headers, header) for part in value.split(",")]
         if values and key in given:
             sentence = f"{key} stands in the URL and in the header {header.decode()}; give it once"
-            raise RefusedError(HTTPStatus.BAD_REQUEST, sentence)
+            raise HttpRefusedError(HTTPStatus.BAD_REQUEST, sentence)
         if values:
             given[key] = values
     return Caller(
@@ -136,13 +136,13 @@ def _given(query: str) -> dict[str, list[str]]:
             parse_qsl(query, keep_blank_values=True, strict_parsing=True, errors="strict") if query else []
         )
     except ValueError:
-        raise RefusedError(HTTPStatus.BAD_REQUEST, "the URL's query cannot be read") from None
+        raise HttpRefusedError(HTTPStatus.BAD_REQUEST, "the URL's query cannot be read") from None
     given: dict[str, list[str]] = {}
     for key, value in pairs:
         if key not in _IDENTITY:
             known = ", ".join(_IDENTITY)
             sentence = f"the URL has no parameter {key[:50]!r}; it takes {known}"
-            raise RefusedError(HTTPStatus.BAD_REQUEST, sentence)
+            raise HttpRefusedError(HTTPStatus.BAD_REQUEST, sentence)
         given.setdefault(key, []).append(value)
     return given
 
@@ -155,13 +155,13 @@ def _refuse_secrets(query: str) -> None:
             "a key or a token does not belong in a URL, where logs keep it; "
             "send the header Authorization: Bearer, and revoke a key that was in one"
         )
-        raise DeniedError(HTTPStatus.BAD_REQUEST, sentence)
+        raise AccessDeniedError(HTTPStatus.BAD_REQUEST, sentence)
 
 
 def _single(key: str, given: dict[str, list[str]]) -> str | None:
     values = given.get(key, [])
     if len(values) > 1:
-        raise RefusedError(HTTPStatus.BAD_REQUEST, f"{key} is given {len(values)} times; give it once")
+        raise HttpRefusedError(HTTPStatus.BAD_REQUEST, f"{key} is given {len(values)} times; give it once")
     return _checked(key, values[0]) if values else None
 
 
@@ -172,5 +172,5 @@ def _several(key: str, values: Iterable[str]) -> tuple[str, ...]:
 def _checked(key: str, value: str) -> str:
     try:
         return _IDENTITY[key][1](value)
-    except NotAllowedError as error:
-        raise RefusedError(HTTPStatus.BAD_REQUEST, f"{key} is {value[:100]!r}, but {error}") from None
+    except InvalidValueError as error:
+        raise HttpRefusedError(HTTPStatus.BAD_REQUEST, f"{key} is {value[:100]!r}, but {error}") from None

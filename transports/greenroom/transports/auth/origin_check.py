@@ -11,7 +11,7 @@ from functools import lru_cache
 from http import HTTPStatus
 from typing import Final
 
-from greenroom.transports.base.errors import DeniedError
+from greenroom.transports.base.errors import AccessDeniedError
 from greenroom.transports.net.addresses import host_of, is_loopback, origin_parts
 
 _REMEMBERED: Final = 256  # a client sends the same headers with each of its requests
@@ -26,7 +26,7 @@ def check_host(host: str, status: HTTPStatus) -> None:
     if not _means_this_machine(host):
         # A name that somebody pointed at this machine, so that a web page of theirs reaches it.
         sentence = f"the Host header says {host[:100]!r}; this server answers to loopback names only"
-        raise DeniedError(status, sentence)
+        raise AccessDeniedError(status, sentence)
 
 
 def check_origin(value: str, allowed: frozenset[str]) -> None:
@@ -41,7 +41,7 @@ def check_origin(value: str, allowed: frozenset[str]) -> None:
     """
     if not _origin_passes(value, allowed):
         sentence = f"the origin {value[:100]!r} is not allowed; --allow-origin would allow it"
-        raise DeniedError(HTTPStatus.FORBIDDEN, sentence)
+        raise AccessDeniedError(HTTPStatus.FORBIDDEN, sentence)
 
 
 @lru_cache(_REMEMBERED)

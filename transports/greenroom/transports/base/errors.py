@@ -8,19 +8,19 @@ from greenroom.actors.auth.key_format import without_keys
 from greenroom.runtime import GreenroomError
 
 
-class NotAllowedError(Exception):
+class InvalidValueError(Exception):
     """The value is none that the setting may have; the message says which it may."""
 
 
-class NotShownError(NotAllowedError):
-    """As `NotAllowedError`, of a value that may be a secret by mistake: nothing shows it."""
+class InvalidSecretValueError(InvalidValueError):
+    """As `InvalidValueError`, of a value that may be a secret by mistake: nothing shows it."""
 
 
-class NoAccessError(GreenroomError):
+class FileAccessError(GreenroomError):
     """A file that a command needs cannot be opened, read or made; the sentence says which and why."""
 
 
-class RefusedError(Exception):
+class HttpRefusedError(Exception):
     """A request that is refused with an HTTP status; its sentence, without any key, is the answer's body."""
 
     def __init__(self, status: HTTPStatus, sentence: str, **headers: str) -> None:
@@ -29,8 +29,8 @@ class RefusedError(Exception):
         self.headers = headers
 
 
-class DeniedError(RefusedError):
+class AccessDeniedError(HttpRefusedError):
     """A request that is refused for where it comes from, for what it may, or for a key in a wrong place.
 
-    Unlike any other `RefusedError` the audit log tells of it.
+    Unlike any other `HttpRefusedError` the audit log tells of it.
     """

@@ -16,7 +16,7 @@ from greenroom.runtime import (
     StoreOwnedError,
     StoreTooNewError,
 )
-from greenroom.transports.base.errors import NoAccessError
+from greenroom.transports.base.errors import FileAccessError
 
 OK: Final = 0
 FAILED: Final = 1
@@ -50,21 +50,21 @@ _CODES: Final[tuple[tuple[type[GreenroomError], int], ...]] = (
     (StoreFailedError, STORE_FAILED),
     (StoreIdleError, FAILED),
     (StoreError, NO_ACCESS),
-    (NoAccessError, NO_ACCESS),
+    (FileAccessError, NO_ACCESS),
     (ModelMissingError, NO_ACCESS),
     (GreenroomError, FAILED),
 )
 _NO_DESCRIPTORS: Final = frozenset({errno.EMFILE, errno.ENFILE})
 
 
-def judge(errors: list[BaseException]) -> tuple[int, str] | None:
+def exit_code_for(errors: list[BaseException]) -> tuple[int, str] | None:
     """The exit code and the sentence for errors that came together.
 
     Returns:
         Those of the gravest one, or None when any of them was not on purpose.
     """
     verdicts = []
-    for error in map(_on_purpose, errors):
+    for error in map(_as_known_error, errors):
         rank = next((n for n, (kind, _) in enumerate(_CODES) if isinstance(error, kind)), None)
         if rank is None:
             return None
@@ -73,7 +73,7 @@ def judge(errors: list[BaseException]) -> tuple[int, str] | None:
     return _CODES[rank][1], sentence
 
 
-def _on_purpose(error: BaseException) -> BaseException:
+def _as_known_error(error: BaseException) -> BaseException:
     """The want of descriptors, which can come from anywhere, as an error with a sentence."""
     if not isinstance(error, OSError) or error.errno not in _NO_DESCRIPTORS:
         return error

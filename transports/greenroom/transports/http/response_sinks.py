@@ -29,11 +29,11 @@ RETRY: Final = 1.0
 PRIMED_AFTER: Final = 1.0
 """Seconds without an answer after which a client is given an id to come back with."""
 
-RESUMABLE: Final = "2025-11-25"
+RESUMABLE_SINCE: Final = "2025-11-25"
 """The first revision in which a client expects an event without a message."""
 
 
-class ModernAnswer:
+class StatelessResponse:
     """What becomes of a request of the later era: JSON, or a stream from its first notification on.
 
     Args:
@@ -219,7 +219,7 @@ class StreamReader:
         """Whether the stream ends when what is new is sent."""
         return self._left or (self._stream is not None and self._stream.over)
 
-    def part(self) -> None:
+    def disconnect(self) -> None:
         """Let the stream go: the client is not there any more."""
         self._parted, self.unsent = True, 0
         if self._stream is not None:
@@ -235,7 +235,7 @@ class ResumedStream(StreamReader):
         return b""
 
 
-class SessionAnswer(StreamReader):
+class SessionResponse(StreamReader):
     """What becomes of a request in a session: JSON, or a stream that can be taken up again.
 
     Args:

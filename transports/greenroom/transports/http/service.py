@@ -11,8 +11,8 @@ import trio
 
 from greenroom.runtime import StoreFailedError
 from greenroom.transports.auth.caller import Caller
-from greenroom.transports.http.responses import JSON, Reply, rpc_error
-from greenroom.transports.http.tasks import Tasks
+from greenroom.transports.http.responses import JSON, Response, rpc_error
+from greenroom.transports.http.tasks import ClientTasks
 from greenroom.transports.mcp.client import Client
 from greenroom.transports.mcp.fast_path import rate_limit_refusal
 from greenroom.transports.mcp.frames import INTERNAL_ERROR
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _LINE_ENDS: Final = bytes.maketrans(b"\r\n", b"\t\t")
 
 
-class Service:
+class HttpService:
     """What clients speak to, and who speaks.
 
     Args:
@@ -59,7 +59,7 @@ class Service:
         self.failed: StoreFailedError | None = None
         self._agent_for = agent_for
 
-    def client(self, caller: Caller, sink: ResponseSink, tasks: Tasks, **options: Any) -> Client:
+    def client(self, caller: Caller, sink: ResponseSink, tasks: ClientTasks, **options: Any) -> Client:
         """Return a new client, which speaks as this caller."""
         client = Client(
             self.server,
@@ -73,7 +73,7 @@ class Service:
         )
         return client
 
-    def limited(self, caller: Caller, id: bytes) -> Reply | None:
+    def rate_limited_response(self, caller: Caller, id: bytes) -> Response | None:
         """Count a request; return the answer to one that came too soon after others, else None."""
         rate_limit = self.authenticator.rate_limit(caller)
         seconds = 0.0 if rate_limit is None else rate_limit.request(trio.current_time())
@@ -84,16 +84,16 @@ class Service:
             INTERNAL_ERROR, refusal.sentence, id=id, data={"code": refusal.code, **refusal.details}
         )
         after = b"%d" % math.ceil(seconds)
-        return Reply(HTTPStatus.TOO_MANY_REQUESTS, [JSON, (b"retry-after", after)], body)
+        return Response(HTTPStatus.TOO_MANY_REQUESTS, [JSON, (b"retry-after", after)], body)
 
     def _fail(self, error: StoreFailedError | None) -> None:
         """Answer nothing any more: what is on disk is not known."""
         self.failed = error
         self.abort()
 
-    def tasks(self) -> Tasks:
+    def tasks(self) -> ClientTasks:
         """Return the tasks of a new client."""
-        return Tasks(self.start)
+        return ClientTasks(self.start)
 
 
 def one_line(body: bytes) -> bytes:

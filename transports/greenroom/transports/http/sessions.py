@@ -11,10 +11,10 @@ import trio
 
 from greenroom.transports.auth.caller import Caller
 from greenroom.transports.http.event_log import EventLog
-from greenroom.transports.http.response_sinks import RESUMABLE, StreamReader
+from greenroom.transports.http.response_sinks import RESUMABLE_SINCE, StreamReader
 
 if TYPE_CHECKING:
-    from greenroom.transports.http.service import Service
+    from greenroom.transports.http.service import HttpService
 
 KEPT_EVENTS: Final = 256 * 1024
 """Bytes of events that one session keeps for a client that comes back."""
@@ -38,7 +38,7 @@ class Session:
         readers: Whoever writes answers to its client.
     """
 
-    def __init__(self, service: Service, caller: Caller) -> None:
+    def __init__(self, service: HttpService, caller: Caller) -> None:
         self.id = secrets.token_urlsafe(_ID_BYTES)
         self.caller = caller
         self.limits = service.limits
@@ -58,7 +58,7 @@ class Session:
     @property
     def is_resumable(self) -> bool:
         """Whether its client expects an event without a message."""
-        return self.client.version >= RESUMABLE
+        return self.client.version >= RESUMABLE_SINCE
 
     def is_idle(self, now: float, seconds: float) -> bool:
         """Return whether nothing is open in it, and nothing was for so many seconds."""
@@ -122,7 +122,7 @@ class Session:
 
     # -- the end ---------------------------------------------------------------------------------
 
-    def hold_place(self, lose: Callable[[str], None]) -> None:
+    def hold_connection(self, lose: Callable[[str], None]) -> None:
         """Hear when what its caller came by opens nothing any more; until it ends."""
         self._place.enter_context(self._authenticator.hold_connection(self.caller, lose))
         if self._closed:  # it opened nothing any more when it came to this, and nobody ends it twice
@@ -173,7 +173,7 @@ class Sessions:
     def find(self, id: str, caller: Caller) -> Session | None:
         """Return the session with an id, if this caller opened it."""
         session = self._by_id.get(id)
-        return session if session is not None and session.caller.is_same(caller) else None
+        return session if session is not None and session.caller.has_same_identity(caller) else None
 
     def end(self, session: Session) -> None:
         """End a session, if it has not ended."""

@@ -43,10 +43,10 @@ from greenroom.transports.mcp.versions import (
     MODERN_VERSION,
     Era,
     client_name,
+    era_mismatch,
     is_plain_initialize,
-    negotiated,
+    negotiate_version,
     opens_modern_era,
-    refusal_of,
 )
 
 if TYPE_CHECKING:
@@ -242,7 +242,7 @@ class Client:
     def _of_this_era(self, call: Call) -> bool:
         """Return whether a request is of the connection's era; answer it when it is not."""
         assert self.era is not None, "the first request decides"
-        refusal = refusal_of(self.era, call.frame.method, call.frame.params)
+        refusal = era_mismatch(self.era, call.frame.method, call.frame.params)
         if refusal is not None:
             self.fail(call, *refusal)
         return refusal is None
@@ -268,7 +268,7 @@ class Client:
             return True
         if self.sdk is not None or params is None or not is_plain_initialize(params):
             return False
-        self.accept_handshake(params, negotiated(params["protocolVersion"]))
+        self.accept_handshake(params, negotiate_version(params["protocolVersion"]))
         result = self.server.initialize_result(self.version, self.scopes, self.offer)
         self.answer(call, b'{"jsonrpc":"2.0","id":%b,"result":%b}\n' % (call.id, result))
         return True

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from greenroom.transports.mcp.agent_port import AgentPort, SubscriberPort
 from greenroom.transports.mcp.calls import Call
 from greenroom.transports.mcp.limits import Limits
-from greenroom.transports.mcp.offered_tools import Offer
+from greenroom.transports.mcp.offered_tools import ToolOffer
 from greenroom.transports.mcp.open_streams import OpenStreams
 from greenroom.transports.mcp.ordering import OrderedQueue
 from greenroom.transports.mcp.response_sink import ResponseSink
@@ -45,7 +45,7 @@ class ClientPort(Protocol):
     initialize: dict[str, Any] | None
     limits: Limits
     subscriber: SubscriberPort | None
-    offer: Offer
+    offer: ToolOffer
     sink: ResponseSink
     roots: Roots | None
     spawn: Spawn

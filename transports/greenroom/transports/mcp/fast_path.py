@@ -27,8 +27,8 @@ from greenroom.transports.mcp.content_blocks import Content, shown
 from greenroom.transports.mcp.frames import INTERNAL_ERROR, INVALID_PARAMS, Frame, RequestError
 from greenroom.transports.mcp.responses import FRESH, STATIC, ResponseEncoder, encode, result_line
 from greenroom.transports.mcp.roots import Roots, needs_folder
-from greenroom.transports.mcp.tool_errors import overdue, tool_error, tool_failure
-from greenroom.transports.mcp.tools import visible
+from greenroom.transports.mcp.tool_errors import timeout_error, tool_error, tool_failure
+from greenroom.transports.mcp.tools import visible_tools
 from greenroom.transports.mcp.versions import (
     MODERN_VERSION,
     RESOURCE_NOT_FOUND,
@@ -38,7 +38,7 @@ from greenroom.transports.mcp.versions import (
 )
 
 if TYPE_CHECKING:
-    from greenroom.transports.mcp.offered_tools import Offer
+    from greenroom.transports.mcp.offered_tools import ToolOffer
     from greenroom.transports.mcp.server_info import ServerInfo
     from greenroom.transports.mcp.subscriptions import Subscriptions
     from greenroom.transports.mcp.tools import Tool
@@ -80,7 +80,7 @@ class FastPath:
     def __init__(
         self,
         era: Era,
-        usual: Offer,
+        usual: ToolOffer,
         profile: ServerInfo,
         subscriptions: Subscriptions,
         deadlines: Deadlines,
@@ -123,19 +123,19 @@ class FastPath:
 
     def _tool_list(self) -> Callable[[ClientPort], bytes]:
         @lru_cache(maxsize=CACHED_LISTINGS)
-        def of_names(offer: Offer, names: tuple[str, ...]) -> bytes:
+        def of_names(offer: ToolOffer, names: tuple[str, ...]) -> bytes:
             listed = [offer.listing[name] for name in names]
             return self.answers.result({"tools": listed}, tools_cache_policy(offer, names, self._usual))
 
         @lru_cache(maxsize=CACHED_LISTINGS)
-        def of_scopes(offer: Offer, scopes: frozenset[str]) -> bytes:
-            return of_names(offer, visible(offer.listed, offer.tools, scopes))
+        def of_scopes(offer: ToolOffer, scopes: frozenset[str]) -> bytes:
+            return of_names(offer, visible_tools(offer.listed, offer.tools, scopes))
 
         return lambda client: of_scopes(client.offer, client.scopes)
 
     def _discovery(self, profile: ServerInfo) -> Callable[[ClientPort], bytes]:
         @lru_cache(maxsize=CACHED_LISTINGS)
-        def of_scopes(offer: Offer, scopes: frozenset[str]) -> bytes:
+        def of_scopes(offer: ToolOffer, scopes: frozenset[str]) -> bytes:
             said = profile.described_to(scopes, offer.unlisted)
             return self.answers.result({"supportedVersions": [MODERN_VERSION], **said}, FRESH)
 
@@ -216,14 +216,14 @@ class FastPath:
             client.ask(call, msgspec.structs.replace(request, workspace_path=folder), self._tool_replied)
 
     def _tool_replied(self, client: ClientPort, call: Call, reply: Any) -> None:
-        meant = call.payload.meant(call.frame.arguments)
-        meta = None if meant is None else meant.meta
+        alias = call.payload.alias_for(call.frame.arguments)
+        meta = None if alias is None else alias.meta
         reply = shown(reply)
         if isinstance(reply, Content):
             line = self.answers.content_line(call.id, reply, meta)
             client.answer(call, line, "tool_error" if reply.is_error else "ok")
             return
-        text, failed = _encode_reply(client.offer.renamed(reply if meant is None else meant.worded(reply)))
+        text, failed = _encode_reply(client.offer.renamed(reply if alias is None else alias.reworded(reply)))
         line = self.answers.tool_line(call.id, text, is_error=failed, meta=meta)
         client.answer(call, line, "tool_error" if failed else "ok")
 
@@ -358,7 +358,7 @@ def answer_overdue(client: ClientPort, call: Call, answers: ResponseEncoder) -> 
     """Answer a call whose time is up."""
     if call.frame.method == "tools/call":
         meta = meta_of(call.frame, client.offer.tools)
-        line = answers.tool_line(call.id, overdue(call.timeout), is_error=True, meta=meta)
+        line = answers.tool_line(call.id, timeout_error(call.timeout), is_error=True, meta=meta)
         client.answer(call, line, "tool_error")
     else:
         sentence = f"the request was not answered within {call.timeout:g} s; repeat it"
@@ -399,13 +399,13 @@ def resource_failure(error: Exception, version: str) -> tuple[int, str, dict[str
 def meta_of(frame: Frame, tools: Mapping[str, Tool]) -> dict[str, Any] | None:
     """Return what the answer to a tool call says besides: what the name that was called stands for."""
     tool = tools.get(frame.name or "")
-    meant = None if tool is None else tool.meant(frame.arguments)
-    return None if meant is None else meant.meta
+    alias = None if tool is None else tool.alias_for(frame.arguments)
+    return None if alias is None else alias.meta
 
 
 def unknown_tool_message(name: str, client: ClientPort) -> str:
     """Return the sentence for a tool that is not there, with those of nearly that name."""
-    known = visible(client.offer.known, client.offer.tools, client.scopes)
+    known = visible_tools(client.offer.known, client.offer.tools, client.scopes)
     near = difflib.get_close_matches(name[:NAME_SHOWN], known, n=3)
     hint = f"; did you mean {' or '.join(near)}?" if near else ""
     return f"Unknown tool: {without_keys(name)[:NAME_SHOWN]}{hint}"
@@ -416,11 +416,11 @@ def cache_policy(listed: Sized, usual: Sized) -> tuple[int, str]:
     return STATIC if len(listed) == len(usual) else FRESH
 
 
-def tools_cache_policy(offer: Offer, names: tuple[str, ...], usual: Offer) -> tuple[int, str]:
+def tools_cache_policy(offer: ToolOffer, names: tuple[str, ...], usual: ToolOffer) -> tuple[int, str]:
     """Return how long and by whom a listing of tools may be kept: a chosen one by nobody else, either."""
     if offer is not usual:
         return FRESH
-    return cache_policy(names, visible(usual.listed, usual.tools, ALL_SCOPES))
+    return cache_policy(names, visible_tools(usual.listed, usual.tools, ALL_SCOPES))
 
 
 def template_list(scopes: frozenset[str] = ALL_SCOPES) -> list[dict[str, Any]]:

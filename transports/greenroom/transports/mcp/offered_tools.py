@@ -17,7 +17,7 @@ AN_ANSWER = {"type": "object"}
 """All that is listed of answers where every token counts: what is in one, its reader sees."""
 
 
-class Offers:
+class ToolOffers:
     """What a server offers, by tool profiles.
 
     Args:
@@ -35,15 +35,15 @@ class Offers:
         self._made = lru_cache(maxsize=KEPT)(self._make)
         self.usual = self._make(profiles)
 
-    def of(self, profiles: tuple[str, ...]) -> Offer:
+    def of(self, profiles: tuple[str, ...]) -> ToolOffer:
         """Return what a client is offered for which these profiles hold; none are the server's own."""
         return self.usual if profiles in {(), self._profiles} else self._made(profiles)
 
-    def _make(self, profiles: tuple[str, ...]) -> Offer:
-        return Offer(self._tools, profiles, self._entries)
+    def _make(self, profiles: tuple[str, ...]) -> ToolOffer:
+        return ToolOffer(self._tools, profiles, self._entries)
 
 
-class Offer:
+class ToolOffer:
     """What certain profiles make of a server's tools.
 
     Args:

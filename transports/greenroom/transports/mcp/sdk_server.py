@@ -71,13 +71,13 @@ from greenroom.transports.mcp.frames import Frame, RequestError
 from greenroom.transports.mcp.responses import encode, result_line
 from greenroom.transports.mcp.sdk_channel import SdkChannel, ServerRequests
 from greenroom.transports.mcp.tool_errors import tool_error
-from greenroom.transports.mcp.tools import visible
+from greenroom.transports.mcp.tools import visible_tools
 from greenroom.transports.mcp.versions import MODERN_VERSION, SUBSCRIPTION_ID_KEY, Era
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
 
-    from greenroom.transports.mcp.offered_tools import Offer
+    from greenroom.transports.mcp.offered_tools import ToolOffer
     from greenroom.transports.mcp.server_info import ServerInfo
     from greenroom.transports.mcp.subscriptions import Subscriptions
 
@@ -108,7 +108,7 @@ class SdkServer:
 
     def __init__(
         self,
-        usual: Offer,
+        usual: ToolOffer,
         profile: ServerInfo,
         subscriptions: Subscriptions,
         extend: Callable[[Server[ClientPort]], None] | None,
@@ -147,8 +147,8 @@ class SdkServer:
         await session.begin()
         return session
 
-    def _tools_for(self, offer: Offer, scopes: frozenset[str]) -> ListToolsResult:
-        names = visible(offer.listed, offer.tools, scopes)
+    def _tools_for(self, offer: ToolOffer, scopes: frozenset[str]) -> ListToolsResult:
+        names = visible_tools(offer.listed, offer.tools, scopes)
         ttl, scope = tools_cache_policy(offer, names, self._usual)
         listed = [offer.listing[name] for name in names]
         return ListToolsResult.model_validate({"tools": listed, "ttlMs": ttl, "cacheScope": scope})
@@ -168,15 +168,15 @@ class SdkServer:
         if tool is None:
             raise MCPError(INVALID_PARAMS, unknown_tool_message(params.name, client))
         _check_time(call)
-        meant = tool.meant(call.frame.arguments)
-        meta = None if meant is None else meant.meta
+        alias = tool.alias_for(call.frame.arguments)
+        meta = None if alias is None else alias.meta
         try:
             reply = shown(await client.ask_for_sdk(call, lambda: tool.parse(call.frame.arguments)))
             if isinstance(reply, Content):
                 return _content_result(reply, meta)
             call.reply = encode(client.offer.renamed(reply))
         except Exception as error:  # noqa: BLE001  (a tool's failure is an answer)
-            call.reply = tool_error(error if meant is None else meant.worded(error))
+            call.reply = tool_error(error if alias is None else alias.reworded(error))
             return _FAILURE if meta is None else _FAILURE.model_copy(update={"meta": meta})
         return _SUCCESS if meta is None else _SUCCESS.model_copy(update={"meta": meta})
 

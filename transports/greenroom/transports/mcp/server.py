@@ -15,7 +15,7 @@ from greenroom.runtime import Procedure, Query
 from greenroom.transports.mcp.calls import Call, Deadlines
 from greenroom.transports.mcp.client_port import ClientPort
 from greenroom.transports.mcp.fast_path import FastPath, answer_limited, answer_overdue
-from greenroom.transports.mcp.offered_tools import Offers
+from greenroom.transports.mcp.offered_tools import ToolOffers
 from greenroom.transports.mcp.responses import encode
 from greenroom.transports.mcp.server_info import GREENROOM, ServerInfo
 from greenroom.transports.mcp.subscriptions import Subscriptions
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
 
     from greenroom.transports.mcp.agent_port import AgentPort
-    from greenroom.transports.mcp.offered_tools import Offer
+    from greenroom.transports.mcp.offered_tools import ToolOffer
     from greenroom.transports.mcp.sdk_server import SdkServer
     from greenroom.transports.mcp.tools import Tool
     from greenroom.transports.observability.meter import Outcome
@@ -76,7 +76,7 @@ class McpServer:
         held: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         self.tools = tools
-        self.offers = Offers(tools, profiles)
+        self.offers = ToolOffers(tools, profiles)
         self.profile = profile
         self.request_timeout = request_timeout
         self.deadlines = Deadlines(request_timeout, self._overdue)
@@ -111,7 +111,7 @@ class McpServer:
 
     # -- what clients use ------------------------------------------------------------------------
 
-    def initialize_result(self, version: str, scopes: frozenset[str], offer: Offer) -> bytes:
+    def initialize_result(self, version: str, scopes: frozenset[str], offer: ToolOffer) -> bytes:
         """Return the JSON of what answers the ``initialize`` of a holder of ``scopes`` with this offer."""
         profile = self.profile
         said = {"protocolVersion": version, "serverInfo": profile.implementation}
@@ -126,7 +126,7 @@ class McpServer:
         self.deadlines.forget(call)
         frame = call.frame
         tool = self._aliases.get(frame.name, frame.name) if frame.name is not None else None
-        self.meter.note(frame.method, tool, outcome, trio.current_time() - call.arrived)
+        self.meter.record(frame.method, tool, outcome, trio.current_time() - call.arrived)
         if call.span is not None:
             call.span.end(outcome)
 

@@ -92,7 +92,7 @@ def _without_keys(details: dict[str, Any]) -> dict[str, Any]:
     return {name: without_keys(value) if isinstance(value, str) else value for name, value in details.items()}
 
 
-def overdue(seconds: float) -> bytes:
+def timeout_error(seconds: float) -> bytes:
     """Return the JSON that answers a tool call whose time ran out."""
     sentence = (
         f"The request was not answered within {seconds:g} s. If it was begun, it is carried out whole; "

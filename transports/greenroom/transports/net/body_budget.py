@@ -6,7 +6,7 @@ from collections import Counter
 from http import HTTPStatus
 from typing import Final
 
-from greenroom.transports.base.errors import RefusedError
+from greenroom.transports.base.errors import HttpRefusedError
 
 EACH: Final = 32 << 20
 """Bytes that one key, or one address without a key, may have under way at least."""
@@ -39,10 +39,10 @@ class BodyBudgets:
         """
         if name is not None and self._sizes[name] + size > self._each:
             sentence = f"requests of yours under way have {self._each:,} bytes, which is the limit; ask again"
-            raise RefusedError(HTTPStatus.TOO_MANY_REQUESTS, sentence, **{"Retry-After": "1"})
+            raise HttpRefusedError(HTTPStatus.TOO_MANY_REQUESTS, sentence, **{"Retry-After": "1"})
         if self._total + size > self._all:
             sentence = f"requests of all under way have {self._all:,} bytes, which is the limit; ask again"
-            raise RefusedError(HTTPStatus.SERVICE_UNAVAILABLE, sentence, **{"Retry-After": "1"})
+            raise HttpRefusedError(HTTPStatus.SERVICE_UNAVAILABLE, sentence, **{"Retry-After": "1"})
         self._total += size
         if name is not None:
             self._sizes[name] += size

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import trio
 
-from greenroom.transports.base.errors import RefusedError
+from greenroom.transports.base.errors import HttpRefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -123,13 +123,13 @@ class ConnectionLimiter:
             return
         if self._members >= self._places:
             sentence = f"there are {self._places} connections, which is the limit"
-            raise RefusedError(HTTPStatus.SERVICE_UNAVAILABLE, sentence, **{"Retry-After": "5"})
+            raise HttpRefusedError(HTTPStatus.SERVICE_UNAVAILABLE, sentence, **{"Retry-After": "5"})
         where = None if name is None else f"address {name}"
         who = None if holder is None else f"key {holder}"
         for counted, whose in ((where, "address"), (who, "key")):
             if counted is not None and self._inside[counted] >= self._share:
                 sentence = f"there are {self._share} connections of your {whose}, which is the limit for one"
-                raise RefusedError(HTTPStatus.TOO_MANY_REQUESTS, sentence, **{"Retry-After": "5"})
+                raise HttpRefusedError(HTTPStatus.TOO_MANY_REQUESTS, sentence, **{"Retry-After": "5"})
         self._forget_newcomer(slot)
         slot.name, slot.holder = where, who
         self._members += 1

@@ -19,7 +19,7 @@ from wsproto.frame_protocol import CloseReason
 from greenroom.runtime import StoreFailedError
 from greenroom.transports.auth.authenticator import OPEN_AUTHENTICATOR, Authenticator
 from greenroom.transports.auth.caller import Caller
-from greenroom.transports.base.errors import DeniedError, RefusedError
+from greenroom.transports.base.errors import AccessDeniedError, HttpRefusedError
 from greenroom.transports.mcp.connection import Connection, Limits
 from greenroom.transports.net.connection_limits import (
     ConnectionLimiter,
@@ -30,7 +30,7 @@ from greenroom.transports.net.connection_limits import (
 from greenroom.transports.net.listen import peer_of
 from greenroom.transports.websocket.handshake import Handshake
 from greenroom.transports.websocket.socket import CLOSE_TIME, WebSocket
-from greenroom.transports.websocket.upgrade_check import admit
+from greenroom.transports.websocket.upgrade_check import check_upgrade
 
 if TYPE_CHECKING:
     from greenroom.transports.mcp.agent_port import AgentPort
@@ -146,7 +146,7 @@ class WebSocketServer:
         while True:
             await trio.sleep(interval / 4)
             now = trio.current_time()
-            due = [each for each in self._open if each.is_due(now, interval)]
+            due = [each for each in self._open if each.needs_keep_alive(now, interval)]
             await run_in_slices(partial(each.keep_alive, now, interval) for each in due)
 
     async def _hurry(self) -> None:
@@ -200,12 +200,12 @@ class WebSocketServer:
         try:
             with shaking:
                 return await self._accepted(stream, handshake, slot, shaking)
-        except RefusedError as caught:
+        except HttpRefusedError as caught:
             refusal = caught
             logger.info("a WebSocket client was refused (%d): %s", refusal.status, refusal)
         else:
             sentence = f"the handshake took longer than {self._options.handshake_time:g} s"
-            refusal = self._stopped() or RefusedError(HTTPStatus.REQUEST_TIMEOUT, sentence)
+            refusal = self._stopped() or HttpRefusedError(HTTPStatus.REQUEST_TIMEOUT, sentence)
         finally:
             self._shaking.remove(shaking)
         self._refused += 1
@@ -215,10 +215,10 @@ class WebSocketServer:
             await handshake.refuse(refusal)
         return None
 
-    def _stopped(self) -> RefusedError | None:
+    def _stopped(self) -> HttpRefusedError | None:
         if not self._stopping:
             return None
-        return RefusedError(HTTPStatus.SERVICE_UNAVAILABLE, STOPPING)
+        return HttpRefusedError(HTTPStatus.SERVICE_UNAVAILABLE, STOPPING)
 
     async def _accepted(
         self,
@@ -227,13 +227,13 @@ class WebSocketServer:
         slot: ConnectionSlot,
         shaking: trio.CancelScope,
     ) -> tuple[WebSocket, Caller] | None:
-        asked = await handshake.asked()
+        asked = await handshake.receive_request()
         if asked is None:
             return None
         address = peer_of(stream)
         try:
-            said = admit(asked, self._options.origins, any_host=self._options.any_host)
-        except DeniedError as denied:
+            said = check_upgrade(asked, self._options.origins, any_host=self._options.any_host)
+        except AccessDeniedError as denied:
             self._options.authenticator.record_denial(
                 Caller(address=address), asked.headers, denied.status, "connect"
             )

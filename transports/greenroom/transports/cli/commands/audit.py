@@ -20,9 +20,9 @@ from greenroom.actors.audit.query import AuditChecked, CheckAudit, CheckpointAud
 from greenroom.runtime import Checkpoint, Refusal
 from greenroom.transports.base import exit_codes
 from greenroom.transports.cli.commands.audit_record import operator, record
-from greenroom.transports.cli.commands.error_report import reported, start_logging, with_flags
-from greenroom.transports.cli.commands.open_store import opened
-from greenroom.transports.cli.commands.terminal import visible
+from greenroom.transports.cli.commands.error_report import run_reported, start_logging, with_flags
+from greenroom.transports.cli.commands.open_store import open_store
+from greenroom.transports.cli.commands.terminal import printable
 from greenroom.transports.cli.output import complain, remark, say
 
 if TYPE_CHECKING:
@@ -46,13 +46,13 @@ def audit(chosen: argparse.Namespace, resolved: Resolved) -> int:
     """Carries one of the actions out; returns the exit code."""
     start_logging(resolved.settings.log_level)
     action = partial(_carry_out, chosen, resolved.settings)
-    return reported("audit", partial(trio.run, action, strict_exception_groups=True))
+    return run_reported("audit", partial(trio.run, action, strict_exception_groups=True))
 
 
 async def _carry_out(chosen: argparse.Namespace, settings: Settings) -> int:
     principal = operator(settings)
     try:
-        async with opened(settings) as runtime:
+        async with open_store(settings) as runtime:
             return await _ACTIONS[chosen.action](chosen, runtime, principal)
     except Refusal as refusal:
         return complain("audit", with_flags(refusal.sentence, chosen), exit_codes.FAILED)
@@ -89,7 +89,7 @@ def _show(record: AuditRecord, *, as_json: bool) -> None:
         say(msgspec.json.encode(record).decode())
         return
     who = " ".join(
-        visible(f"{name} {value}")
+        printable(f"{name} {value}")
         for name, value in (
             ("agent", record.agent),
             ("user", record.user),
@@ -98,12 +98,12 @@ def _show(record: AuditRecord, *, as_json: bool) -> None:
         )
         if value is not None
     )
-    what = [visible(record.action), record.outcome]
+    what = [printable(record.action), record.outcome]
     if record.times > 1:
         what.append(f"{record.times} times")
     if record.session_id is not None:
-        what.append(f"session {visible(record.session_id)}")
-    what += [f"{name}={visible(_brief(value))}" for name, value in record.details.items()]
+        what.append(f"session {printable(record.session_id)}")
+    what += [f"{name}={printable(_brief(value))}" for name, value in record.details.items()]
     say(f"{record.time:%Y-%m-%d %H:%M:%S}  {' '.join(what)}  ({who or 'the server'})")
 
 

@@ -43,11 +43,11 @@ _SDK: Final = "mcp.server.auth.provider"
 logger = logging.getLogger(__name__)
 
 
-class NotLetInError(GreenroomError):
+class AuthenticationError(GreenroomError):
     """The server cannot be started so, or the key that it was started with opens nothing."""
 
 
-class Admitting:
+class Authentication:
     """Who is let in.
 
     Args:
@@ -116,7 +116,7 @@ class Admitting:
             quota = self._quotas[credential.id] = Quota(credential)
         return quota
 
-    def stdio_place(self, end: Callable[[str], None]) -> AbstractContextManager[None]:
+    def hold_stdio(self, end: Callable[[str], None]) -> AbstractContextManager[None]:
         """Hold the place of the client on standard input and output, which only a key can lose."""
         shown = self.on_stdio.credential
         return (
@@ -124,7 +124,7 @@ class Admitting:
         )
 
 
-def check_admission(settings: Settings) -> None:
+def check_auth_settings(settings: Settings) -> None:
     """Check that the settings of who is let in go together, and that nothing is sent in the clear.
 
     Raises:
@@ -143,9 +143,9 @@ def check_admission(settings: Settings) -> None:
 
 
 @asynccontextmanager
-async def open_admitting(
+async def open_authentication(
     settings: Settings, doors: RuntimeClient, environment: Mapping[str, str], *, on_stdio: bool
-) -> AsyncIterator[Admitting]:
+) -> AsyncIterator[Authentication]:
     """Return who is let in, kept up with the store's keys while the block runs.
 
     Args:
@@ -160,9 +160,9 @@ async def open_admitting(
     text = (environment.get(API_KEY_VARIABLE) or "").strip() if on_stdio else ""
     listens = settings.ws is not None or settings.http is not None
     if not listens and not text:
-        yield Admitting(settings)
+        yield Authentication(settings)
         return
-    beyond = others_reach(settings)
+    beyond = is_reachable_by_others(settings)
     has_issuer = settings.oauth_issuer is not None
     required = settings.require_key or beyond or has_issuer
     async with open_key_cache(doors, required=required) as key_cache, _verifying(settings) as tokens:
@@ -173,14 +173,14 @@ async def open_admitting(
         if text:
             try:
                 shown = _shown(key_cache, text, settings)
-            except NotLetInError:
+            except AuthenticationError:
                 heard("authenticate", outcome="denied", on="stdio")
                 raise
             heard("authenticate", key_id=shown.id, on="stdio")
-        yield Admitting(settings, key_cache, tokens, shown, heard)
+        yield Authentication(settings, key_cache, tokens, shown, heard)
 
 
-def others_reach(settings: Settings) -> bool:
+def is_reachable_by_others(settings: Settings) -> bool:
     """Return whether others than this machine's programs reach the server."""
     return settings.behind_proxy or bool(_beyond(settings))
 
@@ -228,7 +228,7 @@ def _beyond(settings: Settings) -> list[HostPort]:
 def _check_without_keys(settings: Settings, *, beyond: bool) -> None:
     if beyond:
         where = ", ".join(map(str, _beyond(settings))) or "this server behind its proxy"
-        raise NotLetInError(
+        raise AuthenticationError(
             f"other machines reach {where}, and there is no API key yet by which to tell who they are; "
             "`greenroom keys create` makes one"
         )
@@ -251,7 +251,7 @@ def _shown(key_cache: KeyCache, text: str, settings: Settings) -> Credential:
             projects=frozenset(settings.project),
         )
     except KeyRefusedError as error:
-        raise NotLetInError(f"{API_KEY_VARIABLE}: {error}") from None
+        raise AuthenticationError(f"{API_KEY_VARIABLE}: {error}") from None
     except Refusal as refusal:
-        raise NotLetInError(f"{API_KEY_VARIABLE}: {refusal.sentence}") from None
+        raise AuthenticationError(f"{API_KEY_VARIABLE}: {refusal.sentence}") from None
     return shown

@@ -18,10 +18,10 @@ import trio
 
 from greenroom.transports.base import exit_codes
 from greenroom.transports.cli.commands.demo_server import ServerProcess, Servers, servers
-from greenroom.transports.cli.commands.error_report import leaves, reported
+from greenroom.transports.cli.commands.error_report import leaf_errors, run_reported
 from greenroom.transports.cli.commands.narrator import Narrator
-from greenroom.transports.cli.commands.signals import until_signal
-from greenroom.transports.cli.commands.terminal import draws
+from greenroom.transports.cli.commands.signals import run_until_signal
+from greenroom.transports.cli.commands.terminal import understands_escapes
 
 if TYPE_CHECKING:
     import argparse
@@ -34,9 +34,9 @@ PATIENCE: Final = 60.0  # seconds for everything; it takes a tenth of that
 def demo(_chosen: argparse.Namespace, _resolved: Resolved) -> int:
     """Plays everything; returns 0 if every claim held, else 1."""
     logging.getLogger().addHandler(logging.NullHandler())  # the narrator tells what happens
-    return reported(
+    return run_reported(
         "demo",
-        partial(trio.run, until_signal, _on_folder, exit_codes.INTERRUPTED, strict_exception_groups=True),
+        partial(trio.run, run_until_signal, _on_folder, exit_codes.INTERRUPTED, strict_exception_groups=True),
     )
 
 
@@ -47,7 +47,7 @@ async def _on_folder() -> int:
         with trio.move_on_after(PATIENCE) as patience:
             await _play(shown, home)
     except Exception as error:  # noqa: BLE001 - whatever it is, the demo has failed and says so
-        for leaf in leaves(error):
+        for leaf in leaf_errors(error):
             shown.fail(str(leaf) or type(leaf).__name__)
     finally:
         shutil.rmtree(home, ignore_errors=True)
@@ -58,7 +58,7 @@ async def _on_folder() -> int:
 
 def _narrator() -> Narrator:
     """Return the narrator that fits standard output."""
-    if draws(sys.stdout):
+    if understands_escapes(sys.stdout):
         from greenroom.transports.cli.commands.narrator_rich import RichNarrator  # noqa: PLC0415 - lines do without it
 
         return RichNarrator()

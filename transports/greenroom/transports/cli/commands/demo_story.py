@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from greenroom.transports.cli.commands.demo_member import Ear, Member, member
+from greenroom.transports.cli.commands.demo_member import Member, NotificationLog, member
 
 if TYPE_CHECKING:
     from greenroom.transports.cli.commands.demo_server import ServerProcess, Servers
@@ -36,7 +36,7 @@ class _Scene:
     planner: Member
     coder: Member
     session: str
-    ear: Ear
+    ear: NotificationLog
 
 
 async def story(shown: Narrator, started: Servers, server: ServerProcess) -> None:

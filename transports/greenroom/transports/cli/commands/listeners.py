@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from greenroom.transports.cli.commands.authentication import others_reach
+from greenroom.transports.cli.commands.authentication import is_reachable_by_others
 from greenroom.transports.cli.output import remark
 from greenroom.transports.net.listen import allow_descriptors, listen, tls_context, url_of
 from greenroom.transports.observability.scrape import metrics_app
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from greenroom.transports.mcp.limits import Limits
     from greenroom.transports.mcp.server import McpServer
     from greenroom.transports.net.listen import Listener
-    from greenroom.transports.observability.snapshot import Watched
+    from greenroom.transports.observability.snapshot import ObservedServer
 
 METRICS: Final = "/metrics"
 
@@ -49,7 +49,7 @@ class Sockets:
         self,
         nursery: trio.Nursery,
         server: McpServer,
-        watched: Watched,
+        observed: ObservedServer,
         agent_for: Callable[[Caller, str], Agent],
         limits: Limits,
         stop: trio.Event,
@@ -60,7 +60,7 @@ class Sockets:
         Args:
             nursery: Where it runs.
             server: What clients speak to.
-            watched: What is told at ``/metrics``; hears of these sockets' connections.
+            observed: What is told at ``/metrics``; hears of these sockets' connections.
             agent_for: Returns a client's agent, given whom it says it is and its own name made to fit.
             limits: What one client may take.
             stop: Set it to end gracefully.
@@ -70,14 +70,14 @@ class Sockets:
         allow_descriptors(settings.max_connections * (bool(self._websocket) + bool(self._http)))
         if self._websocket:
             websockets = _websocket_server(server, agent_for, limits, settings, authenticator)
-            watched.add("websocket", websockets.statistics)
+            observed.add_transport("websocket", websockets.statistics)
             await nursery.start(websockets.serve, self._websocket, stop)
         if self._http:
             from greenroom.transports.http.server import HttpServer  # noqa: PLC0415 - its libraries take 0.1 s
 
-            app = _http_app(server, watched, agent_for, limits, settings, authenticator)
+            app = _http_app(server, observed, agent_for, limits, settings, authenticator)
             https = HttpServer(app, connections=settings.max_connections, stop=limits.stop)
-            watched.add("http", https.statistics)
+            observed.add_transport("http", https.statistics)
             await nursery.start(https.serve, self._http, stop)
         # Programs that start us read these lines for the ports; they stay as they are.
         for _, url in self.urls():
@@ -126,14 +126,14 @@ def _websocket_server(
         origins=frozenset(settings.allow_origin),
         ping_interval=settings.ping_interval,
         authenticator=authenticator,
-        any_host=others_reach(settings),
+        any_host=is_reachable_by_others(settings),
     )
     return WebSocketServer(server, agent_for, options)
 
 
 def _http_app(
     server: McpServer,
-    watched: Watched,
+    observed: ObservedServer,
     agent_for: Callable[[Caller, str], Agent],
     limits: Limits,
     settings: Settings,
@@ -146,11 +146,11 @@ def _http_app(
         origins=frozenset(settings.allow_origin),
         sessions=settings.max_connections,
         session_idle=settings.http_session_idle,
-        sound=lambda: watched.runtime.is_sound,
-        routes={METRICS: metrics_app(watched)},
+        sound=lambda: observed.runtime.is_sound,
+        routes={METRICS: metrics_app(observed)},
         authenticator=authenticator,
         told=_told(settings),
-        any_host=others_reach(settings),
+        any_host=is_reachable_by_others(settings),
     )
     return HttpApp(server, agent_for, options)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from greenroom.transports.cli.commands.terminal import visible
+from greenroom.transports.cli.commands.terminal import printable
 from greenroom.transports.cli.output import say
 
 if TYPE_CHECKING:
@@ -35,11 +35,11 @@ class Narrator:
 
     def tell(self, sentence: str) -> None:
         """Says what happens."""
-        self._show_line("     ", visible(sentence), "")
+        self._show_line("     ", printable(sentence), "")
 
     def quote(self, who: str, text: str) -> None:
         """Shows what somebody said or sees."""
-        self._show_line("     ", visible(f"{who}: {text}"), "cyan")
+        self._show_line("     ", printable(f"{who}: {text}"), "cyan")
 
     def check(self, claim: str, holds: bool, found: object = "") -> bool:  # noqa: FBT001 - `check(claim, is_so)`
         """States a claim together with whether it holds.
@@ -51,16 +51,16 @@ class Narrator:
         """
         self.checks += 1
         if holds:
-            self._show_line("  ok ", visible(claim), "green")
+            self._show_line("  ok ", printable(claim), "green")
         else:
             self.failures.append(claim)
-            self._show_line("  FAILED ", visible(f"{claim}; found: {found}"), "bold red")
+            self._show_line("  FAILED ", printable(f"{claim}; found: {found}"), "bold red")
         return holds
 
     def fail(self, sentence: str) -> None:
         """Says why the program cannot go on."""
         self.failures.append(sentence)
-        self._show_line("  FAILED ", visible(sentence), "bold red")
+        self._show_line("  FAILED ", printable(sentence), "bold red")
 
     def finish(self, seconds: float) -> bool:
         """Says how it went; returns whether every claim held."""
@@ -69,7 +69,7 @@ class Narrator:
             return True
         wrong = "; ".join(self.failures)
         self._show_line(
-            "\n", visible(f"{len(self.failures)} of {self.checks} checks failed: {wrong}"), "bold red"
+            "\n", printable(f"{len(self.failures)} of {self.checks} checks failed: {wrong}"), "bold red"
         )
         return False
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from greenroom.runtime import renew_secret
 from greenroom.transports.base import exit_codes
 from greenroom.transports.cli.commands.audit_record import record_afterwards
-from greenroom.transports.cli.commands.error_report import reported, start_logging
+from greenroom.transports.cli.commands.error_report import run_reported, start_logging
 from greenroom.transports.cli.output import remark, say
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def secret(_chosen: argparse.Namespace, resolved: Resolved) -> int:
     """Carries the action out; returns the exit code."""
     start_logging(resolved.settings.log_level)
-    return reported("secret", lambda: _renew(resolved.settings))
+    return run_reported("secret", lambda: _renew(resolved.settings))
 
 
 def _renew(settings: Settings) -> int:

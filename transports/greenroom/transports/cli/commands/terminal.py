@@ -25,7 +25,7 @@ _CODES: Final[Mapping[str, str]] = {
 }
 
 
-def visible(text: str) -> str:
+def printable(text: str) -> str:
     """Returns the text on one line, with every character that would not be seen as itself shown.
 
     A control character becomes its picture (an escape is ``␛``, a line end ``␊``). Any other
@@ -46,16 +46,16 @@ def _shown(character: str) -> str:
     return character
 
 
-def draws(stream: TextIO | None) -> bool:
+def understands_escapes(stream: TextIO | None) -> bool:
     """Whether a stream is a terminal that understands more than text."""
     return stream is not None and stream.isatty() and os.environ.get("TERM", "dumb") not in {"dumb", ""}
 
 
-def paints(stream: TextIO | None) -> bool:
+def shows_colours(stream: TextIO | None) -> bool:
     """Whether what goes to a stream is to be coloured; ``NO_COLOR`` says no (no-color.org)."""
-    return draws(stream) and not os.environ.get("NO_COLOR")
+    return understands_escapes(stream) and not os.environ.get("NO_COLOR")
 
 
-def painted(text: str, *styles: str) -> str:
+def paint(text: str, *styles: str) -> str:
     """Returns a text in these styles; the text must hold no control characters."""
     return f"\x1b[{';'.join(_CODES[style] for style in styles)}m{text}\x1b[0m" if styles else text

@@ -23,9 +23,9 @@ from greenroom.actors.transfer.normalize import SourceError, SourceUnreadableErr
 from greenroom.actors.transfer.sources import FORMATS, open_source
 from greenroom.runtime import Refusal
 from greenroom.transports.base import exit_codes
-from greenroom.transports.cli.commands.error_report import reported, start_logging, with_flags
-from greenroom.transports.cli.commands.open_store import opened, opened_to_try, who
-from greenroom.transports.cli.commands.progress_bar import Shows, metered
+from greenroom.transports.cli.commands.error_report import run_reported, start_logging, with_flags
+from greenroom.transports.cli.commands.open_store import open_for_dry_run, open_store, principal_of
+from greenroom.transports.cli.commands.progress_bar import ProgressDisplay, show_progress
 from greenroom.transports.cli.commands.runtime_options import embedder_choice
 from greenroom.transports.cli.output import complain, remark, say
 
@@ -52,21 +52,21 @@ def export_memories(chosen: argparse.Namespace, resolved: Resolved) -> int:
 
 def _run(command: str, action: Callable[[], Any], resolved: Resolved) -> int:
     start_logging(resolved.settings.log_level)
-    return reported(command, partial(trio.run, action, strict_exception_groups=True))
+    return run_reported(command, partial(trio.run, action, strict_exception_groups=True))
 
 
 async def _import(chosen: argparse.Namespace, settings: Settings) -> int:
-    path, principal = Path(chosen.file), who(settings)
+    path, principal = Path(chosen.file), principal_of(settings)
     try:
         source = open_source(path, chosen.format, principal)
         for name in source.left_out:
             remark(f"greenroom import: {name!r} is left out: it is a link out of {path}")
-        with metered() as shows:
+        with show_progress() as shows:
             embedder = embedder_choice(settings, os.environ)
             opening = (
-                opened_to_try("import", settings, embedder)
+                open_for_dry_run("import", settings, embedder)
                 if chosen.dry_run
-                else opened(settings, embedder, may="create")
+                else open_store(settings, embedder, may="create")
             )
             async with opening as runtime:
                 importer = Importer(
@@ -164,10 +164,10 @@ async def _written(
     writer, digest = ExportWriter(chosen.format), sha256()
     count = size = 0
     descriptor = os.dup(1) if part is None else os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with metered() as shows, os.fdopen(descriptor, "wb") as file:
-        async with opened(settings, embedder_choice(settings, os.environ)) as runtime:
+    with show_progress() as shows, os.fdopen(descriptor, "wb") as file:
+        async with open_store(settings, embedder_choice(settings, os.environ)) as runtime:
             found = exported(
-                runtime, who(settings), chosen.namespace, progress=_told(shows), unwritten=unwritten
+                runtime, principal_of(settings), chosen.namespace, progress=_told(shows), unwritten=unwritten
             )
             async with aclosing(found) as pages:
                 async for page in pages:
@@ -184,7 +184,7 @@ async def _written(
     return count, size + len(piece), digest.hexdigest(), unwritten
 
 
-def _told(shows: Shows) -> Callable[[int, int, int], None]:
+def _told(shows: ProgressDisplay) -> Callable[[int, int, int], None]:
     def told(memories: int, roots: int, of: int) -> None:
         shows(f"{memories:,} memories", roots, of)
 

@@ -9,12 +9,12 @@ from typing import Any, Final, Protocol
 SCHEME: Final = "session://"
 
 
-class NotWatchedError(Exception):
+class WatchError(Exception):
     """The session cannot be followed, or not any more; the message says why."""
 
 
-class Seen(Protocol):
-    """A session as its server shows it; what it does raises `NotWatchedError`."""
+class SessionSource(Protocol):
+    """A session as its server shows it; what it does raises `WatchError`."""
 
     async def read(self) -> dict[str, Any]:
         """Return the resource: the session with its newest messages."""
