@@ -17,13 +17,12 @@ from tokenizers import Tokenizer
 
 from greenroom.actors.base.budget import estimate_tokens
 from greenroom.actors.embedding import static
-from greenroom.actors.embedding.cache import LruCache
 from greenroom.actors.embedding.choice import EmbedderChoice, read_choice
 from greenroom.actors.embedding.embedder import EMBEDDED_CHARACTERS
 from greenroom.actors.embedding.errors import EmbedderError
 from greenroom.actors.embedding.quantization import to_float32
-from greenroom.actors.embedding.safetensors import tensors
-from greenroom.actors.embedding.static import StaticEmbedder, load_static
+from greenroom.actors.embedding.service import LruCache
+from greenroom.actors.embedding.static import StaticEmbedder, load_static, tensors
 from greenroom.actors.schemas.vectors import QueryVectors, Vectors
 from greenroom.actors.text.analyze import tokens
 

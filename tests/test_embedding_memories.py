@@ -24,7 +24,7 @@ from greenroom.actors import (
     SetMemory,
     open_greenroom,
 )
-from greenroom.actors.embedding import spaces
+from greenroom.actors.embedding import rows
 from greenroom.actors.embedding.choice import EmbedderChoice
 from greenroom.actors.embedding.service import EmbeddingService
 from greenroom.actors.recall.memory_search import MemorySearch
@@ -168,7 +168,7 @@ async def test_whoever_is_attached_searches_by_the_owners_vectors(folder: Path) 
         await owner.store(REFUNDS, *OTHERS)
         await other.settle()
         assert contents(await other.search())[0] == REFUNDS
-        assert (await other.runtime.query(GetEmbedding())).space == spaces.STATIC
+        assert (await other.runtime.query(GetEmbedding())).space == rows.STATIC
 
 
 async def test_hostile_texts_have_vectors_too(folder: Path) -> None:

@@ -14,21 +14,21 @@ from support.clocks import VirtualClock
 from support.endpoints import Endpoint, endpoint, failing
 from support.keepers import Break, Keep, Keeper, Kept, Letters, Show
 
-from greenroom.actors.embedding import rows, spaces
-from greenroom.actors.embedding.backoff import LONGEST_SECONDS, Backoff
+from greenroom.actors.embedding import rows
 from greenroom.actors.embedding.choice import EmbedderChoice
 from greenroom.actors.embedding.embedder import Embedder
 from greenroom.actors.embedding.errors import EmbedderError, TextRefusedError
 from greenroom.actors.embedding.loader import load
-from greenroom.actors.embedding.model_registry import EmbedderActor
+from greenroom.actors.embedding.rows import EmbedderActor
 from greenroom.actors.embedding.service import (
     LOAD_SECONDS,
     QUERY_SECONDS,
     EmbeddingService,
+    EmbeddingStatistics,
     GetEmbedding,
     open_embedding,
 )
-from greenroom.actors.embedding.statistics import EmbeddingStatistics
+from greenroom.actors.embedding.worker import LONGEST_SECONDS, Backoff
 from greenroom.runtime import Address, Index, InlineCommitter, Runtime, RuntimeOptions, open_runtime
 
 ANNA, BERT = Address("keeper", "anna"), Address("keeper", "bert")
@@ -110,7 +110,7 @@ async def test_nothing_is_loaded_before_it_is_needed_and_the_first_query_waits_f
         assert (await here.statistics()).state == "idle"
         query = await here.embedding.query("painter")
         assert query is not None
-        assert query.space == here.embedding.space == spaces.STATIC
+        assert query.space == here.embedding.space == rows.STATIC
         assert here.embedding.absence is None
         after = await here.statistics()
         assert (after.state, after.queries, after.queries_without) == ("ready", 1, 0)
@@ -124,8 +124,8 @@ async def test_what_is_stored_before_it_is_loaded_gets_its_vectors_after(folder:
         await here.embedding.wait_idle()
         for address, count in ((ANNA, 600), (BERT, 1)):
             kept = await here.show(address)
-            assert kept.serving == spaces.STATIC
-            assert len(kept.vectors[spaces.STATIC]) == count
+            assert kept.serving == rows.STATIC
+            assert len(kept.vectors[rows.STATIC]) == count
         assert (await here.statistics()).embedded == 601
 
 
@@ -133,7 +133,7 @@ async def test_once_loaded_vectors_are_stored_with_the_text(folder: Path) -> Non
     async with home(folder) as here:
         await here.embedding.query("", wait=True)
         await here.keep(ANNA, "in the same commit")
-        assert len((await here.show(ANNA)).vectors[spaces.STATIC]) == 1
+        assert len((await here.show(ANNA)).vectors[rows.STATIC]) == 1
         assert (await here.statistics()).embedded == 0
 
 
@@ -147,7 +147,7 @@ async def test_what_was_not_embedded_at_the_end_is_at_the_next_start(folder: Pat
     async with home(folder) as here:
         await here.embedding.query("", wait=True)
         await here.embedding.wait_idle()
-        assert len((await here.show(ANNA)).vectors[spaces.STATIC]) == 2
+        assert len((await here.show(ANNA)).vectors[rows.STATIC]) == 2
     async with home(folder) as here:  # and then there is nothing left to do
         await trio.testing.wait_all_tasks_blocked()
         assert (await here.statistics()).state == "idle"
@@ -219,7 +219,7 @@ async def test_who_closes_does_not_wait_for_a_silent_endpoint(folder: Path) -> N
 async def test_an_endpoint_that_fails_at_first_is_tried_again(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("greenroom.actors.embedding.backoff.FIRST_SECONDS", 0.01)
+    monkeypatch.setattr("greenroom.actors.embedding.worker.FIRST_SECONDS", 0.01)
     async with endpoint() as served:
         served.behaviour = failing(503)
         async with home(folder, at(served)) as here:
@@ -487,7 +487,7 @@ async def test_from_word_vectors_to_an_endpoint_and_back(folder: Path) -> None:
         async with home(folder) as here:
             await here.embedding.query("", wait=True)
             await here.embedding.wait_idle()
-            assert (await here.show(ANNA)).serving == spaces.STATIC
+            assert (await here.show(ANNA)).serving == rows.STATIC
 
 
 async def test_an_older_embedder_that_is_gone_costs_the_meaning_only(

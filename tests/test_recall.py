@@ -20,7 +20,7 @@ from greenroom.actors.recall import scatter_gather
 from greenroom.actors.recall.memory_search import MemorySearch
 from greenroom.actors.recall.recall_context import RecallContext
 from greenroom.actors.recall.retrieve_memory import RetrieveFilters, RetrieveMemory
-from greenroom.actors.recall.roots import Root
+from greenroom.actors.recall.scatter_gather import Root
 from greenroom.actors.schemas.memories import (
     FindMemories,
     ForgetMemory,

@@ -22,8 +22,8 @@ from greenroom.actors.base.parse import parse_request as parse_request
 from greenroom.actors.embedding.choice import EmbedderChoice as EmbedderChoice
 from greenroom.actors.embedding.choice import read_choice as read_choice
 from greenroom.actors.embedding.errors import EmbedderError as EmbedderError
+from greenroom.actors.embedding.service import EmbeddingStatistics as EmbeddingStatistics
 from greenroom.actors.embedding.service import GetEmbedding as GetEmbedding
-from greenroom.actors.embedding.statistics import EmbeddingStatistics as EmbeddingStatistics
 from greenroom.actors.keys.admin import ApiKeyList as ApiKeyList
 from greenroom.actors.keys.admin import ApiKeyMade as ApiKeyMade
 from greenroom.actors.keys.admin import ApiKeyRevoked as ApiKeyRevoked

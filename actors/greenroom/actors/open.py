@@ -18,17 +18,16 @@ from greenroom.actors.base.times import DAY
 from greenroom.actors.embedding import rows as embedding
 from greenroom.actors.embedding.choice import EmbedderChoice, read_choice
 from greenroom.actors.embedding.loader import check_choice
-from greenroom.actors.embedding.model_registry import EmbedderActor
+from greenroom.actors.embedding.rows import EmbedderActor
 from greenroom.actors.embedding.service import GetEmbedding, open_embedding
-from greenroom.actors.keys.actor import KEY_PREFIX, KEYS_ADDRESS, KeysActor
-from greenroom.actors.keys.repair import revoked
+from greenroom.actors.keys.actor import KEY_PREFIX, KEYS_ADDRESS, KeysActor, revoked
 from greenroom.actors.memory import directory as namespaces
 from greenroom.actors.memory.actor import MemoryActor
 from greenroom.actors.passport.actor import PassportActor
 from greenroom.actors.passport.offers import FindOffers
 from greenroom.actors.recall.evaluate import TrySearch
+from greenroom.actors.recall.fallback_lookup import PlacesOfKey
 from greenroom.actors.recall.index_verification import AllNamespaces, VerifyMemories
-from greenroom.actors.recall.key_places import PlacesOfKey
 from greenroom.actors.recall.memory_search import MemorySearch
 from greenroom.actors.recall.recall_context import RecallContext
 from greenroom.actors.recall.retrieve_memory import RetrieveMemory

@@ -16,7 +16,7 @@ import msgspec
 from greenroom.actors.auth.errors import MAX_VALUE_BYTES, invalid, not_serializable, too_large
 from greenroom.actors.auth.key_format import without_keys
 from greenroom.actors.base.strict_json import check_json
-from greenroom.actors.base.time_arguments import TimeSpan, spans_of, with_offset
+from greenroom.actors.base.times import TimeSpan, spans_of, with_offset
 from greenroom.actors.base.validation_messages import part_of, parts_of, shown, violation
 from greenroom.runtime import Refusal
 

@@ -1,8 +1,10 @@
-"""What an embedder is: texts in, vectors out."""
+"""The interface of embedders: texts in, vectors out; and the words of a query."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from greenroom.actors.text.analyze import spans
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -77,3 +79,16 @@ class Embedder(Protocol):
 
     async def aclose(self) -> None:
         """Give back what it holds."""
+
+
+class Word(NamedTuple):
+    """A word and where in the text it stands."""
+
+    start: int
+    end: int
+    spelling: str
+
+
+def words_of(text: str) -> list[Word]:
+    """Return a text's words in order; runs of symbols are none."""
+    return [Word(*found) for found in spans(text) if any(map(str.isalnum, found[2]))]

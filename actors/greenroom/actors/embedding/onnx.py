@@ -14,10 +14,9 @@ import onnxruntime  # type: ignore[import-untyped]  # it has no type information
 import tokenizers
 
 from greenroom.actors.embedding import quantization
-from greenroom.actors.embedding.embedder import embedded_part
+from greenroom.actors.embedding.embedder import Word, embedded_part, words_of
 from greenroom.actors.embedding.errors import EmbedderError
 from greenroom.actors.embedding.model_files import ModelFiles, Pooling
-from greenroom.actors.embedding.words import Word, words_of
 from greenroom.actors.schemas.vectors import QueryVectors
 
 if TYPE_CHECKING:

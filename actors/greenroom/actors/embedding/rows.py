@@ -1,4 +1,4 @@
-"""What the shared indexes say of vectors: who lacks some, who serves from which space, and what made a space.
+"""Vector spaces in the shared index: which actors lack vectors, which space each searches, what made a space.
 
 Each actor that keeps memories writes its own rows in `INDEX`, in the commit of what they are about:
 
@@ -10,16 +10,20 @@ So what an embedder still has to do is found without asking every actor there is
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 import msgspec
 
-from greenroom.runtime import Address, Query, Slices
+from greenroom.runtime import Actor, Address, Context, Message, Query, Slices, handles
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from greenroom.runtime import Context, IndexReader, Row
+
+STATIC: Final = "static:wordllama-l2-supercat:1:256"
+"""Of the word vectors that ship with the program. The 1 is our way of making a text's vector of theirs."""
+
 
 INDEX: Final = "embedding"
 WAITING: Final = b"w"
@@ -119,3 +123,30 @@ def _of_other_spaces(reader: IndexReader, space: str | None) -> Iterator[Row[Wai
             yield from reader.rows(INDEX, Waiting, prefix=_SERVING, start=own + b"\0")
             return
         yield row
+
+
+KIND: Final = "embedder"
+
+
+class NoteEmbedder(Message[None], frozen=True, kw_only=True):
+    """Remember which embedder makes this space."""
+
+    embedder: str
+    model: str | None = None
+
+
+class EmbedderActor(Actor):
+    """One space; its key is the space's name."""
+
+    kind: ClassVar[str] = KIND
+    size: ClassVar[int] = 100
+
+    @handles(NoteEmbedder)
+    def note(self, message: NoteEmbedder, context: Context) -> None:
+        """Write it down where `FindUnfinished` looks."""
+        context.put_row(SPACES, context.address.key.encode(), Space(message.embedder, message.model))
+
+
+def registry_address(space: str) -> Address:
+    """Return who remembers what made a space."""
+    return Address(KIND, space)

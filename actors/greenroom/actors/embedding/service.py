@@ -1,8 +1,8 @@
-"""What runs beside the actors and knows what texts mean: the embedder, loaded when it is first needed.
+"""The embedding service, which runs beside the actors: it loads the embedder when it is first needed.
 
 A search waits for it a moment; when it is not there by then, and while it fails, searches go by
 words alone and say so. Nobody else waits. An actor that keeps texts does three things: it asks
-`embed_nowait` and keeps what it gets in the same commit; where it gets nothing it calls `noticed` and
+`embed_nowait` and keeps what it gets in the same commit; where it gets nothing it calls `add_pending` and
 keeps a row (see `rows`); and it answers `TextsToEmbed` and `StoreVectors`, by which it gets the
 vectors later.
 """
@@ -11,20 +11,18 @@ from __future__ import annotations
 
 import logging
 import math
+from collections import OrderedDict
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Generic, Literal, TypeVar
 
 import msgspec
 import trio
 
-from greenroom.actors.embedding import spaces as embedding_spaces
-from greenroom.actors.embedding.cache import LruCache
+from greenroom.actors.embedding import rows
 from greenroom.actors.embedding.choice import EmbedderChoice, read_choice
 from greenroom.actors.embedding.errors import EmbedderError, TextRefusedError
 from greenroom.actors.embedding.loader import load
-from greenroom.actors.embedding.model_registry import NoteEmbedder, registry_address
-from greenroom.actors.embedding.rows import FindUnfinished, Space, Unfinished
-from greenroom.actors.embedding.statistics import OFF, EmbeddingState, EmbeddingStatistics
+from greenroom.actors.embedding.rows import FindUnfinished, NoteEmbedder, Space, Unfinished, registry_address
 from greenroom.actors.embedding.worker import EmbeddingWorker
 from greenroom.runtime import GreenroomError, Procedure, RuntimeClosedError, StoreFailedError
 
@@ -36,6 +34,82 @@ if TYPE_CHECKING:
     from greenroom.runtime import Address, ProcedureContext, RuntimeClient
 
     Load = Callable[[EmbedderChoice], Awaitable[Embedder]]
+
+EmbeddingState = Literal["off", "idle", "loading", "ready", "failing"]
+
+
+class EmbeddingStatistics(msgspec.Struct, frozen=True, kw_only=True):
+    """What becomes of meaning. Counts are since the runtime was opened unless they say "now".
+
+    Attributes:
+        embedder: Which one is wanted, as `--embedder` has it.
+        state: ``off``: none is wanted; ``idle``: none was needed so far; then ``loading``, ``ready``, or
+            ``failing`` when it cannot be had or does not embed now.
+        space: The name of its vectors, once it was ready.
+        trouble: Why it fails.
+        embedded: Texts that got vectors from the worker.
+        texts_waiting: Texts without vectors of this space, about, now.
+        actors_waiting: How many actors have these, now.
+        older_spaces: The spaces of embedders before this one in which some actors search, now.
+        queries: Searches that asked for vectors.
+        queries_without: Of those, how many got none.
+    """
+
+    embedder: str
+    state: EmbeddingState
+    space: str | None
+    trouble: str | None
+    embedded: int
+    texts_waiting: int
+    actors_waiting: int
+    older_spaces: list[str]
+    queries: int
+    queries_without: int
+
+
+OFF = EmbeddingStatistics(
+    embedder="none",
+    state="off",
+    space=None,
+    trouble=None,
+    embedded=0,
+    texts_waiting=0,
+    actors_waiting=0,
+    older_spaces=[],
+    queries=0,
+    queries_without=0,
+)
+
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class LruCache(Generic[K, V]):
+    """The values that were used last.
+
+    Args:
+        size: How many.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._values: OrderedDict[K, V] = OrderedDict()
+
+    def get(self, key: K) -> V | None:
+        """Return the value, or None."""
+        found = self._values.get(key)
+        if found is not None:
+            self._values.move_to_end(key)
+        return found
+
+    def put(self, key: K, value: V) -> None:
+        """Keep a value; the one that was not used for longest goes."""
+        self._values[key] = value
+        self._values.move_to_end(key)
+        if len(self._values) > self._size:
+            self._values.popitem(last=False)
+
 
 logger = logging.getLogger(__name__)
 
@@ -179,9 +253,7 @@ class EmbeddingService:
         """Load the embedder when it is needed and embed, until it is cancelled."""
         if self.is_off:
             await trio.sleep_forever()
-        unfinished = await self._unfinished(
-            embedding_spaces.STATIC if self._choice.kind == "static" else None
-        )
+        unfinished = await self._unfinished(rows.STATIC if self._choice.kind == "static" else None)
         for address in unfinished.addresses:
             self.add_pending(address)
         self._looked.set()
@@ -324,7 +396,7 @@ async def _in_time(embedder: Embedder, text: str) -> QueryVectors | EmbedderErro
 
 def _choice_of(space: str, made: Space | None, present: EmbedderChoice) -> EmbedderChoice | None:
     """Return what made a space, if that is known."""
-    if space == embedding_spaces.STATIC:
+    if space == rows.STATIC:
         return EmbedderChoice(kind="static")
     if made is None:
         return None

@@ -8,6 +8,7 @@ the other texts. A query's words stay apart: whoever searches knows how rare eac
 from __future__ import annotations
 
 import functools
+import json
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -15,17 +16,44 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import tokenizers
 
-from greenroom.actors.embedding import quantization, spaces
-from greenroom.actors.embedding.embedder import embedded_part
+from greenroom.actors.embedding import quantization, rows
+from greenroom.actors.embedding.embedder import embedded_part, words_of
 from greenroom.actors.embedding.errors import EmbedderError
-from greenroom.actors.embedding.safetensors import tensors
-from greenroom.actors.embedding.words import words_of
 from greenroom.actors.schemas.vectors import QueryVectors
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from greenroom.actors.schemas.vectors import Vectors
+
+_TYPES: Final = {"F16": np.float16, "F32": np.float32, "F64": np.float64, "I64": np.int64, "I32": np.int32}
+_LENGTH_BYTES: Final = 8
+_HEADER_LIMIT: Final = 100_000_000  # bytes, the format's own limit
+
+
+def tensors(path: Path) -> dict[str, np.ndarray[Any, Any]]:
+    """Return the file's tensors by name; their numbers stay in the file until they are looked at.
+
+    Raises:
+        EmbedderError: the file cannot be read or is not of this format.
+    """
+    try:
+        with path.open("rb") as file:
+            length = int.from_bytes(file.read(_LENGTH_BYTES), "little")
+            header: dict[str, Any] = json.loads(file.read(length) if length <= _HEADER_LIMIT else b"")
+        start = _LENGTH_BYTES + length
+        return {name: _tensor(path, start, about) for name, about in header.items() if name != "__metadata__"}
+    except (OSError, ValueError, AttributeError, KeyError, TypeError) as error:
+        raise EmbedderError(f"{path} cannot be read as safetensors: {error}") from error
+
+
+def _tensor(path: Path, start: int, about: dict[str, Any]) -> np.ndarray[Any, Any]:
+    begin, end = about["data_offsets"]
+    shape = tuple(about["shape"])
+    if end == begin:
+        return np.zeros(shape, _TYPES[about["dtype"]])
+    return np.memmap(path, _TYPES[about["dtype"]], "r", start + begin, shape)
+
 
 _PACKAGE: Final = "wordllama"
 _TOKENIZER: Final = "tokenizers/l2_supercat_tokenizer_config.json"
@@ -43,7 +71,7 @@ class StaticEmbedder:
         table: The vector of each token.
     """
 
-    space = spaces.STATIC
+    space = rows.STATIC
     has_tokens = False
     is_quick = True
     batch = 256

@@ -1,4 +1,4 @@
-"""Embedding what the actors have without vectors: in batches, one actor after the other, for ever."""
+"""The background worker that embeds the actors' texts: in batches, one actor after the other."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from greenroom.actors.embedding.backoff import Backoff
 from greenroom.actors.embedding.errors import EmbedderError, TextRefusedError
 from greenroom.actors.schemas.memories import StoreVectors, TextsToEmbed
 from greenroom.actors.schemas.vectors import Vectors
@@ -18,6 +17,31 @@ if TYPE_CHECKING:
 
     from greenroom.actors.embedding.embedder import Embedder
     from greenroom.runtime import Address, RuntimeClient
+
+FIRST_SECONDS = 1.0
+LONGEST_SECONDS = 300.0
+
+
+class Backoff:
+    """Exponential back-off: twice as long after each failure, from a second to five minutes."""
+
+    def __init__(self) -> None:
+        self._failures = 0
+
+    def after_failure(self, asked_for: float | None = None) -> float:
+        """Return for how many seconds to wait now.
+
+        Args:
+            asked_for: How long the other side wants to be left alone, in seconds.
+        """
+        seconds = min(LONGEST_SECONDS, FIRST_SECONDS * 2.0**self._failures)
+        self._failures = min(self._failures + 1, 16)
+        return min(LONGEST_SECONDS, max(seconds, asked_for or 0.0))
+
+    def after_success(self) -> None:
+        """Forget the failures."""
+        self._failures = 0
+
 
 logger = logging.getLogger(__name__)
 _CLIPPED: Final = 60  # characters of a text in a log

@@ -15,8 +15,7 @@ import numpy as np
 
 from greenroom.actors.index import arrays, records
 from greenroom.actors.index.document import FIELDS, Field
-from greenroom.actors.index.merge import merged_chunks
-from greenroom.actors.index.merge_policy import first_merged
+from greenroom.actors.index.merge import first_merged, merged_chunks
 from greenroom.actors.index.segment import Chunk, Segment
 
 if TYPE_CHECKING:

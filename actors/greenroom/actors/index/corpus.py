@@ -10,8 +10,7 @@ import numpy as np
 
 from greenroom.actors.index.document import FIELDS, Field, analyse
 from greenroom.actors.index.memtable import Memtable, Postings
-from greenroom.actors.index.merge import merged_chunks
-from greenroom.actors.index.merge_policy import TAIL_POSTINGS, TAIL_ROWS, first_merged
+from greenroom.actors.index.merge import TAIL_POSTINGS, TAIL_ROWS, first_merged, merged_chunks
 from greenroom.actors.index.neighbours import ConversationOrder, Neighbours, neighbours
 from greenroom.actors.index.rows import Rows
 from greenroom.actors.index.segment import Chunk, Segment, sealed

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import msgspec
 
-from greenroom.actors.base.lazy_import import imported
+from greenroom.actors.base.threads import imported
 from greenroom.actors.index import records
 from greenroom.actors.index.document import FOREVER, Analysed, Document, Field, analyse
 from greenroom.actors.text.analyze import current_rules
@@ -135,7 +135,7 @@ class MemoryIndex:
         known = [(number, vector) for number, vector in vectors if corpus.row(number) is not None]
         if not known:
             return 0
-        from greenroom.actors.index.codec import pack  # noqa: PLC0415 - needs numpy, loaded by now
+        from greenroom.actors.index.vectors import pack  # noqa: PLC0415 - needs numpy, loaded by now
 
         ids, values, scales, record = pack(known)
         self._begin(context)
@@ -315,7 +315,7 @@ class MemoryIndex:
             context.set_timer(TIMER, context.now, TidyIndex())
 
     def _token_vectors(self, context: Context, space: str, id: int) -> npt.NDArray[np.int8] | None:
-        from greenroom.actors.index.codec import token_matrix  # noqa: PLC0415 - needs numpy, loaded by now
+        from greenroom.actors.index.vectors import token_matrix  # noqa: PLC0415 - needs numpy, loaded by now
 
         known = self._known(context).spaces.get(space)
         if known is None:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from greenroom.actors.audit import record as audit_record
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth import scopes as auth_scopes
-from greenroom.actors.auth.grants import KeyRecord, KeyUsage
+from greenroom.actors.auth.grants import Grant, KeyRecord, KeyUsage
 from greenroom.actors.schemas import keys as requests
 from greenroom.runtime import Actor, Address, Context, Refusal, Replay, Slices, handles
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 KIND: Final = "keys"
 KEYS_ADDRESS: Final = Address(KIND, "all")
@@ -187,3 +190,34 @@ def _check_admin(context: Context) -> None:
     """Refuse whoever may not administer; the doors do so, too."""
     if context.principal is None or not auth_scopes.allows(context.principal.scopes, auth_scopes.ADMIN):
         raise auth_errors.scope_missing("administering API keys", auth_scopes.ADMIN)
+
+
+LOST: Final = KeyRecord(
+    key_id="lost",
+    digest=b"",
+    grant=Grant(name="keys lost in a repair", scopes=frozenset()),
+    created=0,
+    created_by=None,
+    expires=0,
+)
+"""Stands for keys of which nothing is left: without any key a server would let everybody in."""
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(KeyRecord).decode
+
+
+def revoked(records: Mapping[bytes, bytes], *, key: bytes, now: int) -> dict[bytes, bytes]:
+    """Revoke every key in the records of the keys' actor, which may lack some; at least one is there then.
+
+    Nobody can say of a key that is still there what else was to be known of it.
+
+    Args:
+        records: Those that are sound.
+        key: What the keys of the keys' own records begin with.
+        now: The time in microseconds since 1970.
+    """
+    mended = dict(records)
+    keys = {place: _decode(record) for place, record in records.items() if place.startswith(key)}
+    for place, record in (keys or {key + LOST.key_id.encode(): LOST}).items():
+        mended[place] = _encode(msgspec.structs.replace(record, revoked=record.revoked or now))
+    return mended

@@ -7,7 +7,9 @@ from greenroom.actors.auth import policy
 from greenroom.actors.index import TidyIndex
 from greenroom.actors.memory import (
     embedding,
+    export,
     forget,
+    import_staging,
     key_lookup,
     keyvalue,
     listing,
@@ -23,15 +25,14 @@ from greenroom.actors.memory import (
 from greenroom.actors.memory.records import names_in
 from greenroom.actors.memory.repository import MemoryRepository
 from greenroom.actors.memory.resource import memory_resource
-from greenroom.actors.memory.transfer import MemoryTransfer
-from greenroom.actors.schemas import index_checks, memories, replies
 from greenroom.actors.schemas import keyvalue as requests
+from greenroom.actors.schemas import memories, replies, transfer
 from greenroom.actors.schemas import memory_replies as answers
 from greenroom.actors.schemas import resource_reads as resources
-from greenroom.runtime import Context, Slices, handles
+from greenroom.runtime import Actor, Context, Slices, handles
 
 
-class MemoryActor(MemoryTransfer):
+class MemoryActor(Actor):
     """The memories below one root, addressed by it; those of an agent by the agent's id alone."""
 
     kind = "memory"
@@ -178,10 +179,8 @@ class MemoryActor(MemoryTransfer):
         """Do a step of the index's upkeep."""
         return self._repository.index.compact(context)
 
-    @handles(index_checks.VerifyIndex)
-    def verify(
-        self, request: index_checks.VerifyIndex, context: Context
-    ) -> Slices[index_checks.IndexVerified]:
+    @handles(memories.VerifyIndex)
+    def verify(self, request: memories.VerifyIndex, context: Context) -> Slices[memories.IndexVerified]:
         """Compare the index with the memories."""
         return verify.verify(self._repository, request, context)
 
@@ -194,3 +193,35 @@ class MemoryActor(MemoryTransfer):
     def vectors(self, request: memories.StoreVectors, context: Context) -> Slices[answers.VectorsStored]:
         """Keep vectors."""
         return embedding.store(self._repository, request, context)
+
+    # -- import and export ----------------------------------------------------
+
+    @handles(transfer.StageLines)
+    def stage_lines(self, request: transfer.StageLines, context: Context) -> transfer.Staged:
+        """Keep a batch of lines until it is decided what becomes of them."""
+        return import_staging.stage(self._repository, request, context)
+
+    @handles(transfer.ReadStaged)
+    def read_staged(self, request: transfer.ReadStaged, context: Context) -> transfer.Staged:
+        """Answer how much of an import is here."""
+        return import_staging.staged(request, context)
+
+    @handles(transfer.TryLines)
+    def try_lines(self, request: transfer.TryLines, context: Context) -> Slices[transfer.Counts]:
+        """Count what would become of lines."""
+        return import_staging.try_lines(self._repository, request, context)
+
+    @handles(transfer.ApplyLines)
+    def apply_lines(self, request: transfer.ApplyLines, context: Context) -> Slices[None]:
+        """Write a batch of what was decided."""
+        return import_staging.apply(self._repository, request, context)
+
+    @handles(transfer.DropLines)
+    def drop_lines(self, request: transfer.DropLines, context: Context) -> Slices[None]:
+        """Remove a batch of what was given up."""
+        return import_staging.drop(request, context)
+
+    @handles(transfer.ExportPage)
+    def export_page(self, request: transfer.ExportPage, context: Context) -> Slices[transfer.ExportedPage]:
+        """Answer a page of an export."""
+        return export.page(self._repository, request, context)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from greenroom.actors.base.lazy_import import imported
+from greenroom.actors.base.threads import imported
 from greenroom.actors.memory import records
 from greenroom.actors.memory.values import beginning
 from greenroom.actors.schemas import memory_replies as replies

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from greenroom.actors.base.lazy_import import imported
+from greenroom.actors.base.threads import imported
 from greenroom.actors.memory import embedding, records, upgrade
 from greenroom.actors.memory.filters import ALL
 from greenroom.actors.memory.key_lookup import rows_of_key

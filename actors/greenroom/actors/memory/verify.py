@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from greenroom.actors.memory import records, upgrade
-from greenroom.actors.schemas import index_checks as requests
+from greenroom.actors.schemas import memories as requests
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -15,8 +15,8 @@ from greenroom.actors.auth.namespaces import agent_namespace, memory_address, ro
 from greenroom.actors.base.threads import run_in_thread
 from greenroom.actors.orchestrations.client_session import ClientOrchestration, ClientSessionState
 from greenroom.actors.passport import envelope, packing, payload
-from greenroom.actors.passport import qr as passport_qr
 from greenroom.actors.passport.claims import Claim, claim_text, passport_text
+from greenroom.actors.passport.claims import png as qr_png
 from greenroom.actors.passport.payload import PassportPayload
 from greenroom.actors.schemas import passport_payload as payloads
 from greenroom.actors.schemas import passports as requests
@@ -118,7 +118,7 @@ class ExportSession(ClientOrchestration[SessionExported], frozen=True, kw_only=T
             qr = "claim" if text is None else "passport"
             if text is None:
                 text = claim_text(Claim("passport", passport_id, int(expires_at.timestamp())), client.signers)
-            png = base64.b64encode(passport_qr.png(text)).decode()
+            png = base64.b64encode(qr_png(text)).decode()
             document = envelope.write(body, signature, png)
         return _Made(passport_id, expires_at, document.decode(), signature.key, qr, png)
 

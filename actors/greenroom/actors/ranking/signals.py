@@ -15,7 +15,7 @@ import numpy as np
 from greenroom.actors.ranking import lexical
 from greenroom.actors.ranking import meaning as ranking_meaning
 from greenroom.actors.ranking.dates import Calendar
-from greenroom.actors.ranking.names import partly_named
+from greenroom.actors.ranking.query import partly_named
 from greenroom.actors.ranking.spelling import Correction, corrections
 from greenroom.actors.ranking.view import is_nothing
 

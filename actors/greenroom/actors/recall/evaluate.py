@@ -15,7 +15,6 @@ from greenroom.actors.base.parse import parse_request
 from greenroom.actors.base.strict_json import check_json
 from greenroom.actors.embedding.service import GetEmbedding
 from greenroom.actors.recall import replies
-from greenroom.actors.recall import types as recall_types
 from greenroom.actors.recall.memory_search import MemorySearch
 from greenroom.actors.recall.search import find, reply
 from greenroom.actors.recall.time_window import warmed
@@ -47,10 +46,10 @@ class TrySearch(MemorySearch, frozen=True, kw_only=True):
 class SearchFilters(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What narrows a search, as `MemorySearch` takes it."""
 
-    time_expr: recall_types.TimeWords | None = None
-    after: recall_types.After | None = None
-    before: recall_types.Before | None = None
-    timezone: recall_types.Zone | None = None
+    time_expr: kinds.TimeWords | None = None
+    after: kinds.After | None = None
+    before: kinds.Before | None = None
+    timezone: kinds.Zone | None = None
     tags: kinds.Tags | None = None
     tag_match: kinds.TagMatch = "any"
     kind: kinds.MemoryKind | None = None
@@ -71,7 +70,7 @@ class JudgedQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     query: kinds.SearchWords
     relevant: Annotated[list[str], Meta(min_length=1)]
-    namespace: recall_types.Below | None = None
+    namespace: kinds.Below | None = None
     filters: SearchFilters = SearchFilters()
     group: str | None = None
 

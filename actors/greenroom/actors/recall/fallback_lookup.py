@@ -1,4 +1,4 @@
-"""The second look for a key that is not where a tool looks first; `key_hints` decides what comes of it."""
+"""The second look-up of a key that is not where a tool looks first; `key_hints` decides what comes of it."""
 
 from __future__ import annotations
 
@@ -6,16 +6,46 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from greenroom.actors.auth.namespaces import memory_address, user_namespace
+from greenroom.actors.auth.namespaces import agent_namespace, memory_address, user_namespace
 from greenroom.actors.recall import key_hints
-from greenroom.actors.recall.key_places import PlacesOfKey
+from greenroom.actors.recall.replies import PlacesFound
+from greenroom.actors.recall.scatter_gather import ask_each, roots_below
 from greenroom.actors.schemas import keyvalue as memory
-from greenroom.actors.schemas import memories
-from greenroom.runtime import Refusal
+from greenroom.actors.schemas import memories, types
+from greenroom.actors.schemas.memories import LocateKey
+from greenroom.runtime import ProcedureContext, Procedure, Refusal
 
 if TYPE_CHECKING:
     from greenroom.actors.auth.principal import Principal
     from greenroom.runtime import Idempotency, RuntimeClient
+
+
+class PlacesOfKey(Procedure[PlacesFound], frozen=True, kw_only=True):
+    """Find where a key has memories that the caller may see; internal.
+
+    Attributes:
+        key: The key itself.
+        forgotten: As `LocateKey` has it.
+    """
+
+    key: types.MemoryKey
+    forgotten: bool = False
+
+    async def run(self, desk: ProcedureContext) -> PlacesFound:
+        """Ask every owner; the caller's own places come first, then its user's, then by name."""
+        roots = await roots_below(desk, None)
+        answers = await ask_each(desk, roots, LocateKey(key=self.key, forgotten=self.forgotten))
+        own = (agent_namespace(desk.principal), user_namespace(desk.principal))
+        places = [place for each in answers.found for place in each.places]
+        places.sort(
+            key=lambda place: (
+                own.index(place.namespace) if place.namespace in own else len(own),
+                place.session_id is not None,
+                place.namespace,
+                place.session_id or "",
+            )
+        )
+        return PlacesFound(places=places, failed=answers.failed)
 
 
 class FallbackLookup:

@@ -13,7 +13,6 @@ from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth.namespaces import below_root
 from greenroom.actors.base.times import to_datetime
 from greenroom.actors.recall import replies
-from greenroom.actors.recall import types as recall_types
 from greenroom.actors.recall.search import SearchSpec, explained, find, reply
 from greenroom.actors.recall.time_window import instant, time_window, time_zone, warmed
 from greenroom.actors.schemas import memory_types as kinds
@@ -29,18 +28,18 @@ class MemorySearch(Procedure[replies.MemoriesFound], frozen=True, kw_only=True):
 
     query: kinds.SearchWords | None = None
     mode: kinds.AMode = "semantic"
-    namespace: recall_types.Below | None = None
-    time_expr: recall_types.TimeWords | None = None
-    after: recall_types.After | None = None
-    before: recall_types.Before | None = None
-    timezone: recall_types.Zone | None = None
+    namespace: kinds.Below | None = None
+    time_expr: kinds.TimeWords | None = None
+    after: kinds.After | None = None
+    before: kinds.Before | None = None
+    timezone: kinds.Zone | None = None
     tags: kinds.Tags | None = None
     tag_match: kinds.ATagMatch = "any"
     kind: kinds.AKind | None = None
     scope: kinds.AScope | None = None
     author: kinds.Author | None = None
     conversation_id: kinds.ConversationId | None = None
-    quality_boost: recall_types.Boost | None = None
+    quality_boost: kinds.Boost | None = None
     limit: types.Limit100 = 10
     max_tokens: kinds.MaxTokens | None = None
     include_debug: Annotated[bool, Meta(description="say how it was ranked")] = False

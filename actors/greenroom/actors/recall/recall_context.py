@@ -7,7 +7,6 @@ from msgspec import UNSET
 from greenroom.actors.auth.namespaces import below_root
 from greenroom.actors.base import budget
 from greenroom.actors.recall import replies
-from greenroom.actors.recall import types as recall_types
 from greenroom.actors.recall.search import SearchSpec, count_uses, find
 from greenroom.actors.schemas import memory_types as kinds
 from greenroom.actors.schemas.memory_replies import MemoryFilters
@@ -21,9 +20,9 @@ CANDIDATES = 100
 class RecallContext(Procedure[replies.ContextRecalled], frozen=True, kw_only=True):
     """Recall what helps with a task, as much as fits into the budget."""
 
-    task: recall_types.Task
-    max_tokens: recall_types.Budget = 2_000
-    namespace: recall_types.Below | None = None
+    task: kinds.Task
+    max_tokens: kinds.Budget = 2_000
+    namespace: kinds.Below | None = None
     tags: kinds.Tags | None = None
     kind: kinds.AKind | None = None
 

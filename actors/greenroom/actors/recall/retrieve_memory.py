@@ -10,9 +10,8 @@ from msgspec import Meta
 
 from greenroom.actors.auth.namespaces import below_root, memory_address, root_of, user_namespace
 from greenroom.actors.recall import replies
-from greenroom.actors.recall import types as recall_types
-from greenroom.actors.recall.key_places import PlacesOfKey
-from greenroom.actors.recall.roots import Root
+from greenroom.actors.recall.fallback_lookup import PlacesOfKey
+from greenroom.actors.recall.scatter_gather import Root
 from greenroom.actors.recall.search import SearchResult, SearchSpec, count_uses, find, reply
 from greenroom.actors.schemas import memory_types as kinds
 from greenroom.actors.schemas import types
@@ -39,7 +38,7 @@ class RetrieveMemory(Procedure[replies.MemoriesFound], frozen=True, kw_only=True
 
     query: kinds.SearchWords | None = None
     key: types.MemoryKey | None = None
-    namespace: recall_types.OwnBelow | None = None
+    namespace: kinds.OwnBelow | None = None
     filters: Annotated[RetrieveFilters | None, Meta(description="what must fit")] = None
     limit: types.Limit100 = 10
     max_tokens: kinds.MaxTokens | None = None

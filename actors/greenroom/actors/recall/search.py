@@ -12,8 +12,7 @@ from greenroom.actors.audit import record as audit_record
 from greenroom.actors.auth.namespaces import memory_address
 from greenroom.actors.base import budget
 from greenroom.actors.recall import replies
-from greenroom.actors.recall.roots import Root, roots_below
-from greenroom.actors.recall.scatter_gather import ask_each, merged, summed
+from greenroom.actors.recall.scatter_gather import Root, ask_each, merged, roots_below, summed
 from greenroom.actors.schemas.memories import FindMemories, NoteUses
 from greenroom.runtime import ActorQuarantinedError, OverloadedError
 

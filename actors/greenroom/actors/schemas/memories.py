@@ -14,8 +14,6 @@ from greenroom.actors.schemas.memory_replies import MemoryFilters
 from greenroom.actors.schemas.vectors import QueryVectors, Vectors
 from greenroom.runtime import Message
 
-# -- tools -------------------------------------------------------------
-
 
 class StoreMemory(Message[replies.MemorySaved], frozen=True, kw_only=True):
     """Store a memory, or a new version of the one that has the key: either ``content`` or ``value``.
@@ -228,3 +226,25 @@ class StoreVectors(Message[replies.VectorsStored], frozen=True, kw_only=True):
 
     space: str
     vectors: list[tuple[int, Vectors]]
+
+
+class IndexVerified(msgspec.Struct, frozen=True, kw_only=True):
+    """What was found below one root.
+
+    Attributes:
+        memories: Memories that the index is to have.
+        problems: How the index differs from them, a sentence each; empty when it does not.
+        rebuilt: Whether the index was made anew because of that.
+        unindexed: Memories of an older program that wait to be indexed; then nothing was compared.
+    """
+
+    memories: int
+    problems: list[str]
+    rebuilt: bool
+    unindexed: int = 0
+
+
+class VerifyIndex(Message[IndexVerified], frozen=True, kw_only=True):
+    """Compare the index below one root with the memories, and make it anew if that is wanted and needed."""
+
+    rebuild: bool = False

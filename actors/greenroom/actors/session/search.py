@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from greenroom.actors.auth import policy
 from greenroom.actors.base import budget
-from greenroom.actors.base.lazy_import import imported
+from greenroom.actors.base.threads import imported
 from greenroom.actors.base.times import HOUR
 from greenroom.actors.schemas import replies
 from greenroom.actors.session import ids, log

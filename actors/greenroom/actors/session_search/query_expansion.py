@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from rapidfuzz import fuzz, process
 
-from greenroom.actors.ranking.names import partly_named
+from greenroom.actors.ranking.query import partly_named
 from greenroom.actors.ranking.spelling import corrections
 from greenroom.actors.text.analyze import is_unspaced
 

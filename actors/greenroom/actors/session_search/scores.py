@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from greenroom.actors.ranking.lexical import idf, pseudo_documents
-from greenroom.actors.ranking.names import name_terms
+from greenroom.actors.ranking.query import name_terms
 from greenroom.actors.ranking.weights import weights
 
 if TYPE_CHECKING:

@@ -17,9 +17,10 @@ combining marks takes quadratic time (1.3 s for 40,000; measured).
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from greenroom.actors.text.words import DATE, EMOJI_RANGES, MAX_TERM, TextRules
 from greenroom.actors.text.words import STOP_WORDS as STOP_WORDS
@@ -112,3 +113,29 @@ def stretches(text: str, size: int) -> Iterator[str]:
 def asks(text: str) -> bool:
     """Return whether a text ends as a question does; a remark in brackets after it is not the end."""
     return _REMARK.sub("", text[-_END:]).rstrip().endswith(("?", "\uff1f", "\u061f"))
+
+
+def metadata_text(metadata: bytes | str) -> str:
+    """Return the values of a JSON object, at any depth, as lines of text; names of fields are left out.
+
+    Numbers stand as they were written. ``null`` is no value.
+
+    Raises:
+        ValueError: ``metadata`` is not JSON.
+        RecursionError: It is nested thousands of levels deep.
+    """
+    if len(metadata) <= len("{}"):
+        return ""
+    lines: list[str] = []
+    waiting: list[Any] = [json.loads(metadata, parse_int=str, parse_float=str)]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, dict):
+            waiting.extend(reversed(value.values()))
+        elif isinstance(value, list):
+            waiting.extend(reversed(value))
+        elif isinstance(value, bool):
+            lines.append("true" if value else "false")
+        elif value is not None:
+            lines.append(value)
+    return "\n".join(lines)
