@@ -13,7 +13,7 @@ from greenroom.actors.recall.scatter_gather import ask_each, roots_below
 from greenroom.actors.schemas import keyvalue as memory
 from greenroom.actors.schemas import memories, types
 from greenroom.actors.schemas.memories import LocateKey
-from greenroom.runtime import ProcedureContext, Procedure, Refusal
+from greenroom.runtime import Procedure, ProcedureContext, Refusal
 
 if TYPE_CHECKING:
     from greenroom.actors.auth.principal import Principal

@@ -7,7 +7,7 @@ import msgspec
 from greenroom.actors.auth.namespaces import KIND, imitated, memory_address, root_at
 from greenroom.actors.memory.directory import INDEX, NamespaceRow
 from greenroom.actors.schemas.memories import VerifyIndex
-from greenroom.runtime import Address, ProcedureContext, GreenroomError, IndexReader, Procedure, Query, Slices
+from greenroom.runtime import Address, GreenroomError, IndexReader, Procedure, ProcedureContext, Query, Slices
 
 
 class MemoriesVerified(msgspec.Struct, frozen=True, kw_only=True):

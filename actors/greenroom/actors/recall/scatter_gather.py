@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from greenroom.actors.schemas.memory_replies import FoundMemory, RootSearchResult
-    from greenroom.runtime import Address, ProcedureContext, Message
+    from greenroom.runtime import Address, Message, ProcedureContext
 
 
 class Root(NamedTuple):
