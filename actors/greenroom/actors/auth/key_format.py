@@ -2,7 +2,7 @@
 
 The id is public: it names the key in listings and in the audit log. The secret has 256 random bits, so
 nobody guesses it however fast a hash of it is computed, and a slow hash would only cost the server. What
-is kept is a digest under a key of the server (`Doors.derive`), so a stolen store does not even show whether
+is kept is a digest under a key of the server (`RuntimeClient.derive`), so a stolen store does not even show whether
 a secret that somebody has is one of its.
 """
 

@@ -149,7 +149,7 @@ async def judged(
     """Search for one query and measure the answer.
 
     Raises:
-        GreenroomError: as `Doors.query`.
+        GreenroomError: as `RuntimeClient.query`.
     """
     filters: dict[str, Any] = msgspec.structs.asdict(query.filters)
     asked = TrySearch(query=query.query, namespace=query.namespace, mode=mode, limit=limit, **filters)

@@ -45,7 +45,7 @@ async def exported(
         unwritten: Gets the roots where a decided import is not written, since it does not go on.
 
     Raises:
-        GreenroomError: as `Doors.ask`.
+        GreenroomError: as `RuntimeClient.ask`.
     """
     listing = ListNamespaces(prefix=namespace)
     left = await wait_written(doors, principal, namespace, await doors.query(listing, principal=principal))

@@ -162,7 +162,7 @@ class Importer:
             ImportRefusedError: lines are not fit to be imported.
             SourceError: the source is not in its format.
             Refusal: the actors say no: to a namespace, or for lack of space.
-            GreenroomError: as `Doors.ask`.
+            GreenroomError: as `RuntimeClient.ask`.
         """
         survey = await self._checked()
         digest = survey.digest.hexdigest()
