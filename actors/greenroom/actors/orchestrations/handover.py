@@ -204,7 +204,9 @@ class MigrateSession(ClientOrchestration[SessionMigrated], frozen=True, kw_only=
         session_id = client.resolve_session(self.session_id)
         to_tool = client_tool(self.to_tool)
         move = travel.Move(to_tool=to_tool.tool_id, outcome="handed_over", note=self.note)
-        idempotency = client.idempotency("migrate_session", self.idempotency_key, (session_id, move))
+        # What the client said, spelled as it always was: an older version's answer is found by it.
+        said = {"to_tool": move.to_tool, "outcome": move.outcome, "note": move.note}
+        idempotency = client.idempotency("migrate_session", self.idempotency_key, (session_id, said))
         read = await client.doors.ask(
             Address("session", session_id), move, principal=client.principal, idempotency=idempotency
         )
