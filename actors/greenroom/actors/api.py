@@ -136,7 +136,7 @@ _ID_ALPHABET = string.ascii_letters + string.digits
 
 
 class _Route(NamedTuple):
-    """How a request finds its actor.
+    """Routing of a request type to its actor.
 
     Attributes:
         tool: The request's name.
@@ -191,7 +191,7 @@ def is_looked_up(request: object) -> bool:
 
 @lru_cache(maxsize=256)
 def _closed_to(scopes: frozenset[str]) -> Mapping[type[Any], tuple[str, str]]:
-    """Return what a holder of ``scopes`` may not ask: by the request's type its name and what it needs."""
+    """Return the requests that ``scopes`` forbid: each type's tool name and the scope that it needs."""
     allowed = auth_scopes.tools_of(scopes)
     return {
         request: (name, auth_scopes.needed_for_tool(name))
@@ -240,7 +240,7 @@ class Agent:
 
     @property
     def scopes(self) -> frozenset[str]:
-        """What the agent may do."""
+        """The scopes of the agent's principal."""
         return self.principal.scopes
 
     def close(self) -> None:
@@ -352,7 +352,7 @@ class Agent:
         )
 
     def fallback(self, request: Message[R], first: Refusal) -> Callable[[], Awaitable[R]] | None:
-        """Return what is to be awaited when a post was refused; None: the refusal is the answer.
+        """Return the second attempt after a refused post, to be awaited; None: the refusal is the answer.
 
         A key that is not where its request looks first may lie elsewhere.
         """
@@ -387,7 +387,7 @@ class Agent:
         idempotency: Idempotency | None,
         on_accepted: Callable[[], None] | None,
     ) -> R:
-        """Return what an actor answers, or where that has no such key what another one answers."""
+        """Return an actor's reply, or where it has no such key, that of the actor that has it."""
         first: R | Refusal
         try:
             first = await self._runtime.ask(
@@ -478,7 +478,7 @@ async def _checked(request: Q) -> Q:
 
 
 def _idempotency_scope(principal: Principal) -> str:
-    """Return what stands for all of an identity: who may see less than before gets no answer from then.
+    """Return the idempotency scope of an identity, a digest: one that may see less gets no old answer.
 
     By which key and from where somebody comes is no part of it: a repeat may come by another one. The
     spelling is that of stores from before there were scopes.

@@ -1,4 +1,4 @@
-"""Takes the notes of those who are no actors: doors that let somebody in or not, in whichever process."""
+"""The audit actor: records deeds outside of actors, such as connections accepted or denied."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class AuditActor(Actor):
 
     @handles(NoteDeed)
     def note(self, message: NoteDeed, context: Context) -> None:
-        """Have the record follow soon."""
+        """Buffer the audit record."""
         row = audit_record.row(
             context.principal, message.action, message.session, dict(message.details), message.outcome
         )

@@ -1,9 +1,9 @@
-"""What an API key looks like: ``gr_<key id>_<secret>``. Pure functions of text.
+"""The format of API keys, ``gr_<key id>_<secret>``: pure functions of text.
 
 The id is public: it names the key in listings and in the audit log. The secret has 256 random bits, so
 nobody guesses it however fast a hash of it is computed, and a slow hash would only cost the server. What
-is kept is a digest under a key of the server (`RuntimeClient.derive`), so a stolen store does not even show whether
-a secret that somebody has is one of its.
+is kept is a digest under a key of the server (`RuntimeClient.derive`), so a stolen store does not even
+show whether a given secret is one of its.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class ParsedKey(NamedTuple):
 
 
 def new_key() -> ParsedKey:
-    """Return a key that nobody has."""
+    """Generate a new random key."""
     key_id = "".join(secrets.choice(_ID_ALPHABET) for _ in range(_ID_LENGTH))
     return ParsedKey(key_id, "".join(secrets.choice(_SECRET_ALPHABET) for _ in range(_SECRET_LENGTH)))
 
@@ -58,7 +58,7 @@ def read_key(text: str) -> ParsedKey | None:
 
 
 def digest_of(key: ParsedKey, pepper: bytes) -> bytes:
-    """Return what is kept of a key.
+    """Return the digest of a key that is stored.
 
     Args:
         key: The key. Its id takes part, so that a digest cannot be moved to another key.

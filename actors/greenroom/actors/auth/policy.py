@@ -1,4 +1,4 @@
-"""Who may see what: the one place, as pure functions of a principal and a value.
+"""The visibility policy, all in this module: pure functions of a principal and a value.
 
 Every read, search, statistic and notification asks these functions and decides
 nothing itself. They know neither actors nor storage.
@@ -76,14 +76,14 @@ class MemoryShelf(msgspec.Struct, frozen=True, array_like=True):
 
 
 class ChangeLabel(NamedTuple):
-    """Who may hear of a change: an audience, among those who may see a session of this project."""
+    """The label of a published change: an audience, among those who may see the project's sessions."""
 
     audience: str
     project_id: str | None = None
 
 
 def audience_of(principal: Principal, visibility: Visibility) -> str:
-    """Return who may see a message that ``principal`` sends with ``visibility``."""
+    """Return the audience of a message that ``principal`` sends with ``visibility``."""
     if visibility == "public":
         return PUBLIC
     if visibility == "agent_only" and principal.agent_type is not None:

@@ -32,7 +32,7 @@ class OverBudget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class BudgetedList(msgspec.Struct, Generic[T], frozen=True):
-    """What of a list is given where there is a budget.
+    """The part of a list that fits into a token budget.
 
     Attributes:
         kept: What fits, in the order of the list.
@@ -63,14 +63,14 @@ def tokens_of_size(size: int) -> int:
 
 
 def tokens_of(thing: Any) -> int:
-    """Return what a thing costs a model that reads it as JSON, about."""
+    """Estimate how many tokens a value takes as JSON."""
     return estimate_tokens(msgspec.json.encode(thing))
 
 
 def take_in_order(
     things: Sequence[T], max_tokens: int | None, name: Callable[[T], dict[str, Any]]
 ) -> BudgetedList[T]:
-    """Return what fits into a budget one after the other; None: everything.
+    """Take items in order until the budget is spent; None: everything.
 
     One that alone is larger than the budget is named and passed over: it must not hide the others.
 

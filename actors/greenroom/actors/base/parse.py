@@ -91,7 +91,7 @@ def check_request(request: Q) -> Q:
 
 
 def parse_part(part_type: type[Q], raw: bytes, field: str) -> Q:
-    """Return what is known within the JSON object of one argument; what is unknown is passed over.
+    """Parse the known fields of one JSON object argument; unknown ones are ignored.
 
     Raises:
         Refusal: ``VALIDATION_ERROR``, with names that begin with ``field``.

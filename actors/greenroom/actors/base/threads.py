@@ -24,7 +24,7 @@ _limiter: trio.lowlevel.RunVar[trio.CapacityLimiter] = trio.lowlevel.RunVar("pas
 
 
 async def run_in_thread(function: Callable[[*Ts], R], *arguments: *Ts) -> R:
-    """Return what a pure function returns; a caller that is cancelled does not wait for it."""
+    """Run a pure function in a thread; a caller that is cancelled does not wait for it."""
     try:
         limiter = _limiter.get()
     except LookupError:
@@ -38,7 +38,7 @@ _TURN = 0.001
 
 
 def imported(module: str) -> Slices[None]:
-    """Import ``module`` in a thread; yields until it is there, so that a handler holds nobody up.
+    """Import ``module`` in a thread; yields until it is there, so that a handler blocks no other.
 
     Numpy takes 0.1 s. An import that fails, fails again where its names are wanted.
     """

@@ -16,7 +16,7 @@ EMBEDDED_CHARACTERS = 8_192
 
 
 def embedded_part(text: str) -> str:
-    """Return what of a text is embedded: its beginning, with ``?`` for what has no UTF-8."""
+    """Return the part of a text that is embedded: its beginning, with ``?`` for what has no UTF-8."""
     beginning = text[:EMBEDDED_CHARACTERS]
     return beginning if beginning.isascii() else beginning.encode(errors="replace").decode()
 

@@ -1,4 +1,4 @@
-"""What the files of a sentence-transformers export say: how texts go in and vectors come out."""
+"""The files of a sentence-transformers export, read: tokenizer, graph, pooling, prompts."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class ModelFiles:
     document_prompt: str
 
     def digest(self) -> str:
-        """Return what tells these files from others, wherever they are."""
+        """Return a digest of the files' contents."""
         digest = hashlib.blake2b(digest_size=8)
         for each in (self.graph, *sorted(self.graph.parent.glob(self.graph.name + "_data")), self.tokenizer):
             with each.open("rb") as file:
@@ -55,7 +55,7 @@ class ModelFiles:
 
 
 def read_model_files(place: Path) -> ModelFiles:
-    """Return what a folder holds.
+    """Read the model files of a folder.
 
     Args:
         place: The folder, or the ONNX file that is to be taken of several in it.

@@ -32,7 +32,7 @@ _BY_TOKENS: Final = 3  # axes of an output with a vector for each token
 
 
 class _Run(NamedTuple):
-    """What the model made of one text.
+    """The model's output for one text.
 
     Attributes:
         sentence: The vector of the text.

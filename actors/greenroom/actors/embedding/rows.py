@@ -37,7 +37,7 @@ class Waiting(msgspec.Struct, frozen=True):
 
 
 class Space(msgspec.Struct, frozen=True):
-    """Which embedder made a space.
+    """The embedder that made a vector space.
 
     Attributes:
         embedder: As `--embedder` has it.
@@ -70,7 +70,7 @@ def put_serving(context: Context, before: str | None, now: str | None) -> None:
 
 
 class Unfinished(msgspec.Struct, frozen=True):
-    """What is to be done.
+    """Work that is left for a space.
 
     Attributes:
         addresses: The actors with texts that lack vectors, or whose vectors are of other spaces.
@@ -148,5 +148,5 @@ class EmbedderActor(Actor):
 
 
 def registry_address(space: str) -> Address:
-    """Return who remembers what made a space."""
+    """Return the address of the actor that remembers what made a space."""
     return Address(KIND, space)

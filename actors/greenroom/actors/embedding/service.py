@@ -39,7 +39,7 @@ EmbeddingState = Literal["off", "idle", "loading", "ready", "failing"]
 
 
 class EmbeddingStatistics(msgspec.Struct, frozen=True, kw_only=True):
-    """What becomes of meaning. Counts are since the runtime was opened unless they say "now".
+    """Statistics of the embedding service. Counts are since the runtime was opened unless they say "now".
 
     Attributes:
         embedder: Which one is wanted, as `--embedder` has it.
@@ -86,7 +86,7 @@ V = TypeVar("V")
 
 
 class LruCache(Generic[K, V]):
-    """The values that were used last.
+    """A cache of the values that were used last.
 
     Args:
         size: How many.
@@ -128,7 +128,7 @@ LOOK_SECONDS: Final = 60.0
 
 
 class EmbeddingService:
-    """The embedder in force, and what is to be embedded by it. `open_embedding` makes it.
+    """The service that loads the embedder, embeds queries, and has texts embedded. `open_embedding` makes it.
 
     Args:
         runtime: Where the actors are.
@@ -187,7 +187,7 @@ class EmbeddingService:
         return vectors
 
     def add_pending(self, address: Address) -> None:
-        """Take note of an actor that has texts without vectors, or will have when its handler returns."""
+        """Queue an actor that has texts without vectors, or will have when its handler returns."""
         if not self.is_off:
             self._worker.add(address)
             self._needed.set()
@@ -228,7 +228,7 @@ class EmbeddingService:
             await self._worker.wait_idle()
 
     def statistics(self) -> EmbeddingStatistics:
-        """Return what becomes of meaning."""
+        """Return the statistics of the service."""
         return EmbeddingStatistics(
             embedder=str(self._choice),
             state=self._state(),
@@ -327,7 +327,7 @@ class EmbeddingService:
                 await embedder.aclose()
 
     async def _release_older(self, space: str) -> None:
-        """Let go of older embedders when nobody searches in their spaces any more."""
+        """Close older embedders once no actor searches in their spaces."""
         while True:
             await self._worker.wait_idle()
             unfinished = await self._unfinished(space)
@@ -395,7 +395,7 @@ async def _in_time(embedder: Embedder, text: str) -> QueryVectors | EmbedderErro
 
 
 def _choice_of(space: str, made: Space | None, present: EmbedderChoice) -> EmbedderChoice | None:
-    """Return what made a space, if that is known."""
+    """Return the embedder that made a space, if it is known."""
     if space == rows.STATIC:
         return EmbedderChoice(kind="static")
     if made is None:
@@ -410,7 +410,7 @@ def _choice_of(space: str, made: Space | None, present: EmbedderChoice) -> Embed
 async def open_embedding(
     runtime: RuntimeClient, choice: EmbedderChoice, load: Load = load
 ) -> AsyncIterator[EmbeddingService]:
-    """Run what knows the meaning of texts beside the actors, while the block runs; for `open_runtime`.
+    """Run the embedding service beside the actors while the block runs; for `open_runtime`.
 
     Args:
         runtime: Where the actors are.
@@ -431,7 +431,7 @@ async def open_embedding(
 
 
 async def _contained(embedding: EmbeddingService) -> None:
-    """Run it; a fault of ours costs the meaning of texts, and not the whole server."""
+    """Run it; a fault of ours costs the vectors, and not the whole server."""
     try:
         await embedding.run()
     except Exception:

@@ -48,7 +48,7 @@ _CLIPPED: Final = 60  # characters of a text in a log
 
 
 class EmbeddingWorker:
-    """Knows which actors have texts without vectors, and sees to it that they get them.
+    """A queue of actors that have texts without vectors, and the loop that embeds them.
 
     Args:
         runtime: Where the actors are.
@@ -84,7 +84,7 @@ class EmbeddingWorker:
         return sum(self._waiting.values()) + in_hand
 
     def add(self, address: Address) -> None:
-        """Take note of an actor that has texts without vectors, or will have when its handler returns."""
+        """Queue an actor that has texts without vectors, or will have when its handler returns."""
         if address not in self._waiting:
             self._waiting[address] = 1
             self._settled = trio.Event() if self._settled.is_set() else self._settled
@@ -129,22 +129,22 @@ class EmbeddingWorker:
 
     @property
     def is_backing_off(self) -> bool:
-        """Whether the embedder failed a moment ago and is left alone."""
+        """Whether the embedder failed and its back-off is not over."""
         return self.trouble is not None and trio.current_time() < self._retry_at
 
     async def back_off(self) -> None:
-        """Leave an embedder that failed alone for a while."""
+        """Wait until the back-off is over."""
         await trio.sleep_until(self._retry_at)
 
     def record_failure(self, error: EmbedderError) -> None:
-        """Take note that the embedder does not do what it should."""
+        """Record a failure of the embedder, and begin to back off."""
         if self.trouble is None:
             logger.warning("searches go by words alone for now: %s", error)
         self.trouble = str(error)
         self._retry_at = trio.current_time() + self._backoff.after_failure(error.retry_after)
 
     def record_success(self) -> None:
-        """Take note that the embedder does what it should."""
+        """Record a success of the embedder, and end the back-off."""
         if self.trouble is not None:
             logger.warning("the embedder works again")
         self.trouble = None

@@ -27,7 +27,7 @@ def to_bytes(array: npt.NDArray[Any]) -> bytes:
 
 
 def from_bytes(stored: bytes, dtype: Any) -> npt.NDArray[Any]:
-    """Return what was packed; not to be written to."""
+    """Return the array of these bytes; it is read-only."""
     return np.frombuffer(stored, np.dtype(dtype).newbyteorder("<"))
 
 

@@ -1,4 +1,4 @@
-"""Whether the index says what the memories say: for `greenroom verify`."""
+"""Consistency check of the index against the memories, for `greenroom verify`."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def check(
     kept: Corpus | None,
     shelf: Callable[[bytes], Any],
 ) -> Slices[list[str]]:
-    """Return how an index differs from ``documents``, a sentence each; yields when the slice is over.
+    """Compare an index with ``documents``; return the differences, a sentence each.
 
     Args:
         context: Where its records are.

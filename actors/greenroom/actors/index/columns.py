@@ -1,4 +1,4 @@
-"""What is known of each row, one growing array a column."""
+"""The columns of the rows: one growing array each."""
 
 from __future__ import annotations
 

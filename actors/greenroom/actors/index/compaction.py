@@ -1,4 +1,4 @@
-"""What is done now and then so that the index stays small and loads fast: one short step a message.
+"""Compaction of the index, one short step a message: merge segments, fold patches, gather vectors.
 
 A new segment is written over many commits and counts from the last of them on, the
 one that names it in the manifest. What changes meanwhile is in patches, which stay.
@@ -42,7 +42,7 @@ SMALL_CHUNKS = 32
 
 @dataclass(slots=True)
 class _NewSegment:
-    """A segment on its way.
+    """A segment that is being written.
 
     Attributes:
         number: By what its records are known.
@@ -66,7 +66,7 @@ class _NewSegment:
 
 
 class Compactor:
-    """Keeps one index in shape.
+    """Compacts one index, step by step.
 
     Args:
         manifest: What the index consists of.
@@ -84,7 +84,7 @@ class Compactor:
             manifest.building = None
 
     def touch(self, id: int) -> bool:
-        """Take note of a memory that changed; returns whether its patch has to be kept."""
+        """Record that a memory changed; returns whether its patch has to be kept."""
         if self._building is None:
             return False
         self._building.touched.add(id)

@@ -184,7 +184,7 @@ class Corpus(Rows):
     # -- neighbours --------------------------------------------------------
 
     def neighbours(self, mask: npt.NDArray[np.bool_]) -> Neighbours:
-        """Return who stands next to whom among the rows of ``mask`` only, and each row's place."""
+        """Return the neighbours in conversations among the rows of ``mask`` only, and each row's place."""
         order = self._order.rows(self.conversation, self.position)
         return neighbours(order, self.conversation, mask)
 

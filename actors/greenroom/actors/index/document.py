@@ -1,4 +1,4 @@
-"""What the index is given for one memory, and how it becomes terms.
+"""Documents, which the index is given for memories, and their analysis into terms.
 
 Nothing here needs numpy: a memory can be written without loading the index.
 """
@@ -98,7 +98,7 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Analysed(NamedTuple):
-    """What a document is found by.
+    """The terms and flags of a document.
 
     Attributes:
         counts: How often each term occurs, by field; fields without terms are left out.
@@ -112,7 +112,7 @@ class Analysed(NamedTuple):
 def analyse(
     document: Document, should_yield: ShouldYield, rules: TextRules | None = None
 ) -> Slices[Analysed]:
-    """Return what ``document`` is found by; yields when ``should_yield()``.
+    """Analyse a document into terms; yields when ``should_yield()``.
 
     Args:
         document: What is to be found.

@@ -33,11 +33,11 @@ _WRITES = 1_024  # records of the tail and patches before a look whether there i
 
 
 class TidyIndex(Message[None], frozen=True):
-    """An actor's word to itself that its index may want a step of upkeep; see `MemoryIndex.tidy`."""
+    """An actor's word to itself that its index may want a step of upkeep; see `MemoryIndex.compact`."""
 
 
 class ColumnChanges(TypedDict, total=False):
-    """What may change of a memory without a new version; see `Document`."""
+    """The columns of a memory that change without a new version; see `Document`."""
 
     importance: float
     uses: int
@@ -52,7 +52,7 @@ class MemoryIndex:
 
     Everything is staged in the commit of the message that calls. What was loaded is
     changed alike, so a message that fails must drop this object, as a rollback of the actor does.
-    The actor handles `TidyIndex` with `tidy`, and has no records of its own whose keys begin with ``i``.
+    The actor handles `TidyIndex` with `compact`, and has no records of its own whose keys begin with ``i``.
 
     Args:
         shelf: The type of the documents' shelves.
@@ -172,7 +172,7 @@ class MemoryIndex:
             self._loaded.corpus.drop_vectors(space)
 
     def compact(self, context: Context) -> Slices[None]:
-        """Do one short step of upkeep, if there is one to do, and come back for the next."""
+        """Do one short step of compaction, if there is one to do, and come back for the next."""
         yield from self.loaded(context)
         assert self._compactor is not None, "what is loaded has its upkeep"
         if (yield from self._compactor.step(context)):
@@ -197,7 +197,7 @@ class MemoryIndex:
         self._take(loaded)
 
     def check(self, context: Context, documents: Iterable[Document | None]) -> Slices[list[str]]:
-        """Return how the index differs from the memories that there are, a sentence each.
+        """Compare the index with the memories; return the differences, a sentence each.
 
         It is read anew from its records, and what is in memory is compared as well.
         """
@@ -302,7 +302,7 @@ class MemoryIndex:
             self._loaded.patched.add(id)
 
     def _count_write(self, context: Context) -> None:
-        """Take note of a write, and see to it that the index is tidied now and then."""
+        """Count a write, and schedule a step of compaction now and then."""
         if self._writes is None:
             self._writes = sum(
                 1

@@ -151,7 +151,7 @@ def _load_row(
 
 
 class _whole:  # noqa: N801 - reads as the words that it stands for
-    """What is wrong within this block is that a record does not fit."""
+    """Report errors within this block as a damaged record."""
 
     def __init__(self, key: bytes) -> None:
         self._key = key

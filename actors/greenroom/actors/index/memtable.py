@@ -72,7 +72,7 @@ class Memtable:
         return unpack(array("Q", (known,)) if isinstance(known, int) else known)
 
     def vocabulary(self, field: Field) -> Iterator[list[str]]:
-        """Yield the terms of a field in blocks, each in order; nobody may write to them."""
+        """Yield the terms of a field in blocks, each in order; they are read-only."""
         terms, blocks = self.fields[field], self._blocks[field]
         for place, start in enumerate(range(0, len(terms), BLOCK)):
             if place == len(blocks):

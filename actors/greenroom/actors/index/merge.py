@@ -83,7 +83,7 @@ def merged_chunks(
 
 
 class _Cursor:
-    """How far the chunks of one segment are merged."""
+    """The position of a merge in the chunks of one segment."""
 
     __slots__ = ("_chunks", "_number", "_place", "_postings", "_terms")
 

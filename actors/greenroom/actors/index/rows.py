@@ -1,4 +1,4 @@
-"""What is known of each row but its terms and vectors: columns, names, and which row a memory has."""
+"""The rows of the index without terms and vectors: columns, names, and the row of each memory."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ class Rows:
 
     @property
     def numbers(self) -> npt.NDArray[np.uint64]:
-        """What stands for the memories through all their versions."""
+        """The numbers of the memories, the same for all versions."""
         return self.column("number")
 
     @property

@@ -154,7 +154,7 @@ class KeysActor(Actor):
 
     @handles(requests.ChargeKey)
     def charge(self, request: requests.ChargeKey, context: Context) -> None:
-        """Count what somebody is about to have."""
+        """Charge a key's quota."""
         record = _find(context, request.key_id)
         place = _USAGE + (record.origin or record.key_id).encode()
         used = context.get(place, KeyUsage) or KeyUsage()
@@ -167,7 +167,7 @@ class KeysActor(Actor):
 
     @handles(requests.NoteKeyUses)
     def note(self, request: requests.NoteKeyUses, context: Context) -> None:
-        """Write down when keys were used last. Nobody waits for that, and nobody is told."""
+        """Write down when keys were used last; no reply is waited for, and no change is published."""
         for key_id, used in request.uses.items():
             record = context.get(KEY_PREFIX + key_id.encode(), KeyRecord)
             if record is not None and used > (record.last_used or 0):
@@ -187,7 +187,7 @@ def _put(context: Context, record: KeyRecord) -> None:
 
 
 def _check_admin(context: Context) -> None:
-    """Refuse whoever may not administer; the doors do so, too."""
+    """Refuse a principal without the admin scope; the transports do so, too."""
     if context.principal is None or not auth_scopes.allows(context.principal.scopes, auth_scopes.ADMIN):
         raise auth_errors.scope_missing("administering API keys", auth_scopes.ADMIN)
 

@@ -242,7 +242,7 @@ class RevokeApiKey(Orchestration[ApiKeyRevoked], frozen=True, kw_only=True):
 
 
 def view_of(record: KeyRecord, now: int) -> ApiKeyView:
-    """Return what may be shown of a key."""
+    """Return the public view of a key."""
     grant = record.grant
     return ApiKeyView(
         key_id=record.key_id,

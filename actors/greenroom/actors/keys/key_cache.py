@@ -77,12 +77,12 @@ class KeyCache:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there never was a key."""
+        """Whether the store never had a key."""
         return not self._keys
 
     @property
     def required(self) -> bool:
-        """Whether everybody needs a key."""
+        """Whether every client needs a key."""
         return self._always or bool(self._keys)
 
     def authenticate(self, text: str) -> KeyRecord:

@@ -1,4 +1,4 @@
-"""What somebody with a key may have: bytes that they send to be kept, sessions, subscriptions.
+"""Quotas of a key: stored bytes, sessions, subscriptions.
 
 Of a request that writes, the values of its arguments are counted, as far as they were given: neither their
 names nor what is usual. So an empty session costs its purpose.
@@ -30,7 +30,7 @@ FREE: Final = frozenset({"DeleteMemory", "ForgetMemory", "RateMemory", "EndSessi
 
 
 class Quota:
-    """What the holder of one key may have, in this process.
+    """The quota of one key, in this process.
 
     Args:
         credential: What the key was made for.
@@ -48,7 +48,7 @@ class Quota:
         return self._is_counted and type(request).__name__ not in FREE
 
     async def charge(self, doors: RuntimeClient, request: Any, scope: str) -> None:
-        """Have a writing request counted.
+        """Charge a writing request to the key's quota.
 
         Args:
             doors: Where the keys' actor is asked.
@@ -74,14 +74,14 @@ class Quota:
         await _charge(doors, charge, once)
 
     async def charge_bytes(self, doors: RuntimeClient, stored_bytes: int, deed: str) -> None:
-        """Have bytes counted that are to be kept, once for each deed; raises as `pay`."""
+        """Charge stored bytes, once for each deed; raises as `charge`."""
         if self._is_counted:
             charge = ChargeKey(key_id=self._key_id, stored_bytes=stored_bytes)
             await _charge(doors, charge, Idempotency(deed, "bytes", b""))
 
 
 def given_bytes(request: msgspec.Struct) -> int:
-    """Return how many bytes of UTF-8 the values of a request are that somebody gave; it may keep them all."""
+    """Return the size in bytes of UTF-8 of the values that a request gives, all of which it may store."""
     total = 0
     for field in msgspec.structs.fields(request):
         value = getattr(request, field.name)

@@ -70,7 +70,7 @@ def _summed_up(root: str, shelves: tuple[MemoryShelf, ...]) -> NamespaceRow:
 
 @lru_cache(maxsize=4_096)
 def _digest(user: str | None, agent: str | None) -> bytes:
-    """Return what stands for the owner of a shelf: its agent, or where it has none its user."""
+    """Return the digest of a shelf's owner: its agent, or where it has none its user."""
     owner = f"user {user}" if agent is None else f"agent {agent}"
     return blake2b(owner.encode(), digest_size=_DIGEST_BYTES).digest()
 

@@ -1,4 +1,4 @@
-"""Vectors of memories: what the embedder is told, and what it brings."""
+"""Vectors of memories: asking the embedder for them, and storing them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def said(text: str, author: str) -> str:
 
 
 def embedded(value: bytes, form: int, author: str) -> str:
-    """Return what of a value that is not compressed is embedded."""
+    """Return the text of an uncompressed value that is embedded."""
     return said(beginning(value, form, EMBEDDED_CHARACTERS), author)
 
 

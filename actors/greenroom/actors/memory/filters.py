@@ -1,4 +1,4 @@
-"""Which entries fit a filter, entry by entry: for what goes through the entries and not through the index."""
+"""Filters over entries, one by one: for requests that scan entries instead of the index."""
 
 from __future__ import annotations
 

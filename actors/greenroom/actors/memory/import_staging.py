@@ -1,4 +1,4 @@
-"""Importing: lines are kept until it is decided what becomes of them, and then written batch by batch.
+"""Staging of imports: lines are kept until the import is decided, and then written batch by batch.
 
 What is kept lies in the records ``j staging``: the head, then ``j staging number`` for each batch, and
 ``j staging p`` for lines that wait for the memory that they supersede. A batch leaves in the commit that
@@ -48,7 +48,7 @@ _OF_CONFLICT: dict[OnConflict, Outcome] = {
 
 
 class ImportHeader(msgspec.Struct, frozen=True, array_like=True):
-    """What is known of the lines of one import that are for this root.
+    """The state of one import's lines for this root.
 
     Attributes:
         staged: How many batches came.
@@ -83,7 +83,7 @@ class _Judged(NamedTuple):
 
 
 def digest_with(digest: bytes, lines: Iterable[msgspec.Raw]) -> bytes:
-    """Return what stands for all batches so far and one more."""
+    """Return the digest of all batches so far and one more."""
     return blake2b(digest + b"\n".join(map(bytes, lines)), digest_size=_TAG_BYTES).digest()
 
 
@@ -124,7 +124,7 @@ def stage(repository: MemoryRepository, request: requests.StageLines, context: C
 
 
 def staged(request: requests.ReadStaged, context: Context) -> requests.Staged:
-    """Answer how many batches there are; an export asks that, too, whoever makes it."""
+    """Answer how many batches are staged; an export asks that, too."""
     head = _head(context, request.staging)
     if head is None:
         return requests.Staged(batches=0, applied=0)

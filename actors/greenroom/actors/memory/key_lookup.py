@@ -1,4 +1,4 @@
-"""What has a key: looked up where the key lies, in every namespace below the root and every session."""
+"""Look-up by key in every namespace below the root and every session."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BEHIND_UPDATES = b"\xff" * 8
 def rows_of_key(
     repository: MemoryRepository, context: Context, corpus: Corpus, key: str
 ) -> Slices[list[int]]:
-    """Return the rows of all memories that have a key, whoever may see them."""
+    """Return the index rows of all memories that have a key, visible or not."""
     rows = []
     for stored in (yield from _held(repository, context, key)):
         row = corpus.row(stored.entry.update)

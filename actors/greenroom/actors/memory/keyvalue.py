@@ -1,4 +1,4 @@
-"""An agent's key-value memory: the view of its own namespace that page A's tools have."""
+"""An agent's key-value memory: `set_memory` and its siblings, a view of the agent's own namespace."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ def delete(
 
 
 def cursor_binding(session_id: str | None, prefix: str | None) -> str:
-    """Return what a cursor of a listing is good for."""
+    """Return what a listing's cursor is bound to."""
     return f"memory {session_id} {prefix}"
 
 
@@ -198,7 +198,7 @@ def newest_first(context: Context, session_id: str | None, highest: int | None) 
 
 
 def whole(slices: Slices[replies.MemoryStored]) -> replies.MemoryStored:
-    """Return what slices of small work come to, without a pause."""
+    """Run slices of small work to their result, without a pause."""
     while True:
         try:
             next(slices)

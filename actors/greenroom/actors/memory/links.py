@@ -1,4 +1,4 @@
-"""Which memory takes the place of which.
+"""Supersession: which memory takes the place of which.
 
 A memory hides what it supersedes from all who see it, and as long as it is there. So nothing has to be
 done when it expires, is forgotten, or is given another scope: readers look whether it hides for them.

@@ -38,7 +38,7 @@ def _of_the_user(context: Context, number: int) -> Rating | None:
 def rate(
     repository: MemoryRepository, request: requests.RateMemory, context: Context
 ) -> Slices[replies.MemoryRated]:
-    """Take the rating of whoever may see the memory; an agent has one opinion, the last."""
+    """Record a rating by an agent that may see the memory; its later rating replaces the earlier."""
     yield from upgrade.finish(repository, context)
     entry = named(repository, context, request.memory_id, request.key, request.namespace).entry
     rater = _rater(context.principal)

@@ -1,4 +1,4 @@
-"""Removing: forgetting, purging, and sweeping up what has expired."""
+"""Removal of memories: forgetting, purging, and sweeping up expired ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an actor keeps in mind of its memories, and how they are found."""
+"""The repository of a root's memories: header, shelves, ids, look-up, index documents."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from greenroom.runtime import Context, Refusal, Slices
 
 GENERATED_KEY = re.compile(r"memory_[0-9a-f]{16}")
-"""What a key looks like that nobody chose; its letters are not searched."""
+"""The form of a generated key; its letters are not searched."""
 NEWEST = b"n"
 _SINGLE_OWNER = (names.AGENT, names.USER)
 
@@ -107,7 +107,7 @@ class MemoryRepository:
             raise auth_errors.imitation(root, reserved)
 
     def name_root(self, namespace: str) -> None:
-        """Take note of the root's name, which the address does not tell when it is too long for one."""
+        """Set the root's name, which the address does not tell when it is too long for one."""
         if self.header is None and len(self.address) == names.MAX_ADDRESS:
             self._name(names.root_of(namespace))
 
@@ -135,11 +135,11 @@ class MemoryRepository:
 
     @property
     def is_resource(self) -> bool:
-        """Whether somebody may subscribe to changes; only to those of an agent's."""
+        """Whether changes can be subscribed to; only those of an agent's memory can."""
         return ":" not in self.address
 
     def publish(self, context: Context) -> None:
-        """Stage word to the owner that the memory changed."""
+        """Publish to the owner that the memory changed."""
         if self.is_resource:
             label = policy.ChangeLabel(policy.own_audience(self.address))
             context.publish(memory_uri(self.address), label)
@@ -207,7 +207,7 @@ class MemoryRepository:
     # -- finding -----------------------------------------------------------
 
     def entry_key(self, prefix: bytes, shelf: int) -> bytes:
-        """Return where an entry of this shelf lies."""
+        """Return the record key of an entry of this shelf."""
         return prefix + records.shelf_suffix(shelf) if self.has_several_owners else prefix
 
     def find(self, context: Context, sub: str, session_id: str | None, key: str) -> StoredEntry | None:
@@ -330,14 +330,14 @@ class MemoryRepository:
                 yield (yield from self.document(context, entry, value, self.uses.quality(context, entry)))
 
     def author(self, entry: Entry) -> str:
-        """Return who is said to have written an entry."""
+        """Return the author of an entry."""
         if entry.details is None or entry.details.author is None:
             return self.shelf(entry).agent or self.shelf(entry).user or ""
         return entry.details.author
 
     @property
     def views(self) -> VisibilityCache:
-        """What readers may see in the index."""
+        """The visible rows of readers, cached."""
         if self._views is None:
             from greenroom.actors.memory.vector_filters import VisibilityCache  # noqa: PLC0415 - needs numpy
 

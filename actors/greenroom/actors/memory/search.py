@@ -1,4 +1,4 @@
-"""Searching: filters first, then the order, then the memories themselves."""
+"""Search in one root: filter the rows, rank them, read the best memories."""
 
 from __future__ import annotations
 

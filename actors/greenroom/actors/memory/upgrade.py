@@ -1,4 +1,4 @@
-"""Bringing what an older program stored into the index; it happens by itself, once."""
+"""Upgrade of an older store: its memories are indexed, once, by themselves."""
 
 from __future__ import annotations
 

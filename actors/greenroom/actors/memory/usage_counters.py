@@ -1,4 +1,4 @@
-"""How often memories are used: counted in memory, written now and then."""
+"""Usage counters of memories: counted in memory, written now and then."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which rows of the index may be seen and fit the filters. Needs numpy; imported at the first search."""
+"""Filters over rows of the index, by visibility and by request. Needs numpy; imported at the first search."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ KEPT_VIEWS = 4
 
 
 class VisibleRows(NamedTuple):
-    """What one reader may see.
+    """The rows that one reader may see.
 
     Attributes:
         view: The rows that are there for it.
@@ -39,7 +39,7 @@ class VisibleRows(NamedTuple):
 
 
 class VisibilityCache:
-    """What readers may see, kept until the index changes or something expires."""
+    """The visible rows of readers, cached until the index changes or something expires."""
 
     def __init__(self) -> None:
         self._kept: dict[tuple[bool, ...], tuple[int, int, VisibleRows]] = {}

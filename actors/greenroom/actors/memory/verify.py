@@ -1,4 +1,4 @@
-"""Whether the index is what the memories say, and making it anew when it is not."""
+"""Verification of the index against the memories, and its rebuild."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writing: the one way in which a memory comes to be or gets a new version, whoever asks for it."""
+"""The write path of memories: the only one by which a memory is created or gets a new version."""
 
 from __future__ import annotations
 

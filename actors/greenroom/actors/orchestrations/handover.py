@@ -1,4 +1,4 @@
-"""Starting a session in a tool, and handing it over to another one."""
+"""Orchestrations that start a session in a tool, and hand it over to another one."""
 
 from __future__ import annotations
 

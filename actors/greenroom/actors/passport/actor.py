@@ -57,12 +57,12 @@ _redeemed = msgspec.json.Decoder(requests.Redeemed).decode
 
 
 def _owner(context: Context) -> str:
-    """Return what stands for who asks: the list that outlasts a restored backup names nobody."""
+    """Return the digest of the asking owner: the revocation log names nobody."""
     return _hidden(context, user_namespace(context.principal))
 
 
 def _agent(context: Context) -> str:
-    """Return what stands for the agent that asks, likewise."""
+    """Return the digest of the asking agent, likewise."""
     return _hidden(context, agent_namespace(context.principal))
 
 
@@ -153,7 +153,7 @@ class PassportActor(Actor):
 
     @handles(requests.SettleRedemption)
     def settle(self, request: requests.SettleRedemption, context: Context) -> None:
-        """Take note that an attempt is done."""
+        """Record that an attempt is done."""
         key = _REDEMPTION + request.attempt.encode()
         stored = context.get(key, StoredRedemption)
         owner = _owner(context)
@@ -169,7 +169,7 @@ class PassportActor(Actor):
 
     @handles(Replay)
     def redeemed_again(self, told: Replay, context: Context) -> None:
-        """Know of redemptions that an older store does not; their sessions went with the newer one."""
+        """Record redemptions that a restored older store lacks; their sessions went with the newer one."""
         context.use_reserve()
         for redeemed in map(_redeemed, told.values):
             key = _REDEMPTION + redeemed.attempt.encode()
@@ -185,7 +185,7 @@ class PassportActor(Actor):
 
     @handles(requests.NoteRefusal)
     def note_refusal(self, told: requests.NoteRefusal, context: Context) -> None:
-        """Have it follow in the audit log."""
+        """Buffer its audit record."""
         audit_record.note(
             context, context.principal, "restore_session", None, outcome="denied", code=told.code
         )

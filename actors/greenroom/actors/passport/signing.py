@@ -77,7 +77,7 @@ class Signers:
         return Signature(algorithm="ed25519", key=self.name, value=encode(value))
 
     def check(self, body: bytes, signature: Signature) -> None:
-        """Check that somebody trusted signed the body.
+        """Check that a trusted signer signed the body.
 
         Raises:
             Refusal: ``PASSPORT_UNTRUSTED`` or, for a body that is not the one signed, ``PASSPORT_INVALID``.

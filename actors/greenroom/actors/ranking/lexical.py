@@ -1,16 +1,16 @@
-"""How much of the query's words a memory, its neighbours and its conversation say: BM25, three times.
+"""Lexical scores: BM25 of a memory, of it with its neighbours, and of its conversation.
 
 For each term, over the visible memories only:
 
-    rarity   = ln(1 + (n - df + 0.5) / (df + 0.5))
-    BM25     = rarity * tf * (k + 1) / (tf + k * (1 - b + b * length / mean length))
+    idf      = ln(1 + (n - df + 0.5) / (df + 0.5))
+    BM25     = idf * tf * (k + 1) / (tf + k * (1 - b + b * length / mean length))
 
 Where there are fewer than `FEW` texts, n is as if others were there that say nothing.
 
 - *own*: the memory's text.
 - *nearby*: the same of a text to which the neighbours in the conversation add their words, fewer the
   farther they are. What is told over several turns is found as one.
-- *conversation*: the conversation as one text. The rarity is then by conversations.
+- *conversation*: the conversation as one text. Its idf is by conversations.
 """
 
 from __future__ import annotations
@@ -73,12 +73,12 @@ def matching_rows(view: View, asked: str, meant: Sequence[Correction]) -> TermVa
 
 
 def idf(count: int, of: int) -> float:
-    """Return how much it says that a text has a term that ``count`` of ``of`` texts have."""
+    """Return the inverse document frequency of a term that ``count`` of ``of`` texts have."""
     return math.log(1 + (of - count + 0.5) / (count + 0.5))
 
 
 def pseudo_documents(view: View) -> int:
-    """Return how many texts that say nothing are taken to be there besides, so that there are `FEW`."""
+    """Return how many empty documents are added to the count of texts, so that there are `FEW`."""
     return max(0, FEW - view.count)
 
 

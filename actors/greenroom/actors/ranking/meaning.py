@@ -1,4 +1,4 @@
-"""How near a memory's vector is to the query's.
+"""Semantic scores: cosine similarity of memories' vectors with the query's.
 
 A query's word counts by how rare it is among the visible memories: names and everyday words swamp a
 small model otherwise. A memory that has no vector yet is taken for an average one, neither

@@ -43,7 +43,7 @@ class Term(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankQuery:
-    """What is looked for.
+    """A parsed query.
 
     Attributes:
         text: The query as typed.

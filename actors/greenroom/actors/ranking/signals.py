@@ -1,4 +1,4 @@
-"""What is known about each row for one query: an array of values by the name of its signal.
+"""Signals: for one query an array of values over the rows, by the name of the signal.
 
 `weights` says what each is for and how much it counts. Everything here is counted over the
 visible rows only, and knows nothing of the filters: these choose among rows whose values they
@@ -38,7 +38,7 @@ TOKENS_BEFORE, TOKENS_AFTER = (1.0, 0.9), (0.9, 0.8)
 
 
 class QueryReading(NamedTuple):
-    """What became of a query among the visible memories.
+    """A query resolved against the visible memories: its terms, names and corrections.
 
     Attributes:
         groups: The terms that are looked for in texts.

@@ -1,4 +1,4 @@
-"""What a word that no visible memory holds may have been meant to be.
+"""Spelling correction: terms that an unknown word of the query may have been meant to be.
 
 1. The start of a longer word, as someone types who has not finished.
 2. A word one slip away: a letter left out, put in, exchanged, or two swapped. The slip is undone
@@ -43,7 +43,7 @@ _LIKENESS = {"start": 0.8, "slip": 0.9, "slips": 0.6}
 
 
 class Correction(NamedTuple):
-    """A term that may have been meant, how likely (0-1), and how often visible memories hold it."""
+    """A possible correction: a term, its likelihood (0-1), and how many visible memories hold it."""
 
     term: str
     likeness: float

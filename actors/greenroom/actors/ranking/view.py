@@ -1,4 +1,4 @@
-"""The rows that a caller sees, and what is counted over them. Nothing else is ever counted.
+"""The rows that a caller sees, and statistics over them alone.
 
 So a memory that is hidden from the caller changes no score that the caller gets.
 """
@@ -82,7 +82,7 @@ class Neighbours(Protocol):
 
 
 class Corpus(Protocol):
-    """What ranking reads of an index: rows 0..size-1, in order of insertion."""
+    """The interface of an index that ranking reads: rows 0..size-1, in order of insertion."""
 
     @property
     def size(self) -> int:
@@ -118,7 +118,7 @@ class Corpus(Protocol):
         """Return the terms of a field, part by part."""
 
     def neighbours(self, mask: Mask) -> Neighbours:
-        """Return who stands next to whom among the rows of a mask."""
+        """Return the neighbours among the rows of a mask."""
 
     def vectors(self, space: str) -> tuple[npt.NDArray[np.int8], Floats, Mask] | None:
         """Return the vectors of a space, their scales and which rows have one; None where it is unknown."""
@@ -163,7 +163,7 @@ class View:
 
     @cached_property
     def nothing(self) -> Floats:
-        """A signal that is 0 everywhere; it takes no memory, and nobody can write to it."""
+        """A signal that is 0 everywhere; it takes no memory and is read-only."""
         return np.broadcast_to(np.float32(0), len(self.visible))
 
     @cached_property
@@ -178,7 +178,7 @@ class View:
 
     @cached_property
     def neighbours(self) -> Neighbours:
-        """Who stands next to whom among the visible rows."""
+        """The neighbours among the visible rows."""
         return self.corpus.neighbours(self.visible)
 
     @cached_property

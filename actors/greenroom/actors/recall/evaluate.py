@@ -1,4 +1,4 @@
-"""How well a search finds what a user says it should: recall, hits, ranks, on the user's own memories."""
+"""Evaluation of search quality on a user's own memories: recall, hits, ranks."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class TrySearch(MemorySearch, frozen=True, kw_only=True):
 
 
 class SearchFilters(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What narrows a search, as `MemorySearch` takes it."""
+    """Filters of a search, as `MemorySearch` takes them."""
 
     time_expr: kinds.TimeWords | None = None
     after: kinds.After | None = None
@@ -76,7 +76,7 @@ class JudgedQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class Judged(NamedTuple):
-    """What one query found."""
+    """The result and figures of one judged query."""
 
     group: str | None
     metrics: dict[str, float]

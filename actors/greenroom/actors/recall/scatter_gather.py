@@ -84,7 +84,7 @@ _CONTAINED: tuple[type[GreenroomError], ...] = (Refusal, *(kind for kind, _ in _
 
 
 class Gathered(NamedTuple, Generic[R]):
-    """What came back.
+    """The replies of all owners.
 
     Attributes:
         found: The answers of those that answered.
@@ -98,7 +98,7 @@ class Gathered(NamedTuple, Generic[R]):
 
 
 async def ask_each(desk: ProcedureContext, roots: Sequence[Root], message: Message[R]) -> Gathered[R]:
-    """Ask the owners of all roots; what one of them fails at is told, and costs the others nothing.
+    """Ask the owners of all roots; failures of single ones are reported, and cost the others nothing.
 
     Raises:
         GreenroomError: what concerns all of them alike: the runtime is closed, the store failed.

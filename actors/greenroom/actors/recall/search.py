@@ -1,4 +1,4 @@
-"""What all searches do: find the owners, ask them side by side, and bring what they say into one order."""
+"""The search over namespaces: find the owners, ask them side by side, merge their hits."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ MILLISECONDS = 1_000.0
 
 
 class SearchSpec(NamedTuple):
-    """One search.
+    """The specification of one search.
 
     Attributes:
         below: The leading segments of the namespaces to search; None: all that may be seen.
         query: What is looked for; None: filters alone decide.
-        mode: As page D has it.
+        mode: How to match; ``exact`` looks for the text as it stands.
         boost: The part of quality in the score.
         filters: What narrows the candidates.
         limit: Most hits.
@@ -54,12 +54,12 @@ class SearchSpec(NamedTuple):
 
 
 class SearchResult(NamedTuple):
-    """What a search found.
+    """The result of a search.
 
     Attributes:
         hits: The best, best first.
         total: How many memories match.
-        found: What each owner said.
+        found: The reply of each owner.
         failed: The owners that said nothing.
         asked: How many owners were asked.
         space: Which vectors the query had; None for none.
@@ -204,7 +204,7 @@ def reply(
 def explained(
     outcome: SearchResult, search: SearchSpec, window: replies.TimeWindow | None
 ) -> replies.SearchDebug:
-    """Return how an answer came about."""
+    """Return the debug information of a result."""
     # One that has nothing for the caller must not show that it has something for others.
     found = [each for each in outcome.found if each.counts.get("visible")]
     return replies.SearchDebug(
@@ -224,7 +224,7 @@ def explained(
 
 
 def count_uses(desk: ProcedureContext, outcome: SearchResult, shown: Iterable[tuple[str, str]]) -> None:
-    """Have memories counted as used, unless they are; what is found and not shown is not used.
+    """Count the shown memories as used, unless the search has counted them.
 
     Args:
         desk: In whose name.

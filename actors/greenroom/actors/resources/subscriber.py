@@ -1,4 +1,4 @@
-"""Hearing of changes of resources in the name of a principal."""
+"""Subscriptions to changes of resources, in the name of a principal."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class ResourceSubscriber:
-    """Hears which resources changed, as far as a principal may see. `Agent.subscriber` makes it.
+    """Receives changes of resources, as far as a principal may see them. `Agent.subscriber` makes it.
 
     Nothing tells a URI of nothing, a forbidden one and one that no resource can have from each other
     here: they simply are never heard of. What is created later is heard of from then on. A URI with another
@@ -49,7 +49,7 @@ class ResourceSubscriber:
         return len(self._subscriber)
 
     def add(self, uri: str) -> None:
-        """Hear of changes of a resource from now on.
+        """Subscribe to a resource.
 
         Raises:
             Refusal: ``VALIDATION_ERROR``: no resource has a URI of this scheme;
@@ -70,7 +70,7 @@ class ResourceSubscriber:
             self._subscriber.add(uri, self._accepts)
 
     def remove(self, uri: str) -> None:
-        """Hear of a resource no more."""
+        """Unsubscribe from a resource."""
         if self._subscriber.remove(uri) and self._limit is not None:
             self._limit.remove()
 
@@ -88,7 +88,7 @@ class ResourceSubscriber:
         return await self._subscriber.next()
 
     def close(self) -> None:
-        """Hear of nothing more; a second time does nothing."""
+        """End all subscriptions; a second time does nothing."""
         if self._limit is not None:
             self._limit.remove(len(self._subscriber))
         self._subscriber.close()

@@ -1,4 +1,4 @@
-"""What can be asked of an agent's memory. A field is a tool's parameter: name, type, limit and default."""
+"""Requests to an agent's key-value memory. A field is a tool's parameter: name, type, limit and default."""
 
 from typing import Annotated, Any
 

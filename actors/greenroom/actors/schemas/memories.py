@@ -1,4 +1,4 @@
-"""What can be asked of the memories of a namespace; a field is a tool's parameter where there is a tool."""
+"""Requests about the memories of a namespace; a field is a tool's parameter where there is a tool."""
 
 from __future__ import annotations
 

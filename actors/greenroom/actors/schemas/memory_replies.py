@@ -1,4 +1,4 @@
-"""What is answered about memories. Field names are the wire's; times are aware and UTC."""
+"""Replies about memories. Field names are the wire's; times are aware and UTC."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of a session is in a passport, and how a session actor hands it over and takes it in.
+"""The payload of a passport, and the messages by which session actors export and import it.
 
 A session is taken in as a whole: its messages are *staged*, piece by piece, where nobody sees them, and one
 commit makes the session of them.

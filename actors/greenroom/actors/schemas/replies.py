@@ -1,4 +1,4 @@
-"""What the tools answer. Field names are the wire's; times are aware and UTC.
+"""Replies of the tools. Field names are the wire's; times are aware and UTC.
 
 Where ``max_tokens`` was given, ``left_out`` is how many of those within ``limit`` are not in the answer, and
 ``over_budget`` names those of them that are larger than it alone. The next page begins behind these.

@@ -1,4 +1,4 @@
-"""Sessions that travel between tools: what is asked of them, and what they keep of the work done in them."""
+"""Sessions that move between tools: requests, and the context of the work done in them."""
 
 from __future__ import annotations
 
@@ -338,7 +338,7 @@ class Holder(msgspec.Struct, frozen=True, array_like=True):
     is_connected: bool
 
     def topic(self, session_id: str) -> str:
-        """Return what is subscribed to for as long as it works there."""
+        """Return the topic to which it is subscribed as long as it works there."""
         return f"held/{session_id}/{self.token}"
 
 

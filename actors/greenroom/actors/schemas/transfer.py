@@ -1,4 +1,4 @@
-"""Memories on their way in and out: the line of a file, what is asked of the tools, and what actors tell.
+"""Import and export of memories: the line of a file, requests of the tools, messages between actors.
 
 An import is *staged*, line by line, in the actors whose namespaces it is for; then an actor of its
 own *decides* it in one commit, and from then on every namespace *applies* what it has. What was not

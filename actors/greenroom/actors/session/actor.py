@@ -1,4 +1,4 @@
-"""A session: what each request does to it and what it answers."""
+"""The session actor: the handlers of messages, state and events."""
 
 from __future__ import annotations
 
@@ -430,5 +430,5 @@ class SessionActor(Actor):
 
 
 def _record_search(context: Context, action: str, found: int, **details: Any) -> None:
-    """Have the audit record of a search follow."""
+    """Buffer the audit record of a search."""
     audit_record.note(context, context.principal, action, context.address.key, found=found, **details)

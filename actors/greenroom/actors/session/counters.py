@@ -1,4 +1,4 @@
-"""How much each sender has put on each shelf: what counts and times are computed from, per reader.
+"""Counters of messages by sender and shelf, from which each reader's counts and times are computed.
 
 There is no figure over a whole session: it would tell of messages that the reader may not see.
 """
@@ -19,7 +19,7 @@ TALLY_BYTES = 400  # of memory, roughly
 
 
 class SenderCounters:
-    """The tallies of one session, all of them in memory.
+    """The counters of one session, all of them in memory.
 
     Attributes:
         last_id: The highest message id, hidden ones included; it must not get out.
@@ -61,7 +61,7 @@ class SenderCounters:
         return list(self._shelves)
 
     def talk(self, shelves: Iterable[Shelf]) -> int:
-        """Return how many of the messages on these shelves are messages in the narrow sense."""
+        """Return how many of the messages on these shelves are talk, and no events."""
         return sum(counter.count - counter.others for counter in self._of(shelves))
 
     def senders(self, shelves: Iterable[Shelf]) -> int:

@@ -1,4 +1,4 @@
-"""A session that goes from hand to hand: begun, found, taken up, held, reopened, swept.
+"""Handover of a session between clients: start, look, take up, hold, reopen, sweep.
 
 Who works in a session is in its records, and whether it still does is not: it is subscribed to a topic of
 its own for as long as it does (`Holder.topic`), and the bus knows that, of attached processes, too. Who has
@@ -96,7 +96,7 @@ class HandoverSession(PortableSession):
 
     @handles(travel.HoldSession)
     def hold(self, told: travel.HoldSession, context: Context) -> None:
-        """Take note of who works here."""
+        """Record a client that works here."""
         work = context.get(migrations.WORK, ToolState)
         if self._header is None or not self._is_open(self._header, context) or work is None:
             return
@@ -129,7 +129,7 @@ class HandoverSession(PortableSession):
 
     @handles(travel.SweepSession)
     def sweep(self, _: travel.SweepSession, context: Context) -> Slices[None]:
-        """Remove the session if nothing came of it; later, if somebody is still there."""
+        """Remove the session if nothing came of it; later, if a client still works in it."""
         header = self._header
         if header is None or header.status in CLOSED or not self._is_blank(context):
             return
@@ -188,7 +188,7 @@ class HandoverSession(PortableSession):
         return header.status not in CLOSED and policy.may_see_session(context.principal, header.project_id)
 
     def _is_held(self, context: Context, besides: str | None) -> bool:
-        """Return whether somebody works here, other than who has this token."""
+        """Return whether a client with another token works here."""
         work = context.get(migrations.WORK, ToolState)
         newest = self._activity[PUBLIC].at
         return work is not None and any(
@@ -234,7 +234,7 @@ class HandoverSession(PortableSession):
             yield "handed over" if last[0].note is None else f"handed over: {last[0].note}"
 
     def _is_blank(self, context: Context) -> bool:
-        """Return whether nobody, whoever it may be, has left anything here."""
+        """Return whether the session is empty: nothing was left in it by any client."""
         return (
             not self._counters.all_shelves()
             and not any(any(context.scan(msgspec.Raw, prefix=prefix)) for prefix in _WORK)

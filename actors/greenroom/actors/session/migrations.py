@@ -1,4 +1,4 @@
-"""A session's way between tools: which tool it is in, where it was, and the rows by which it is found again.
+"""Migrations of a session between tools: its present tool, the log, and the index rows to find it again.
 
     w                       which tool works in it, and since when
     g time number           one step of its way
@@ -31,7 +31,7 @@ _INVERTED: Final = (1 << 64) - 1
 
 
 class ToolState(msgspec.Struct, frozen=True, array_like=True):
-    """Which tool a session is in.
+    """The tool that a session is in, and the clients that work in it.
 
     Attributes:
         attempt: By which restoring it was made, if by one.
@@ -130,7 +130,7 @@ def remove_recent(context: Context, owner: str, project_id: str | None) -> None:
 
 
 def remove_all_recent(context: Context, project_id: str | None) -> None:
-    """Stage that nobody is offered the session any more."""
+    """Stage that no user is offered the session any more."""
     for key, at in list(context.scan(int, prefix=LISTED)):
         context.delete_row(INDEX, key[len(LISTED) :] + _tag(project_id or "") + _inverted(at))
         context.delete(key)
@@ -147,7 +147,7 @@ def names_in(key: bytes) -> tuple[tuple[int, int], ...]:
 
 
 def prefix_of(owner: str, project_id: str | None) -> bytes:
-    """Return what the sort keys of a user's sessions of a project begin with."""
+    """Return the prefix of the sort keys of a user's sessions of a project."""
     return _tag(owner) + _tag(project_id or "")
 
 

@@ -1,4 +1,4 @@
-"""A session that travels: what it keeps of the work done in it, and its ways out of here and in again."""
+"""The portable session actor: its work context, export into passports, and restore from them."""
 
 from __future__ import annotations
 
@@ -342,7 +342,7 @@ class PortableSession(SessionActor):
 
 
 def slices(handled: R | Slices[R]) -> Slices[R]:
-    """Return what a handler that is a generator returned, as one."""
+    """Wrap a result as a handler's generator."""
     assert isinstance(handled, Generator), "both handlers are generators"
     return handled
 

@@ -38,7 +38,7 @@ class Newest(NamedTuple):
 
 
 class Span(NamedTuple):
-    """Which ids a page is taken from, and from which end."""
+    """The range of ids of a page, and from which end it is taken."""
 
     lowest: int
     highest: int

@@ -26,7 +26,7 @@ SHOWN = 240_000
 
 
 class SessionSearch:
-    """What a session keeps for searching, from its first search until its actor leaves memory."""
+    """The search index of a session, kept from its first search until its actor leaves memory."""
 
     def __init__(self) -> None:
         self._index: SearchIndex | None = None

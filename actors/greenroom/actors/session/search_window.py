@@ -1,4 +1,4 @@
-"""What of a session is prepared for searching, and the window of it that a request looks at.
+"""The messages prepared for searching, and the window of them that a request looks at.
 
 The search index is filled backwards, as far as requests need, and forwards with what
 has come since; it lives as long as its actor is resident. A session that nobody

@@ -1,4 +1,4 @@
-"""What a session keeps of the work done in it, one record each, bounded in number.
+"""The work context of a session: files, searches, memories, decisions, workflow; bounded in number.
 
     c tag f digest          a file, by the digest of its path
     c tag s time number     a search
@@ -91,7 +91,7 @@ def importance_of(given: float | None, uses: int) -> float:
 
 
 class WorkContext:
-    """One owner's part of a session's context, and the part that is everybody's when that is the owner.
+    """One owner's part of a session's context; that of `COMMON` is visible to every reader.
 
     Args:
         owner: The user's namespace, the agent's where no user is known, or `COMMON`.
@@ -120,7 +120,7 @@ class WorkContext:
     # -- writing -----------------------------------------------------------
 
     def record_file(self, context: Context, use: travel.FileUse) -> None:
-        """Count a use of a file; beyond the most there may be, the least important one goes."""
+        """Record a use of a file; beyond the most there may be, the least important one goes."""
         key = self._prefix + b"f" + _digest(use.path)
         old = self.files.get(key)
         given, note, uses = use.importance, use.note, 1
@@ -143,7 +143,7 @@ class WorkContext:
             context.delete(least)
 
     def record_search(self, context: Context, query: str, tool: str) -> None:
-        """Note a search; the same one again is only the newer one."""
+        """Record a search; a repeat replaces the older one."""
         for key, old in list(self.searches.items()):
             if old.query == query:
                 del self.searches[key]
@@ -155,7 +155,7 @@ class WorkContext:
         self._append(context, self.searches, b"s", search, MOST_SEARCHES)
 
     def put_memory(self, context: Context, memory: StoredMemoryUse) -> None:
-        """Note a memory that was stored."""
+        """Record a stored memory."""
         key = self._prefix + b"m" + _digest(memory.memory_id)
         self.memories.pop(key, None)
         self.memories[key] = memory
@@ -166,11 +166,11 @@ class WorkContext:
             context.delete(oldest)
 
     def put_decision(self, context: Context, decision: StoredDecision) -> None:
-        """Note a decision."""
+        """Record a decision."""
         self._append(context, self.decisions, b"d", decision, MOST_DECISIONS)
 
     def put_workflow(self, context: Context, workflow: StoredWorkflow) -> None:
-        """Note where the work stands."""
+        """Record where the work stands."""
         self.workflow = workflow
         context.put(self._prefix + b"w", workflow)
 
@@ -190,7 +190,7 @@ class WorkContext:
 
 
 def view(own: WorkContext, common: WorkContext) -> travel.SessionContext:
-    """Return what a reader sees: its own part, and everybody's."""
+    """Return a reader's view: its own part, and the common one."""
     files = sorted(own.files.values(), key=_rank, reverse=True)
     workflow = common.workflow
     return travel.SessionContext(

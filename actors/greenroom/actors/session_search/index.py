@@ -41,7 +41,7 @@ _ROW_BYTES = 16  # a row's slots in the lists
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchRequest:
-    """What to look for, and among which messages.
+    """A search request: the query, and among which messages to look.
 
     Attributes:
         text: The query as typed.

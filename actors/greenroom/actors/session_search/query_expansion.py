@@ -1,4 +1,4 @@
-"""What else counts as a word of the query: words around it, words that it begins, typing errors.
+"""Query expansion: words that contain a query's word, its short and long forms, typing errors.
 
 The likeness of a word, 0-1, is by how much of it was typed. Ranking takes it for how often the
 word is said.
@@ -35,7 +35,7 @@ _INSTEAD = 0.9  # a compound's parts are all there but not as that compound; a m
 
 
 class ExpandedQuery(NamedTuple):
-    """What became of the query's terms.
+    """The expanded terms of the query.
 
     Attributes:
         terms: Those that ranking is to look for, in order.

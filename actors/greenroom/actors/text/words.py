@@ -1,4 +1,4 @@
-"""How one word becomes terms, in one choice of languages; the rules are those of `analyze`."""
+"""Analysis of one word into terms, in one choice of languages; the rules are those of `analyze`."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Token(NamedTuple):
 
 
 class TextRules:
-    """How words become tokens when texts are in certain languages.
+    """The rules of analysis for one choice of languages.
 
     Stop words are left out for English alone: lists for other languages that are kept with as much
     care as stemmers are did not turn up, and words that are in every text weigh little anyway.

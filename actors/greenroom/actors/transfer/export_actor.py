@@ -24,7 +24,7 @@ _PIECE: Final = b"p"
 
 
 class Export(msgspec.Struct, frozen=True, array_like=True):
-    """Whose an export is, and in which format."""
+    """The owner and format of an export."""
 
     principal: Principal
     format: ExportFormat

@@ -1,4 +1,4 @@
-"""Carrying an export out: the pages of all namespaces that the caller may see, one after the other."""
+"""The run of an export: the pages of all namespaces that the caller may see, one after the other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Carrying an import out: read and check everything, stage it, let it be decided, and wait for the rest.
+"""The run of an import: read and check everything, stage it, have it decided, wait until it is written.
 
 Nothing is staged before all lines are found good, and nothing takes effect before all are staged. Who
 runs this may die at any moment: begun again with the same source it goes on.
@@ -71,7 +71,7 @@ class ImportRefusedError(Exception):
 
 
 class Imported(NamedTuple):
-    """What came of an import.
+    """The result of an import.
 
     Attributes:
         lines: How many memories the source has.
@@ -92,7 +92,7 @@ class Imported(NamedTuple):
 
 @dataclass
 class _Survey:
-    """What the first pass finds out."""
+    """The findings of the first pass."""
 
     lines: int = 0
     namespaces: Counter[str] = field(default_factory=Counter)
@@ -267,7 +267,7 @@ class Importer:
     async def _decided(
         self, survey: _Survey, address: Address, begun: requests.ImportProgress
     ) -> tuple[requests.ImportProgress, bool]:
-        """Stage and decide, unless somebody who imports the same was faster; return where it is then."""
+        """Stage and decide, unless a parallel import of the same source was faster; return the state then."""
         begun, batches, resumed = await self._staged_whole(survey, address, begun)
         if begun.state == "staging":
             decided = requests.DecideImport(staging=begun.staging, batches=batches)
@@ -277,7 +277,7 @@ class Importer:
     async def _staged_whole(
         self, survey: _Survey, address: Address, begun: requests.ImportProgress
     ) -> tuple[requests.ImportProgress, dict[str, int], bool]:
-        """Stage all, and nothing if somebody who imports the same has decided that meanwhile.
+        """Stage all, and nothing if a parallel import of the same source was decided meanwhile.
 
         Returns:
             Where it is then, how many batches there are by root, and whether an earlier attempt had begun.

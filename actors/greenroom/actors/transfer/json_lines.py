@@ -18,7 +18,7 @@ _MARK = b"\xef\xbb\xbf"
 
 
 class Source(NamedTuple):
-    """What is to be imported.
+    """A source of lines to import.
 
     Attributes:
         format: In which format it is.

@@ -1,4 +1,4 @@
-"""What the readers of other programs' files share: keys, times, tags."""
+"""Normalization shared by the readers of other programs' files: keys, times, tags."""
 
 from __future__ import annotations
 

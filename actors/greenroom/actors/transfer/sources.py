@@ -1,4 +1,4 @@
-"""Where memories come from: each format makes lines of JSON of what it reads, with the place of each.
+"""Import sources: detect a file's format, and read it as lines of JSON with the place of each.
 
 `open_source` tells the formats apart by what a file holds. Readers are generators, so that a file of any
 size is read once from the front and never held whole. They raise `SourceError` for what is not in their
