@@ -18,7 +18,7 @@ class ActorKeys:
         address: The actor's address.
         prefix: The bytes before each of its keys.
         own: The bytes before each of its own records' keys.
-        veil: Hides names in keys, in an encrypted store.
+        blinder: Hides names in keys, in an encrypted store.
         names: Which parts of its records' keys are names.
         overlay: Own records on their way to disk.
         row_head: What its rows in shared indexes begin with, once it writes.
@@ -27,11 +27,11 @@ class ActorKeys:
 
     __slots__ = ("address", "blinder", "names", "overlay", "own", "prefix", "row_head", "row_tail")
 
-    def __init__(self, address: Address, names: Names = no_names, veil: KeyBlinder | None = None) -> None:
+    def __init__(self, address: Address, names: Names = no_names, blinder: KeyBlinder | None = None) -> None:
         self.address = address
         self.names = names
-        self.blinder = veil
-        self.prefix = keys.prefix_of(address, veil)
+        self.blinder = blinder
+        self.prefix = keys.prefix_of(address, blinder)
         self.own = self.prefix + keys.OWN
         self.overlay: Overlay = {}
         self.row_head = self.row_tail = b""

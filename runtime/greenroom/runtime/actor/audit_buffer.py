@@ -77,18 +77,18 @@ class JournalBuffer:
 
     def take(self) -> BufferedEntries:
         """Empty the buffer and return what was in it; what got lost before comes first."""
-        staged = Effects(reserve=True)
-        staged.dispensable = True
+        effects = Effects(reserve=True)
+        effects.dispensable = True
         times: dict[str, int] = {}
         now = self._clock.now()
         lost = self._untold
         for journal, count in lost.items():
-            staged.entries.append(entry(journal, now, 1, self.journals[journal].lost(count)))
+            effects.entries.append(entry(journal, now, 1, self.journals[journal].lost(count)))
         for (journal, row), (time, count) in self._waiting.items():
-            staged.entries.append((journal, time, keys.encode((time, count, msgspec.Raw(row)))))
+            effects.entries.append((journal, time, keys.encode((time, count, msgspec.Raw(row)))))
             times[journal] = times.get(journal, 0) + count
         self._waiting, self._bytes, self._untold = {}, 0, {}
-        return BufferedEntries(staged, times, lost)
+        return BufferedEntries(effects, times, lost)
 
     def count_lost(self, taken: BufferedEntries) -> None:
         """Count notes as lost: the store had no room for them."""

@@ -1,8 +1,8 @@
 """What a handler may use: its own records, shared rows, tells, timers; nothing else.
 
 A `Context` stages effects; the kernel commits them together when the handler
-returns and forgets them when it raises. Reads see what this message staged, then
-what earlier messages of the actor staged and is still on its way to disk, then
+returns and forgets them when it raises. Reads see what this message effects, then
+what earlier messages of the actor effects and is still on its way to disk, then
 the store.
 """
 
@@ -41,14 +41,14 @@ class Context:
         effects: What is staged; None as long as nothing is.
     """
 
-    __slots__ = ("_domain", "_home", "address", "effects", "now", "precheck_answer", "principal")
+    __slots__ = ("_actor_keys", "_services", "address", "effects", "now", "precheck_answer", "principal")
 
     def __init__(
-        self, domain: RuntimeServices, home: ActorKeys, principal: Any, answer: Any, now: int
+        self, services: RuntimeServices, actor_keys: ActorKeys, principal: Any, answer: Any, now: int
     ) -> None:
-        self._domain = domain
-        self._home = home
-        self.address = home.address
+        self._services = services
+        self._actor_keys = actor_keys
+        self.address = actor_keys.address
         self.principal = principal
         self.precheck_answer = answer
         self.now = now
@@ -57,7 +57,7 @@ class Context:
     @property
     def random(self) -> random.Random:
         """The runtime's source of randomness."""
-        return self._domain.random
+        return self._services.random
 
     @property
     def companion(self) -> Any:
@@ -65,7 +65,7 @@ class Context:
 
         A handler may ask it what takes no waiting, and what leaves no trace.
         """
-        return self._domain.companion
+        return self._services.companion
 
     def derive(self, purpose: str) -> bytes:
         """Return the store's key for a purpose, 32 bytes that no store and no backup holds.
@@ -73,26 +73,26 @@ class Context:
         Raises:
             StoreError: the runtime was opened without a secret.
         """
-        return self._domain.derive(purpose)
+        return self._services.derive(purpose)
 
     def should_yield(self) -> bool:
         """Return whether a generator handler should yield now, so that others get the event loop."""
-        return self._domain.should_yield()
+        return self._services.should_yield()
 
     def get(self, key: bytes, of: type[T]) -> T | None:
         """Return the own record at ``key`` (at most 200 bytes), or None."""
         if len(key) > MAX_KEY_BYTES:
             raise keys.too_long("a record's key", key)
-        home = self._home
-        full = home.own + key if home.blinder is None else home.store_key(key)
+        actor_keys = self._actor_keys
+        full = actor_keys.own + key if actor_keys.blinder is None else actor_keys.store_key(key)
         if self.effects is not None and full in self.effects.own:
             payload = self.effects.own[full]
         else:
-            pending = home.overlay.get(full)
-            payload = self._domain.cached_snapshot.get(full) if pending is None else pending[1]
+            pending = actor_keys.overlay.get(full)
+            payload = self._services.cached_snapshot.get(full) if pending is None else pending[1]
         if payload is None:
             return None
-        return keys.decode(payload if home.blinder is None else strip_plain_key(payload), of)
+        return keys.decode(payload if actor_keys.blinder is None else strip_plain_key(payload), of)
 
     def scan(
         self, of: type[T], *, prefix: bytes = b"", start: bytes | None = None, reverse: bool = False
@@ -105,12 +105,12 @@ class Context:
             start: The first key wanted, inclusive; with ``reverse`` the highest.
             reverse: From the highest key down.
         """
-        home = self._home
-        cut = len(home.own)
-        first = None if start is None else home.store_key(start)
-        begin = home.store_key(prefix)
-        stored = self._domain.store.scan(ACTORS, begin, start=first, reverse=reverse)
-        pending = {key: payload for key, (_, payload) in home.overlay.items() if key.startswith(begin)}
+        actor_keys = self._actor_keys
+        cut = len(actor_keys.own)
+        first = None if start is None else actor_keys.store_key(start)
+        begin = actor_keys.store_key(prefix)
+        stored = self._services.store.scan(ACTORS, begin, start=first, reverse=reverse)
+        pending = {key: payload for key, (_, payload) in actor_keys.overlay.items() if key.startswith(begin)}
         if self.effects is not None:
             pending.update(
                 (key, payload) for key, payload in self.effects.own.items() if key.startswith(begin)
@@ -122,7 +122,7 @@ class Context:
                 if (key <= first if reverse else key >= first)
             }
         for key, payload in _merged(stored, pending, reverse=reverse) if pending else stored:
-            if home.blinder is None:
+            if actor_keys.blinder is None:
                 yield key[cut:], keys.decode(payload, of)
             else:
                 yield plain_key(payload, key[cut:]), keys.decode(strip_plain_key(payload), of)
@@ -131,41 +131,41 @@ class Context:
         """Stage ``value`` (anything msgspec encodes) as the own record at ``key`` (at most 200 bytes)."""
         if len(key) > MAX_KEY_BYTES:
             raise keys.too_long("a record's key", key)
-        staged = self.effects or self._staged()
-        home = self._home
-        if home.blinder is None:
-            staged.own[home.own + key] = keys.encode(value)
+        effects = self.effects or self._new_effects()
+        actor_keys = self._actor_keys
+        if actor_keys.blinder is None:
+            effects.own[actor_keys.own + key] = keys.encode(value)
         else:
-            full = home.store_key(key)
-            staged.own[full] = with_plain_key(key, full[len(home.own) :], keys.encode(value))
+            full = actor_keys.store_key(key)
+            effects.own[full] = with_plain_key(key, full[len(actor_keys.own) :], keys.encode(value))
 
     def delete(self, key: bytes) -> None:
         """Stage the removal of the own record at ``key``; a missing one is no error."""
         if len(key) > MAX_KEY_BYTES:
             raise keys.too_long("a record's key", key)
-        staged = self.effects or self._staged()
-        staged.own[self._home.store_key(key)] = None
+        effects = self.effects or self._new_effects()
+        effects.own[self._actor_keys.store_key(key)] = None
 
     def put_row(self, index: str, sort_key: bytes, value: Any) -> None:
         """Stage a row of a shared index under (``sort_key``, this actor); a sort key takes 200 bytes."""
-        staged = self.effects or self._staged()
+        effects = self.effects or self._new_effects()
         hidden = self._hidden(index, sort_key)
-        record = self._home.row_head + keys.encode(value)
+        record = self._actor_keys.row_head + keys.encode(value)
         if hidden != sort_key:
             record = keys.with_sort_key(record, sort_key)
-        staged.rows[self._row_key(index, hidden)] = record
+        effects.rows[self._row_key(index, hidden)] = record
 
     def delete_row(self, index: str, sort_key: bytes) -> None:
         """Stage the removal of this actor's row at ``sort_key`` of a shared index."""
-        staged = self.effects or self._staged()
-        staged.rows[self._row_key(index, self._hidden(index, sort_key))] = None
+        effects = self.effects or self._new_effects()
+        effects.rows[self._row_key(index, self._hidden(index, sort_key))] = None
 
     def append(self, journal: str, value: Any) -> None:
         """Stage a row of a journal, which gets its number and its link when this message is committed."""
-        if journal not in self._domain.journals:
+        if journal not in self._services.journals:
             raise UnknownKindError(f"no journal {journal!r} was given to open_runtime")
-        staged = self.effects or self._staged()
-        staged.entries.append(entry(journal, self.now, 1, value))
+        effects = self.effects or self._new_effects()
+        effects.entries.append(entry(journal, self.now, 1, value))
 
     def record_revocation(self, value: Any, *, until: int) -> None:
         """Stage what an older store that is brought back is not to undo: this actor is told it `Again` then.
@@ -177,10 +177,10 @@ class Context:
             value: Anything that msgspec encodes as JSON.
             until: When it means nothing any more (microseconds since 1970).
         """
-        if self._domain.secret is not None:
+        if self._services.secret is not None:
             entry = Revocation(self.now, until, *self.address, keys.encode_json(value))
-            staged = self._staged()
-            staged.revocations = (*staged.revocations, entry)
+            effects = self._new_effects()
+            effects.revocations = (*effects.revocations, entry)
 
     def note(self, journal: str, value: Any) -> None:
         """Have a row of a journal follow soon: no reply waits for it, and a crash may lose it.
@@ -188,7 +188,7 @@ class Context:
         It stands also when this message is refused or fails. The same again within a second counts and is
         not kept twice; what finds no room is dropped and counted.
         """
-        self._domain.note(journal, value)
+        self._services.note(journal, value)
 
     def tell(self, address: Address, message: Message[Any]) -> None:
         """Stage a message that another actor gets after the commit, also when the process dies between.
@@ -197,13 +197,13 @@ class Context:
             TypeError: the message has a question.
         """
         check_told(message)
-        key = keys.OUTBOX + self._domain.next_number().to_bytes(8)
-        parcel = keys.StoredMessage(
+        key = keys.OUTBOX + self._services.next_number().to_bytes(8)
+        stored = keys.StoredMessage(
             address.kind, address.key, type(message).__name__, keys.encode_json(message)
         )
-        staged = self._staged()
-        staged.rows[key] = keys.encode(parcel)
-        staged.tells.append((key, address, message))
+        effects = self._new_effects()
+        effects.rows[key] = keys.encode(stored)
+        effects.tells.append((key, address, message))
 
     def set_timer(self, name: str, due: int, message: Message[Any]) -> None:
         """Stage a message to this actor itself at ``due`` (microseconds since 1970).
@@ -215,24 +215,26 @@ class Context:
         """
         check_told(message)
         self.cancel_timer(name)
-        parcel = keys.StoredMessage(*self.address, type(message).__name__, keys.encode_json(message), name)
-        tag = keys.timer_tag(self.address, name, self._domain.next_number())
-        row = keys.timer_key(due, tag if self._home.blinder is None else self._home.blinder.tag(tag))
-        staged = self._staged()
-        staged.rows[row] = keys.encode(parcel)
-        staged.own[self._timer_name_key(name)] = row
-        staged.next_due = min(due, staged.next_due or due)
+        stored = keys.StoredMessage(*self.address, type(message).__name__, keys.encode_json(message), name)
+        tag = keys.timer_tag(self.address, name, self._services.next_number())
+        row = keys.timer_key(
+            due, tag if self._actor_keys.blinder is None else self._actor_keys.blinder.tag(tag)
+        )
+        effects = self._new_effects()
+        effects.rows[row] = keys.encode(stored)
+        effects.own[self._timer_name_key(name)] = row
+        effects.next_due = min(due, effects.next_due or due)
 
     def cancel_timer(self, name: str) -> None:
         """Stage the removal of the timer ``name``; a missing one is no error."""
         row = self.timer_row(name)
         if row is not None:
             self.stage_rows({row: None})
-            self._staged().own[self._timer_name_key(name)] = None
+            self._new_effects().own[self._timer_name_key(name)] = None
 
     def stage_rows(self, rows: Changes) -> None:
         """Stage rows of the runtime itself; for the kernel."""
-        self._staged().rows.update(rows)
+        self._new_effects().rows.update(rows)
 
     def timer_due(self, name: str) -> int | None:
         """Return when the timer ``name`` is due (microseconds since 1970), or None when none is set."""
@@ -244,8 +246,8 @@ class Context:
         key = self._timer_name_key(name)
         if self.effects is not None and key in self.effects.own:
             return self.effects.own[key]
-        pending = self._home.overlay.get(key)
-        return self._domain.cached_snapshot.get(key) if pending is None else pending[1]
+        pending = self._actor_keys.overlay.get(key)
+        return self._services.cached_snapshot.get(key) if pending is None else pending[1]
 
     def publish(self, topic: str, label: Hashable = None) -> None:
         """Stage word to the subscribers of ``topic`` that it changed, handed over after the commit.
@@ -256,8 +258,8 @@ class Context:
             topic: What changed.
             label: What subscribers decide by whether they may hear of it. Equal ones become one.
         """
-        staged = self.effects or self._staged()
-        staged.publications[topic, label] = None
+        effects = self.effects or self._new_effects()
+        effects.publications[topic, label] = None
 
     def has_subscribers(self, topic: str) -> bool:
         """Return whether a subscriber wants to hear of ``topic`` now, in whichever process on the folder.
@@ -265,7 +267,7 @@ class Context:
         It is as of this moment and of this process's knowledge: after a takeover an attached process is known
         of once it has attached again.
         """
-        return self._domain.has_subscribers(topic)
+        return self._services.has_subscribers(topic)
 
     def use_reserve(self, *, dispensable: bool = False) -> None:
         """Let this message's effects use the space kept back for deletes, expiry and audit.
@@ -274,9 +276,9 @@ class Context:
             dispensable: Whether the reply leaves even when there is no room at all for the effects,
                 which are then dropped and counted. For rows of shared indexes only.
         """
-        staged = self._staged()
-        staged.reserve = True
-        staged.dispensable = dispensable
+        effects = self._new_effects()
+        effects.reserve = True
+        effects.dispensable = dispensable
 
     def most_rows(self, most: int) -> int:
         """Return how many rows a message that may use the reserve should touch at once; at least one.
@@ -287,27 +289,27 @@ class Context:
         Args:
             most: How many it would be with plenty of room.
         """
-        return max(1, min(most, self._domain.store.room() // (_COPIES * PAGE)))
+        return max(1, min(most, self._services.store.room() // (_COPIES * PAGE)))
 
-    def _staged(self) -> Effects:
+    def _new_effects(self) -> Effects:
         if self.effects is None:
-            self.effects = self._home.new_effects()
+            self.effects = self._actor_keys.new_effects()
         return self.effects
 
     def _timer_name_key(self, name: str) -> bytes:
-        return keys.timer_name_key(self._home.prefix, name, self._home.blinder)
+        return keys.timer_name_key(self._actor_keys.prefix, name, self._actor_keys.blinder)
 
     def _hidden(self, index: str, sort_key: bytes) -> bytes:
         """Return a sort key as the store has it."""
-        if index not in self._domain.prefixes:
+        if index not in self._services.prefixes:
             raise UnknownKindError(f"no index {index!r} was given to open_runtime")
         if len(sort_key) > MAX_KEY_BYTES:
             raise keys.too_long("a row's sort key", sort_key)
-        return self._domain.blind(index, sort_key)
+        return self._services.blind(index, sort_key)
 
     def _row_key(self, index: str, hidden: bytes) -> bytes:
         """Return what `lmdb.keys.row_key` does."""
-        return self._domain.prefixes[index] + hidden.replace(b"\0", b"\0\xff") + self._home.row_tail
+        return self._services.prefixes[index] + hidden.replace(b"\0", b"\0\xff") + self._actor_keys.row_tail
 
 
 def _merged(

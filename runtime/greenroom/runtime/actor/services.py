@@ -24,9 +24,9 @@ class RuntimeServices:
     Attributes:
         companion: What runs beside the actors, once it does.
         is_heard: Says whether somebody wants to hear of a topic.
-        glance: The view of the actors' records that the present pass of the dispatcher reads.
+        cached_snapshot: The view of the actors' records that the present pass of the dispatcher reads.
         prefixes: The bytes before each row, by index.
-        veil: Hides names in the keys of an encrypted store.
+        blinder: Hides names in the keys of an encrypted store.
         secret: The store's, if it is used with one.
         journals: The runtime's, by name.
         notes: What waits to be appended to them.

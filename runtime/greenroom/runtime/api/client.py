@@ -111,7 +111,7 @@ class RuntimeClient:
         if self._ended:
             self._check_open()
         envelope = Envelope(message, principal, None, deadline, idempotency)
-        return self._kernel.posts.send(address, envelope, done, on_accepted)
+        return self._kernel.callbacks.send(address, envelope, done, on_accepted)
 
     def tell(self, address: Address, message: Message[Any], *, principal: Any = None) -> None:
         """Put a message into an actor's mailbox and wait for nothing.

@@ -92,7 +92,7 @@ class RuntimeConfig:
         owner: FolderLock,
         relay: LeaderService | None = None,
         bus: Bus | None = None,
-        posts: CallbackQueue | None = None,
+        callbacks: CallbackQueue | None = None,
     ) -> AsyncIterator[Runtime]:
         """Run the actors on a folder that is locked, until the block ends.
 
@@ -100,7 +100,7 @@ class RuntimeConfig:
             owner: Holds the lock.
             relay: Takes the connections of attached processes.
             bus: Whose subscribers are to hear of changes, instead of one of its own.
-            posts: What was posted before, with those who wait for it.
+            callbacks: What was posted before, with those who wait for it.
         """
         options = self.options
         is_checked = await _make_sure(owner, self.encryption)
@@ -127,7 +127,7 @@ class RuntimeConfig:
                 self.clock,
                 options,
                 bus,
-                posts,
+                callbacks,
                 secret,
                 self.journals,
             )
@@ -197,9 +197,9 @@ async def open_runtime(
         StoreFailedError: a commit failed for good while the block ran.
         StoreError: the folder cannot hold a store.
     """
-    recipe = RuntimeConfig(
+    config = RuntimeConfig(
         actors, indexes, groups, options, clock, committer, codec, companion, secrets, encryption, journals
     )
     with FolderLock(Path(path)) as owner:
-        async with recipe.run(owner) as runtime:
+        async with config.run(owner) as runtime:
             yield runtime

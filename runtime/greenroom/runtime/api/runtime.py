@@ -75,7 +75,7 @@ class Runtime(RuntimeClient):
         clock: Clock,
         options: RuntimeOptions,
         bus: Bus | None = None,
-        posts: CallbackQueue | None = None,
+        callbacks: CallbackQueue | None = None,
         secret: Secret | None = None,
         journals: Mapping[str, Journal] | None = None,
     ) -> None:
@@ -86,24 +86,24 @@ class Runtime(RuntimeClient):
         self._lasting: RevocationLog | None = None
         self._stop = trio.CancelScope()
         self._notes = JournalBuffer(journals or {}, clock)
-        self._domain = RuntimeServices(store, indexes, BlockRandom(), self._slice_over, self._notes, secret)
-        self._kernel = Kernel(kinds, groups, self._domain, clock, options)
-        self._domain.last_number = max(clock.now(), _last_outbox_number(store))
-        self._pipeline = GroupCommit(committer, store, self._kernel.settle, self._fail)
-        self._deliveries = Outbox(store, kinds, self._kernel, self._pipeline, clock)
-        self._pipeline.journal_buffer = self._notes
-        self._kernel.commits = self._pipeline
-        self._kernel.outbox = self._deliveries
+        self._services = RuntimeServices(store, indexes, BlockRandom(), self._slice_over, self._notes, secret)
+        self._kernel = Kernel(kinds, groups, self._services, clock, options)
+        self._services.last_number = max(clock.now(), _last_outbox_number(store))
+        self._commits = GroupCommit(committer, store, self._kernel.settle, self._fail)
+        self._outbox = Outbox(store, kinds, self._kernel, self._commits, clock)
+        self._commits.journal_buffer = self._notes
+        self._kernel.commits = self._commits
+        self._kernel.outbox = self._outbox
         self._bus = self._kernel.bus = Bus(self._kernel.is_busy) if bus is None else bus
         if bus is not None:
             bus.is_busy = self._kernel.is_busy
-        self._domain.has_subscribers = self._bus.has_subscribers
-        if posts is not None:
-            posts.redirect(self._kernel)
-            self._kernel.posts = posts
+        self._services.has_subscribers = self._bus.has_subscribers
+        if callbacks is not None:
+            callbacks.redirect(self._kernel)
+            self._kernel.callbacks = callbacks
         answers_ttl = options.idempotency_seconds * 1_000_000
-        self._janitor = ExpirySweeper(
-            store, indexes.values(), answers_ttl, self._pipeline, self._kernel.residents, clock, self._domain
+        self._sweeper = ExpirySweeper(
+            store, indexes.values(), answers_ttl, self._commits, self._kernel.residents, clock, self._services
         )
         if secret is not None and secret.path is not None:
             self._lasting = store.open_revocation_log(secret.path.with_suffix(LASTING), clock.now())
@@ -112,15 +112,15 @@ class Runtime(RuntimeClient):
 
     def _keep_journals(self, journals: Mapping[str, Journal]) -> None:
         """Find where the journals end, and say so if that is not where they ended before."""
-        secret = self._domain.secret
+        secret = self._services.secret
         if secret is None or secret.path is None:
             raise ValueError("a runtime with journals needs a secret; name its folder")
-        keys = self._domain.journal_keys = {name: JournalKeys(name, secret) for name in journals}
-        seen = self._domain.checkpoint_file = CheckpointFile(secret.path.with_suffix(SUFFIX))
+        keys = self._services.journal_keys = {name: JournalKeys(name, secret) for name in journals}
+        seen = self._services.checkpoint_file = CheckpointFile(secret.path.with_suffix(SUFFIX))
         self._store.open_journals(keys.values())
         for name, journal in journals.items():
-            with self._store.snapshot() as reading:
-                found = seen.compare(keys[name], reading, self._clock.now())
+            with self._store.snapshot() as snapshot:
+                found = seen.compare(keys[name], snapshot, self._clock.now())
             if found is not None:
                 log = logger.debug if found.restored else logger.warning  # who restores a backup expects it
                 log("records %d to %d of %r were seen and are gone", found.first, found.last, name)
@@ -128,12 +128,12 @@ class Runtime(RuntimeClient):
 
     def record_checkpoints(self) -> None:
         """Keep what the journals are beside the secret, when all is on disk."""
-        for name in self._domain.journals:
-            self._janitor.record_checkpoint(self._janitor.checkpoint(name))
+        for name in self._services.journals:
+            self._sweeper.record_checkpoint(self._sweeper.checkpoint(name))
 
     def parts(self) -> tuple[Kernel, GroupCommit, Bus, Store]:
         """Return the parts that a relay works with."""
-        return self._kernel, self._pipeline, self._bus, self._store
+        return self._kernel, self._commits, self._bus, self._store
 
     def check_open(self) -> None:
         """Raise what the doors raise when nothing is taken any more.
@@ -172,10 +172,10 @@ class Runtime(RuntimeClient):
         await trio.lowlevel.checkpoint()
         if query.flushes_journals:
             self._flush_notes()
-            await self._pipeline.wait_committed()  # a group that was on its way may have some of the notes,
-            await self._pipeline.wait_committed()  # and then the next one has the others
+            await self._commits.wait_committed()  # a group that was on its way may have some of the notes,
+            await self._commits.wait_committed()  # and then the next one has the others
         if isinstance(query, Procedure):
-            desk = ProcedureContext(self, self._domain, principal, self._clock.now())
+            desk = ProcedureContext(self, self._services, principal, self._clock.now())
             try:
                 return await query.run(desk)
             except Refusal as refusal:
@@ -189,11 +189,11 @@ class Runtime(RuntimeClient):
 
     def _note_denial(self, principal: Any, query: object, refusal: Refusal) -> None:
         if refusal.is_denial:
-            self._domain.record_denial(principal, None, query, refusal)
+            self._services.record_denial(principal, None, query, refusal)
 
     async def _read(self, query: Query[R], principal: Any) -> R:
-        with self._store.snapshot() as reading:
-            reader = IndexReader(self._domain, reading, principal, self._clock.now())
+        with self._store.snapshot() as snapshot:
+            reader = IndexReader(self._services, snapshot, principal, self._clock.now())
             started = self._kernel.dispatcher.start_slice()
             answer = query.run(reader)
             if isinstance(answer, Generator):
@@ -207,7 +207,7 @@ class Runtime(RuntimeClient):
                     await trio.lowlevel.checkpoint()
                     started = self._kernel.dispatcher.start_slice()
             self._kernel.dispatcher.end_slice(started)
-        await self._pipeline.wait_committed()
+        await self._commits.wait_committed()
         if self._ended:
             raise self._closing_error()
         return answer
@@ -230,7 +230,7 @@ class Runtime(RuntimeClient):
         Raises:
             UnknownKindError: no such journal was given when the runtime was opened.
         """
-        self._domain.note(journal, value)
+        self._services.note(journal, value)
 
     def derive(self, purpose: str) -> bytes:
         """Return the store's key for a purpose: 32 bytes, the same in every process on the folder.
@@ -238,7 +238,7 @@ class Runtime(RuntimeClient):
         Raises:
             StoreError: the runtime was opened without a secret.
         """
-        return self._domain.derive(purpose)
+        return self._services.derive(purpose)
 
     def readmit(self, address: Address) -> bool:
         """Let an actor that was set aside in again; return whether it was."""
@@ -269,7 +269,7 @@ class Runtime(RuntimeClient):
     def statistics(self) -> RuntimeStatistics:
         """Return what every part says of itself."""
         return runtime_statistics(
-            self._kernel, self._deliveries, self._pipeline, self._bus, self._store, self._janitor
+            self._kernel, self._outbox, self._commits, self._bus, self._store, self._sweeper
         )
 
     @property
@@ -307,7 +307,7 @@ class Runtime(RuntimeClient):
         """Give nobody a turn any more, and answer whoever waits."""
         self._ended = True
         self._kernel.abort(self._closing_error)
-        self._pipeline.release_waiters()
+        self._commits.release_waiters()
         self._bus.close()
 
     async def _watch_ownership(self, owner: FolderLock) -> None:
@@ -347,8 +347,8 @@ class Runtime(RuntimeClient):
         self._lasting.mark_caught_up()
 
     def _flush_notes(self) -> None:
-        self._pipeline.attach_deferred()
-        self._pipeline.flush()
+        self._commits.attach_deferred()
+        self._commits.flush()
 
     async def _drain(self, relay: LeaderService | None) -> None:
         if relay is not None:
@@ -368,7 +368,7 @@ class Runtime(RuntimeClient):
             yield
             return
         async with companion(self) as opened:
-            self._domain.companion = opened
+            self._services.companion = opened
             yield
 
     @asynccontextmanager
@@ -377,13 +377,13 @@ class Runtime(RuntimeClient):
     ) -> AsyncIterator[None]:
         """Run the parts while the block runs, then drain; an error of the block leaves in no group."""
         error: BaseException | None = None
-        self._deliveries.recover()
+        self._outbox.recover()
         if relay is not None:
             relay.begin(self)
         try:
             with self._stop:
                 async with trio.open_nursery() as nursery:
-                    for part in (self._kernel.dispatcher, self._deliveries, self._janitor, self._bus):
+                    for part in (self._kernel.dispatcher, self._outbox, self._sweeper, self._bus):
                         nursery.start_soon(part.run)
                     nursery.start_soon(self._notes.run, self._flush_notes)
                     nursery.start_soon(self._watch_ownership, owner)

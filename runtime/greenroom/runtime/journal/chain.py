@@ -182,9 +182,9 @@ class HashChains:
         reading: The store as it is found.
     """
 
-    def __init__(self, keys: Iterable[JournalKeys], reading: Snapshot) -> None:
+    def __init__(self, keys: Iterable[JournalKeys], snapshot: Snapshot) -> None:
         self._keys = {each.name: each for each in keys}
-        self._ends = {name: end_of(each, reading) for name, each in self._keys.items()}
+        self._ends = {name: end_of(each, snapshot) for name, each in self._keys.items()}
 
     def append(self, entries: Sequence[JournalEntry]) -> Appended:
         """Return what to put for these rows; nothing is taken note of as yet."""
@@ -229,7 +229,7 @@ def decoded(number: int, record: bytes, of: type[T]) -> JournalRow[T]:
 
 
 def scan(
-    reading: Snapshot, name: str, *, start: int | None = None, reverse: bool = False
+    snapshot: Snapshot, name: str, *, start: int | None = None, reverse: bool = False
 ) -> Iterator[tuple[int, bytes]]:
     """Yield the rows of a journal with their numbers, from ``start`` on, inclusive.
 
@@ -237,7 +237,7 @@ def scan(
     """
     prefix = journal_prefix(name)
     first = None if start is None else prefix + start.to_bytes(NUMBER_BYTES)
-    for key, record in reading.scan(INDEXES, prefix, start=first, reverse=reverse):
+    for key, record in snapshot.scan(INDEXES, prefix, start=first, reverse=reverse):
         yield _number_in(key, prefix), record
 
 
@@ -246,18 +246,18 @@ def _number_in(key: bytes, prefix: bytes) -> int:
     return min(STRANGE, int.from_bytes(number)) if len(number) == NUMBER_BYTES else STRANGE
 
 
-def end_of(keys: JournalKeys, reading: Snapshot) -> ChainPosition:
+def end_of(keys: JournalKeys, snapshot: Snapshot) -> ChainPosition:
     """Return from where a journal goes on.
 
     Where the head is missing, not of this secret, or an older one, the journal goes on behind its last row
     without a link to it, which the next check tells.
     """
-    head = keys.read(keys.head, reading.get(META, keys.head))
-    there = (_number_in(key, keys.prefix) for key in reading.keys(INDEXES, keys.prefix, reverse=True))
+    head = keys.read(keys.head, snapshot.get(META, keys.head))
+    there = (_number_in(key, keys.prefix) for key in snapshot.keys(INDEXES, keys.prefix, reverse=True))
     number = next((each for each in there if each != STRANGE), 0)
     if head is not None and head.count >= number:
         return head
-    start = start_of(keys, reading)
+    start = start_of(keys, snapshot)
     if number == 0:
         return start
     return ChainPosition(
@@ -265,9 +265,9 @@ def end_of(keys: JournalKeys, reading: Snapshot) -> ChainPosition:
     )
 
 
-def start_of(keys: JournalKeys, reading: Snapshot) -> ChainPosition:
+def start_of(keys: JournalKeys, snapshot: Snapshot) -> ChainPosition:
     """Return what was before the first row of a journal that retention has left."""
-    return keys.read(keys.start, reading.get(META, keys.start)) or ChainPosition()
+    return keys.read(keys.start, snapshot.get(META, keys.start)) or ChainPosition()
 
 
 def journal_table(journals: Iterable[Journal]) -> dict[str, Journal]:

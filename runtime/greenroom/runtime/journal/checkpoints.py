@@ -88,20 +88,20 @@ class CheckpointFile:
         self._content.restored = True
         self._save()
 
-    def compare(self, keys: JournalKeys, reading: Snapshot, now: int) -> RollbackGap | None:
+    def compare(self, keys: JournalKeys, snapshot: Snapshot, now: int) -> RollbackGap | None:
         """Take note of what is not there any more, and return it."""
         good: list[Checkpoint] = []
         bad: list[Checkpoint] = []
         for each in self.checkpoints(keys.name):
             if keys.made(each):  # what another secret signed says nothing of this one's rows
-                (good if _is_there(each, keys, reading) else bad).append(each)
+                (good if _is_there(each, keys, snapshot) else bad).append(each)
         restored, self._content.restored = self._content.restored, False
         if not bad:
             if restored:  # else the next store that is put here would pass for restored
                 self._save()
             return None
         last = max(each.count for each in bad)
-        head = keys.read(keys.head, reading.get(META, keys.head))
+        head = keys.read(keys.head, snapshot.get(META, keys.head))
         kept = max((each.count for each in good), default=0)
         if head is not None and head.count < last:
             kept = head.count
@@ -145,14 +145,14 @@ def mark_restored(places: Iterable[Path], store_id: str) -> None:
             CheckpointFile(path).mark_restored()
 
 
-def _is_there(checkpoint: Checkpoint, keys: JournalKeys, reading: Snapshot) -> bool:
-    start = start_of(keys, reading)
+def _is_there(checkpoint: Checkpoint, keys: JournalKeys, snapshot: Snapshot) -> bool:
+    start = start_of(keys, snapshot)
     if checkpoint.count < start.count:
         return True  # retention removed it, and signed for what came after
     if checkpoint.count == start.count:
         return start.link.hex() == checkpoint.link
     try:
-        row = reading.get(INDEXES, journal_prefix(keys.name) + checkpoint.count.to_bytes(NUMBER_BYTES))
+        row = snapshot.get(INDEXES, journal_prefix(keys.name) + checkpoint.count.to_bytes(NUMBER_BYTES))
     except StoreDamagedError:
         return True  # of damage a check tells; no server is kept from starting by a damaged record
     return row is not None and row[:LINK_BYTES].hex() == checkpoint.link

@@ -25,7 +25,7 @@ class MessageSink(Protocol):
     """Takes messages to their actors: the kernel, or what relays them to another process's kernel."""
 
     @property
-    def posts(self) -> CallbackQueue:
+    def callbacks(self) -> CallbackQueue:
         """Sends what is posted."""
 
     def deliver(self, address: Address, envelope: Envelope) -> None:
@@ -49,10 +49,10 @@ class Ticket(Protocol):
 class PendingCallback:
     """A `Posted` and who hears of its end."""
 
-    __slots__ = ("_done", "_envelope", "_posts")
+    __slots__ = ("_callbacks", "_done", "_envelope")
 
-    def __init__(self, posts: CallbackQueue) -> None:
-        self._posts = posts
+    def __init__(self, callbacks: CallbackQueue) -> None:
+        self._callbacks = callbacks
         self._done: Done | None = None
         self._envelope: Envelope | None = None
 
@@ -61,7 +61,7 @@ class PendingCallback:
         self._done = None
         envelope, self._envelope = self._envelope, None
         if envelope is not None and envelope.asker is self:
-            self._posts.cancel(envelope)
+            self._callbacks.cancel(envelope)
 
     def wait_for(self, envelope: Envelope, done: Done) -> None:
         """Let ``done`` be called when ``envelope``, which is in its mailbox, is over."""
@@ -71,7 +71,7 @@ class PendingCallback:
 
     def settle(self, result: Result) -> None:
         """Take the result; it is handed over between turns."""
-        self._posts.settled.append((self, result))
+        self._callbacks.settled.append((self, result))
 
     def call(self, result: Result) -> None:
         """Call whoever waits, at most once; what that raises is its own affair."""
@@ -103,10 +103,10 @@ class CallbackQueue:
         self.settled: deque[tuple[PendingCallback, Result]] = deque()
         self.after_callbacks: Callable[[], None] = _nothing
 
-    def redirect(self, acceptor: MessageSink) -> None:
+    def redirect(self, sink: MessageSink) -> None:
         """Send what is posted from now on another way; what was posted before is that way's affair, too."""
-        self._deliver = acceptor.deliver
-        self.cancel = acceptor.cancel
+        self._deliver = sink.deliver
+        self.cancel = sink.cancel
 
     def send(
         self, address: Address, envelope: Envelope, done: Done, on_accepted: Callable[[], None] | None

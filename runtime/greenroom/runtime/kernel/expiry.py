@@ -37,10 +37,10 @@ class ExpirySweeper:
         store: Store,
         indexes: Iterable[Index],
         answers_ttl: int,
-        pipeline: GroupCommit,
+        commits: GroupCommit,
         residents: ActivationCache,
         clock: Clock,
-        domain: RuntimeServices,
+        services: RuntimeServices,
     ) -> None:
         self._store = store
         self._times = {
@@ -49,10 +49,10 @@ class ExpirySweeper:
         self._times[lmdb_keys.index_prefix(lmdb_keys.ANSWER_TIMES)] = answers_ttl
         self._times[lmdb_keys.DEAD] = DEAD_LETTER_TTL
         self._answers_ttl = answers_ttl
-        self._pipeline = pipeline
+        self._commits = commits
         self._residents = residents
         self._clock = clock
-        self._domain = domain
+        self._services = services
         self.removed = 0
 
     async def run(self) -> None:
@@ -61,18 +61,18 @@ class ExpirySweeper:
             for prefix, ttl in self._times.items():
                 while self._sweep(prefix, self._clock.now() - ttl) == BATCH:
                     await (
-                        self._pipeline.wait_committed()
+                        self._commits.wait_committed()
                     )  # the group in flight may have left without this batch,
-                    await self._pipeline.wait_committed()  # but then the next one has it
+                    await self._commits.wait_committed()  # but then the next one has it
             while self._sweep_relayed(self._clock.now() - self._answers_ttl) == BATCH:
-                await self._pipeline.wait_committed()
-                await self._pipeline.wait_committed()
-            for journal in self._domain.journals.values():
+                await self._commits.wait_committed()
+                await self._commits.wait_committed()
+            for journal in self._services.journals.values():
                 while self._sweep_journal(journal) == BATCH:
-                    await self._pipeline.wait_committed()
-                    await self._pipeline.wait_committed()
+                    await self._commits.wait_committed()
+                    await self._commits.wait_committed()
                 checkpoint = self.checkpoint(journal.name)
-                await self._pipeline.wait_committed()  # what a reader sees may not be safe as yet
+                await self._commits.wait_committed()  # what a reader sees may not be safe as yet
                 self.record_checkpoint(checkpoint)
             await trio.sleep(min(ROUND_SECONDS, self._residents.passivate_idle()))
 
@@ -93,14 +93,14 @@ class ExpirySweeper:
         A relay that lives has confirmed its answers long ago; these were kept for processes that died.
         """
         expired: list[bytes] = []
-        with self._store.snapshot() as reading:
+        with self._store.snapshot() as snapshot:
             start = lmdb_keys.RELAYED
             while len(expired) < BATCH:
-                first = next(reading.scan(INDEXES, lmdb_keys.RELAYED, start=start), None)
+                first = next(snapshot.scan(INDEXES, lmdb_keys.RELAYED, start=start), None)
                 if first is None:
                     break
                 relay = first[0][: -lmdb_keys.NUMBER_BYTES]
-                for row, payload in reading.scan(INDEXES, relay):  # in the order of their times
+                for row, payload in snapshot.scan(INDEXES, relay):  # in the order of their times
                     if (
                         len(expired) == BATCH
                         or lmdb_keys.decode(payload, lmdb_keys.RelayedAnswer).time >= oldest
@@ -116,10 +116,10 @@ class ExpirySweeper:
         """Remove a batch of the rows that a journal need not keep; return how many."""
         oldest = None if journal.ttl is None else self._clock.now() - journal.ttl
         try:
-            with self._store.snapshot() as reading:
+            with self._store.snapshot() as snapshot:
                 found = outlived(
-                    self._domain.journal_keys[journal.name],
-                    reading,
+                    self._services.journal_keys[journal.name],
+                    snapshot,
                     oldest=oldest,
                     max_bytes=journal.max_bytes,
                     most=BATCH,
@@ -130,29 +130,29 @@ class ExpirySweeper:
         if found is None:
             return 0
         for first, last in found.doubtful:
-            self._domain.note(journal.name, journal.broken(first, last))
-        work = CommitUnit(self._pipeline.next_number(), None, Effects(reserve=True))
+            self._services.note(journal.name, journal.broken(first, last))
+        work = CommitUnit(self._commits.next_number(), None, Effects(reserve=True))
         work.changes = ({}, dict.fromkeys(found.rows), dict([found.start]))
-        self._pipeline.add(work)
-        self._pipeline.flush()
+        self._commits.add(work)
+        self._commits.flush()
         self.removed += len(found.rows)
         return len(found.rows)
 
     def checkpoint(self, journal: str) -> Checkpoint | None:
         """Return what a journal is now, if its end is signed."""
-        keys = self._domain.journal_keys[journal]
-        with self._store.snapshot() as reading:
-            head = keys.read(keys.head, reading.get(META, keys.head))
+        keys = self._services.journal_keys[journal]
+        with self._store.snapshot() as snapshot:
+            head = keys.read(keys.head, snapshot.get(META, keys.head))
         return None if head is None else keys.checkpoint(head)
 
     def record_checkpoint(self, checkpoint: Checkpoint | None) -> None:
         """Keep what a journal is, and is on disk, beside the secret."""
-        if checkpoint is not None and self._domain.checkpoint_file is not None:
-            self._domain.checkpoint_file.record(checkpoint)
+        if checkpoint is not None and self._services.checkpoint_file is not None:
+            self._services.checkpoint_file.record(checkpoint)
 
     def _remove(self, rows: list[bytes]) -> None:
         if rows:
-            staged = Effects(reserve=True)
-            staged.rows.update(dict.fromkeys(rows))
-            self._pipeline.add(CommitUnit(self._pipeline.next_number(), None, staged))
-            self._pipeline.flush()
+            effects = Effects(reserve=True)
+            effects.rows.update(dict.fromkeys(rows))
+            self._commits.add(CommitUnit(self._commits.next_number(), None, effects))
+            self._commits.flush()

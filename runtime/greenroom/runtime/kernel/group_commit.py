@@ -87,17 +87,17 @@ class GroupCommit:
     def attach_deferred(self) -> None:
         """Put the rows to delete, and the notes, into the group that is being collected."""
         if self._deferred_deletes:
-            staged = Effects(reserve=True)
-            staged.rows, self._deferred_deletes = self._deferred_deletes, {}
-            self.add(CommitUnit(self.next_number(), None, staged))
+            effects = Effects(reserve=True)
+            effects.rows, self._deferred_deletes = self._deferred_deletes, {}
+            self.add(CommitUnit(self.next_number(), None, effects))
         if self.journal_buffer:
             self.add(BufferedEntriesUnit(self.next_number(), self.journal_buffer.take()))
 
-    def withdraw(self, cell: Activation) -> list[CommitUnit]:
-        """Remove and return the collected works of ``cell``, in order; those at the committer stay there."""
-        taken = [work for work in self._collected if work.cell is cell]
+    def withdraw(self, activation: Activation) -> list[CommitUnit]:
+        """Remove and return an actor's collected units, in order; those at the committer stay there."""
+        taken = [work for work in self._collected if work.activation is activation]
         if taken:
-            self._collected = [work for work in self._collected if work.cell is not cell]
+            self._collected = [work for work in self._collected if work.activation is not activation]
         return taken
 
     async def wait_committed(self) -> None:

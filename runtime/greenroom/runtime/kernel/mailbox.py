@@ -63,9 +63,9 @@ class Envelope:
     """
 
     __slots__ = (
+        "activation",
         "asker",
         "begun",
-        "cell",
         "deadline",
         "encoded",
         "failures",
@@ -106,7 +106,7 @@ class Envelope:
         self.relay_key: bytes | None = None
         self.is_retry = False
         self.encoded: EncodedReply | None = None
-        self.cell: Activation | None = None
+        self.activation: Activation | None = None
 
     @property
     def is_durable(self) -> bool:
@@ -152,7 +152,7 @@ class Activation(ActorKeys):
         mailbox: Messages that wait, oldest first.
         restart: A pending system message "restart", which goes before every message of the mailbox.
         last_work: The newest work on its way to disk; replies that may have seen it wait for it.
-        ready: Whether the cell is in the queue of cells with something to do.
+        ready: Whether the activation is in the queue of activations with something to do.
         paused_until: On trio's clock; before that a failed actor is not restarted. 0 when it is not paused.
     """
 
@@ -174,9 +174,9 @@ class Activation(ActorKeys):
         address: Address,
         handlers: Mapping[type[Message[Any]], str],
         names: Names = no_names,
-        veil: KeyBlinder | None = None,
+        blinder: KeyBlinder | None = None,
     ) -> None:
-        super().__init__(address, names, veil)
+        super().__init__(address, names, blinder)
         self.handlers = handlers
         self.actor: Actor | None = None
         self.mailbox: deque[Envelope] | None = None
@@ -205,25 +205,25 @@ class CommitUnit(WriteBatch):
     """The effects of one message on their way to disk, and the replies that wait for them.
 
     Attributes:
-        cell: The actor that staged them, or None for the runtime's own housekeeping.
+        activation: The actor that staged them, or None for the runtime's own housekeeping.
         number: Counts the works of this runtime, so that the overlay knows whose record it holds.
         buried: The row of a stored message that this moves to the dead letters.
         settlements: Whom to tell what once this is on disk: the sender itself, then those who read after it.
     """
 
-    __slots__ = ("buried", "cell", "number", "settlements", "staged")
+    __slots__ = ("activation", "buried", "effects", "number", "settlements")
 
     def __init__(
-        self, number: int, cell: Activation | None, staged: Effects
+        self, number: int, activation: Activation | None, effects: Effects
     ) -> None:  # no super(): a hot path
-        self.owner = self if cell is None else cell
-        self.changes = (staged.own, staged.rows)
-        self.entries = staged.entries
-        self.revocations = staged.revocations
-        self.reserve = staged.reserve
+        self.owner = self if activation is None else activation
+        self.changes = (effects.own, effects.rows)
+        self.entries = effects.entries
+        self.revocations = effects.revocations
+        self.reserve = effects.reserve
         self.error = None
         self.number = number
-        self.cell = cell
-        self.staged = staged
+        self.activation = activation
+        self.effects = effects
         self.buried: bytes | None = None
         self.settlements: list[tuple[Envelope, Result]] = []

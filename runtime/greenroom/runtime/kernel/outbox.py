@@ -71,7 +71,7 @@ class Outbox:
         store: Store,
         kinds: Mapping[str, type[Actor]],
         mailboxes: Mailboxes,
-        pipeline: GroupCommit,
+        commits: GroupCommit,
         clock: Clock,
     ) -> None:
         self._store = store
@@ -79,7 +79,7 @@ class Outbox:
             (kind, message.__name__): message for kind, actor in kinds.items() for message in actor.handlers
         }
         self._mailboxes = mailboxes
-        self._pipeline = pipeline
+        self._commits = commits
         self._clock = clock
         self._handed_over: set[bytes] = set()
         self._behind: set[Address] = set()  # addresses with a tell that its mailbox did not take
@@ -142,12 +142,12 @@ class Outbox:
     def dead_letter(self, envelope: Envelope, error: Exception, reason: str) -> None:
         """Move a stored message that cannot be handled to the dead letters; then it is over."""
         assert envelope.outbox_key is not None
-        assert envelope.cell is not None
-        cell, timer = envelope.cell, envelope.timer or ""
-        parcel = _parcel(cell.address, envelope.message, reason, timer)
-        pending = cell.overlay.get(keys.timer_name_key(cell.prefix, timer, cell.blinder))
+        assert envelope.activation is not None
+        activation, timer = envelope.activation, envelope.timer or ""
+        stored = _stored_message(activation.address, envelope.message, reason, timer)
+        pending = activation.overlay.get(keys.timer_name_key(activation.prefix, timer, activation.blinder))
         work = self._bury(
-            envelope.outbox_key, parcel, is_set_anew=pending is not None and pending[1] != envelope.outbox_key
+            envelope.outbox_key, stored, is_set_anew=pending is not None and pending[1] != envelope.outbox_key
         )
         work.settlements.append((envelope, outcome.Error(error)))
 
@@ -167,7 +167,7 @@ class Outbox:
                     await trio.lowlevel.checkpoint()
                     started = dispatcher.start_slice()
             dispatcher.end_slice(started)
-            self._pipeline.flush()
+            self._commits.flush()
             with trio.move_on_after(self._patience()):
                 await self._look.wait()
             self._look = trio.Event()
@@ -194,11 +194,11 @@ class Outbox:
                 return
             if row in self._handed_over or self._store.get(INDEXES, row) is None:
                 continue  # the scan shows the store as it was when it began
-            parcel = keys.decode(payload, keys.StoredMessage)
-            address = Address(parcel.kind, parcel.key)
+            stored = keys.decode(payload, keys.StoredMessage)
+            address = Address(stored.kind, stored.key)
             if address in refusing:
                 continue
-            message = self._unpack(row, parcel)
+            message = self._unpack(row, stored)
             if message is not None:
                 self._deliver(address, Envelope(message, row=row), row)
                 if row not in self._handed_over:
@@ -222,11 +222,11 @@ class Outbox:
                 return
             if row in self._handed_over or self._store.get(INDEXES, row) is None:
                 continue
-            parcel = keys.decode(payload, keys.StoredMessage)
-            message = self._unpack(row, parcel)
+            stored = keys.decode(payload, keys.StoredMessage)
+            message = self._unpack(row, stored)
             if message is not None:
-                envelope = Envelope(message, row=row, timer=parcel.name)
-                self.fired += self._deliver(Address(parcel.kind, parcel.key), envelope, row)
+                envelope = Envelope(message, row=row, timer=stored.name)
+                self.fired += self._deliver(Address(stored.kind, stored.key), envelope, row)
             if self._mailboxes.dispatcher.should_yield():
                 yield
 
@@ -242,7 +242,7 @@ class Outbox:
         except (ActorQuarantinedError, RuntimeClosedError):
             pass  # its time comes when the actor is let in again, or with the next start
         except UnknownKindError as error:
-            self._bury(row, _parcel(address, envelope.message, str(error)))
+            self._bury(row, _stored_message(address, envelope.message, str(error)))
         else:
             self._handed_over.add(row)
             return True
@@ -251,47 +251,49 @@ class Outbox:
     def _waits_for_room(self, address: Address) -> bool:
         return address in self._short_of_room and trio.current_time() < self._short_of_room[address][0]
 
-    def _unpack(self, row: bytes, parcel: keys.StoredMessage) -> Message[Any] | None:
+    def _unpack(self, row: bytes, stored: keys.StoredMessage) -> Message[Any] | None:
         """Return the stored message, or bury one that this program does not know."""
-        message_type = self._messages.get((parcel.kind, parcel.message))
-        reason = f"no {parcel.kind!r} actor handles {parcel.message}"
+        message_type = self._messages.get((stored.kind, stored.message))
+        reason = f"no {stored.kind!r} actor handles {stored.message}"
         if message_type is not None:
             try:
-                message: Message[Any] = msgspec.json.decode(parcel.body, type=message_type)
+                message: Message[Any] = msgspec.json.decode(stored.body, type=message_type)
             except msgspec.DecodeError as error:
-                reason = f"{parcel.message}: {error}"
+                reason = f"{stored.message}: {error}"
             else:
                 return message
-        self._bury(row, msgspec.structs.replace(parcel, reason=reason))
+        self._bury(row, msgspec.structs.replace(stored, reason=reason))
         return None
 
-    def _bury(self, row: bytes, parcel: keys.StoredMessage, *, is_set_anew: bool = False) -> CommitUnit:
+    def _bury(self, row: bytes, stored: keys.StoredMessage, *, is_set_anew: bool = False) -> CommitUnit:
         """Stage the move to the dead letters. Until that is committed nobody may hand the row over again.
 
         Args:
             row: The stored message's row.
-            parcel: The message, with the reason.
+            stored: The message, with the reason.
             is_set_anew: Whether a setting of the same timer is on its way to disk.
         """
         self._handed_over.add(row)
         self.dead_letters += 1
-        logger.error("dead letter: %s to %s/%s: %s", parcel.message, parcel.kind, parcel.key, parcel.reason)
-        number = self._pipeline.next_number()
+        logger.error("dead letter: %s to %s/%s: %s", stored.message, stored.kind, stored.key, stored.reason)
+        number = self._commits.next_number()
         key = keys.DEAD + keys.sortable(self._clock.now().to_bytes(8)) + number.to_bytes(8)
-        staged = Effects(reserve=True)
-        staged.rows.update({row: None, key: keys.encode(parcel)})
+        effects = Effects(reserve=True)
+        effects.rows.update({row: None, key: keys.encode(stored)})
         if row.startswith(keys.TIMERS) and not is_set_anew:
-            prefix = keys.prefix_of(Address(parcel.kind, parcel.key), self._store.blinder)
-            name_key = keys.timer_name_key(prefix, parcel.name, self._store.blinder)
+            prefix = keys.prefix_of(Address(stored.kind, stored.key), self._store.blinder)
+            name_key = keys.timer_name_key(prefix, stored.name, self._store.blinder)
             if self._store.get(ACTORS, name_key) == row:
-                staged.own[name_key] = None
-        work = CommitUnit(number, None, staged)
+                effects.own[name_key] = None
+        work = CommitUnit(number, None, effects)
         work.buried = row
-        self._pipeline.add(work)
+        self._commits.add(work)
         return work
 
 
-def _parcel(address: Address, message: Message[Any], reason: str, name: str = "") -> keys.StoredMessage:
+def _stored_message(
+    address: Address, message: Message[Any], reason: str, name: str = ""
+) -> keys.StoredMessage:
     return keys.StoredMessage(
         *address, type(message).__name__, keys.encode_json(message), name, reason=reason
     )

@@ -17,7 +17,7 @@ from greenroom.runtime.store.store import Store
 
 
 def runtime_statistics(
-    kernel: Kernel, deliveries: Outbox, pipeline: GroupCommit, bus: Bus, store: Store, janitor: ExpirySweeper
+    kernel: Kernel, outbox: Outbox, commits: GroupCommit, bus: Bus, store: Store, sweeper: ExpirySweeper
 ) -> RuntimeStatistics:
     """Return the figures of a runtime with these parts.
 
@@ -49,14 +49,14 @@ def runtime_statistics(
             overloaded=counts["overloaded"],
             not_committed=counts["not_committed"],
             dispensed_with=counts["dispensed_with"],
-            timers_fired=deliveries.fired,
-            dead_letters=deliveries.dead_letters,
+            timers_fired=outbox.fired,
+            dead_letters=outbox.dead_letters,
         ),
         dispatcher=DispatcherStatistics(
             ready=len(kernel.dispatcher), longest_slice_ms=round(kernel.dispatcher.longest_slice * 1e3, 3)
         ),
-        commits=pipeline.statistics(),
+        commits=commits.statistics(),
         bus=bus.statistics(),
         store=store.statistics(),
-        rows_expired=janitor.removed,
+        rows_expired=sweeper.removed,
     )

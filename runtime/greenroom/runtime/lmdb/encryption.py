@@ -142,7 +142,7 @@ class Opened:
     Attributes:
         codec: Turns payloads into records and back.
         unlock: The key-encryption key of a store that is encrypted.
-        veil: Hides names in its keys.
+        blinder: Hides names in its keys.
     """
 
     codec: RecordCodec

@@ -130,14 +130,14 @@ def sortable(sort_key: bytes) -> bytes:
     return sort_key.replace(b"\0", b"\0\xff")
 
 
-def prefix_of(address: Address, veil: KeyBlinder | None) -> bytes:
+def prefix_of(address: Address, blinder: KeyBlinder | None) -> bytes:
     """Return what the keys of an actor's records begin with in a store."""
-    return address.prefix() if veil is None else veil.prefix(address.prefix())
+    return address.prefix() if blinder is None else blinder.prefix(address.prefix())
 
 
-def tag_of(address: Address, veil: KeyBlinder | None) -> bytes:
+def tag_of(address: Address, blinder: KeyBlinder | None) -> bytes:
     """Return what the keys of an actor's rows end with in a store."""
-    return address_tag(address) if veil is None else veil.tag(address_tag(address))
+    return address_tag(address) if blinder is None else blinder.tag(address_tag(address))
 
 
 def row_key(index: str, sort_key: bytes, tag: bytes) -> bytes:
@@ -173,13 +173,13 @@ def timer_due(row: bytes) -> int:
     return int.from_bytes(row[len(TIMERS) : len(TIMERS) + 8])
 
 
-def timer_name_key(prefix: bytes, name: str, veil: KeyBlinder | None) -> bytes:
+def timer_name_key(prefix: bytes, name: str, blinder: KeyBlinder | None) -> bytes:
     """Return the key under which an actor finds the row of its timer ``name``.
 
     Args:
         prefix: What the actor's keys begin with.
         name: The timer's.
-        veil: Hides it in an encrypted store.
+        blinder: Hides it in an encrypted store.
 
     Raises:
         ValueError: the name is longer than 200 bytes.
@@ -187,7 +187,7 @@ def timer_name_key(prefix: bytes, name: str, veil: KeyBlinder | None) -> bytes:
     key = name.encode()
     if len(key) > MAX_KEY_BYTES:
         raise too_long("a timer's name", key)
-    return prefix + TIMER_BY_NAME + (key if veil is None else veil.tag(prefix + key))
+    return prefix + TIMER_BY_NAME + (key if blinder is None else blinder.tag(prefix + key))
 
 
 def too_long(what: str, key: bytes) -> ValueError:

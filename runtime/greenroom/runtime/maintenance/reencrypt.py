@@ -268,19 +268,19 @@ class _Names:
         self._kinds = kinds
         self._indexes = indexes
 
-    def hidden(self, veil: KeyBlinder, table: int, key: bytes, payload: bytes) -> tuple[bytes, bytes]:
+    def hidden(self, blinder: KeyBlinder, table: int, key: bytes, payload: bytes) -> tuple[bytes, bytes]:
         """Return the key and the payload of a row.
 
         Raises:
             UnknownKindError: nobody says what of its key is a name.
         """
         if table == ACTORS:
-            return self._record(veil, key, payload)
+            return self._record(blinder, key, payload)
         if table == INDEXES:
-            return self._row(veil, key, payload)
+            return self._row(blinder, key, payload)
         return key, payload
 
-    def _record(self, veil: KeyBlinder, key: bytes, payload: bytes) -> tuple[bytes, bytes]:
+    def _record(self, blinder: KeyBlinder, key: bytes, payload: bytes) -> tuple[bytes, bytes]:
         end = key.index(0, key.index(0) + 1) + 1
         prefix, letter, own = key[:end], key[end : end + 1], key[end + 1 :]
         kind = prefix[: prefix.index(0)].decode()
@@ -289,18 +289,18 @@ class _Names:
                 f"the store has records of {kind!r} actors, which this program does not know, so it cannot "
                 "tell names in them; encrypt it with the program that made it"
             )
-        place = veil.prefix(prefix)
+        place = blinder.prefix(prefix)
         if letter == keys.TIMER_BY_NAME:
-            return keys.timer_name_key(place, own.decode(), veil), _timer(veil, payload)
+            return keys.timer_name_key(place, own.decode(), blinder), _timer(blinder, payload)
         within = place + letter
-        hidden = veil.blind(within, own, self._kinds[kind])
+        hidden = blinder.blind(within, own, self._kinds[kind])
         return within + hidden, with_plain_key(own, hidden, payload)
 
-    def _row(self, veil: KeyBlinder, key: bytes, payload: bytes) -> tuple[bytes, bytes]:
+    def _row(self, blinder: KeyBlinder, key: bytes, payload: bytes) -> tuple[bytes, bytes]:
         if key.startswith(keys.TIMERS):
-            return _timer(veil, key), payload
+            return _timer(blinder, key), payload
         if key.startswith((keys.ANSWERS, keys.index_prefix(keys.ANSWER_TIMES))):
-            return key[: -keys.TAG_BYTES] + veil.tag(key[-keys.TAG_BYTES :]), payload
+            return key[: -keys.TAG_BYTES] + blinder.tag(key[-keys.TAG_BYTES :]), payload
         if key.startswith(b"!"):
             return key, payload  # numbers, times and random bytes
         name = key[: key.index(0)].decode()
@@ -311,11 +311,11 @@ class _Names:
                 "tell names in them; encrypt it with the program that made it"
             )
         sort_key = keys.sort_key_of(name, key)
-        hidden = veil.blind(keys.index_prefix(name), sort_key, index.names)
+        hidden = blinder.blind(keys.index_prefix(name), sort_key, index.names)
         if hidden != sort_key:
             payload = keys.with_sort_key(payload, sort_key)
-        return keys.row_key(name, hidden, veil.tag(key[-keys.TAG_BYTES :])), payload
+        return keys.row_key(name, hidden, blinder.tag(key[-keys.TAG_BYTES :])), payload
 
 
-def _timer(veil: KeyBlinder, row: bytes) -> bytes:
-    return row[: -keys.TAG_BYTES] + veil.tag(row[-keys.TAG_BYTES :])
+def _timer(blinder: KeyBlinder, row: bytes) -> bytes:
+    return row[: -keys.TAG_BYTES] + blinder.tag(row[-keys.TAG_BYTES :])

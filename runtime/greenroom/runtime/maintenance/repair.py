@@ -182,13 +182,13 @@ class _Damaged:
         self.bytes = path.stat().st_size
         self.unlock = None if encryption is None else encryption.key()
         self.codec: RecordCodec = PlainCodec()
-        self.veil: KeyBlinder | None = None
+        self.blinder: KeyBlinder | None = None
         seal = self.names.get(SEAL_KEY)
         if seal is not None:
             from greenroom.runtime.lmdb import record_cipher  # noqa: PLC0415 - see there
 
             data_key = record_cipher.unwrap(seal, self.unlock, os.fspath(path))
-            self.codec, self.veil = (
+            self.codec, self.blinder = (
                 record_cipher.SealedCodec(data_key),
                 KeyBlinder(record_cipher.derive(data_key, NAMES)),
             )
@@ -225,7 +225,7 @@ class _Damaged:
     def prefix_in(self, key: bytes) -> bytes:
         """Return what the keys of an actor begin with, one of which this is."""
         kind = key.index(0) + 1
-        return key[: key.index(0, kind) + 1 if self.veil is None else kind + NAME_BYTES]
+        return key[: key.index(0, kind) + 1 if self.blinder is None else kind + NAME_BYTES]
 
 
 class _Saved:
@@ -239,7 +239,7 @@ class _Saved:
     def __init__(self, damaged: _Damaged, mends: Mapping[Address, Mend]) -> None:
         self._damaged = damaged
         self._mends = {
-            keys.prefix_of(address, damaged.veil): (address, mend) for address, mend in mends.items()
+            keys.prefix_of(address, damaged.blinder): (address, mend) for address, mend in mends.items()
         }
         self._lacking: dict[bytes, bool] = {}
         self.set_aside: set[str] = set()
@@ -273,7 +273,7 @@ class _Saved:
                 yield key, record
             elif prefix not in mending:
                 kind, _, rest = prefix.partition(b"\0")
-                is_hidden = self._damaged.veil is not None
+                is_hidden = self._damaged.blinder is not None
                 self.set_aside.add(f"{kind.decode()}/{rest.hex() if is_hidden else _text(rest[:-1])}")
             elif key[len(prefix) :].startswith(keys.OWN):
                 mending[prefix][key] = record
@@ -285,7 +285,7 @@ class _Saved:
     def _mended(
         self, prefix: bytes, found: Mapping[bytes, bytes], mend: Mend
     ) -> Iterator[tuple[bytes, bytes]]:
-        codec, is_hidden = self._damaged.codec, self._damaged.veil is not None
+        codec, is_hidden = self._damaged.codec, self._damaged.blinder is not None
         payloads = {}
         for key, record in found.items():
             payload = codec.open(key, record)
@@ -300,7 +300,7 @@ class _Saved:
             if address is None:
                 yield key, record
                 continue
-            prefix = keys.prefix_of(address, self._damaged.veil)
+            prefix = keys.prefix_of(address, self._damaged.blinder)
             if not self._lacks(prefix):
                 yield key, record
             elif prefix not in self._mends:

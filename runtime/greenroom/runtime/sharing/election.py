@@ -46,23 +46,23 @@ May = Literal["create", "own", "attach"]
 
 
 @asynccontextmanager
-async def joined(membership: Member, path: Path, may: May = "create") -> AsyncIterator[None]:
+async def joined(member: Member, path: Path, may: May = "create") -> AsyncIterator[None]:
     """Own the folder, or attach to its owner, while the block runs; see `open_shared_runtime`."""
     if may == "attach":
         refused = _attachable(path)
     else:
         with ExitStack() as place:
             try:
-                owner = membership.acquire(place, FolderLock(path, create=may == "create"))
+                owner = member.acquire(place, FolderLock(path, create=may == "create"))
             except StoreOwnedError as error:
                 refused = error
             else:
                 if may == "own" and not (owner.folder / DATA_FILE).exists():
                     raise StoreError(f"there is no store in {owner.folder}")
-                async with membership.run(owner):
+                async with member.run(owner):
                     yield
                 return
-    async with Election(membership, refused, may_own=may != "attach").running():
+    async with Election(member, refused, may_own=may != "attach").running():
         yield
 
 
@@ -78,14 +78,14 @@ class Election:
     """Keeps a process attached until it owns the folder itself; then that until it leaves.
 
     Args:
-        membership: The process's.
+        member: The process's.
         refused: Why the process could not own the folder at first.
         may_own: Whether it takes over when the owner ends, and does not wait for another one.
     """
 
-    def __init__(self, membership: Member, refused: StoreOwnedError, *, may_own: bool = True) -> None:
-        self._membership = membership
-        self._guest = membership.follower
+    def __init__(self, member: Member, refused: StoreOwnedError, *, may_own: bool = True) -> None:
+        self._member = member
+        self._follower = member.follower
         self._refused = refused
         self._folder = refused.folder
         self._identity = identity_of(refused.folder)
@@ -120,9 +120,9 @@ class Election:
                     nursery.cancel_scope.shield = True  # as in Runtime
                     nursery.cancel_scope.cancel()
         finally:
-            self._membership.is_closed = True
-            if self._membership.runtime is None:
-                self._guest.close()
+            self._member.is_closed = True
+            if self._member.runtime is None:
+                self._follower.close()
         if self._failure is not None:
             raise self._failure from error
         if error is not None:
@@ -143,17 +143,17 @@ class Election:
         )
 
     async def _leave(self) -> None:
-        with trio.move_on_after(self._membership.config.options.drain_seconds):
-            await self._guest.drain()
-            await self._guest.aclose()
-        if self._membership.runtime is not None:
+        with trio.move_on_after(self._member.config.options.drain_seconds):
+            await self._follower.drain()
+            await self._follower.aclose()
+        if self._member.runtime is not None:
             self._leaving.set()
             await self._ended.wait()
 
     async def _run(self) -> None:
         try:
             with ExitStack() as place:
-                async with self._membership.run(await self._attached(place)):
+                async with self._member.run(await self._attached(place)):
                     self._answered.set()
                     await self._leaving.wait()
         except GreenroomError as error:
@@ -166,7 +166,7 @@ class Election:
         """Relay until this process holds the lock."""
         failure: GreenroomError | None = None
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._membership.bus.run)
+            nursery.start_soon(self._member.bus.run)
             nursery.start_soon(self._beat)
             try:
                 owner = await self._until_owner(place)
@@ -180,7 +180,7 @@ class Election:
     async def _beat(self) -> None:
         while True:
             await trio.sleep(BEAT_SECONDS)
-            self._guest.beat()
+            self._follower.beat()
 
     async def _until_owner(self, place: ExitStack) -> FolderLock:
         while True:
@@ -203,9 +203,9 @@ class Election:
             try:
                 welcome = await self._greet(wire)
                 self._may_own = not self._waits and welcome.store_format <= frames.FORMAT_VERSION
-                self._membership.learn_secret(self._folder, welcome.store_id, welcome.secret_mark)
+                self._member.learn_secret(self._folder, welcome.store_id, welcome.secret_mark)
                 self._answered.set()
-                await self._guest.serve(wire, welcome)
+                await self._follower.serve(wire, welcome)
             except* (PeerError, trio.ClosedResourceError):
                 pass
             finally:
@@ -214,7 +214,7 @@ class Election:
 
     def _try_to_own(self, place: ExitStack) -> FolderLock | None:
         try:
-            return self._membership.acquire(place, FolderLock(self._folder, create=False), self._identity)
+            return self._member.acquire(place, FolderLock(self._folder, create=False), self._identity)
         except StoreOwnedError:
             return None
         except StoreError as error:
@@ -236,14 +236,14 @@ class Election:
         return FramedConnection(connection, frames.decode_from_leader)
 
     async def _greet(self, wire: FramedConnection[frames.FromLeader]) -> frames.Welcome:
-        wire.send(self._guest.hello())
+        wire.send(self._follower.hello())
         wire.flush()
         word, *rest = await wire.receive()
         if isinstance(word, frames.Reject):
             raise StoreOwnedError(self._folder, self._refused.pid, word.sentence)
         if not isinstance(word, frames.Welcome):
             raise PeerError("the owner did not greet back")
-        self._guest.receive(rest)
+        self._follower.receive(rest)
         return word
 
 

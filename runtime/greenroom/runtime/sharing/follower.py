@@ -54,7 +54,7 @@ class Follower:
     """What stands in the kernel's place while another process owns the folder.
 
     Args:
-        vocabulary: The types that can be spoken of.
+        types: The types that can be spoken of.
         bus: Tells this process's subscribers.
 
     Attributes:
@@ -63,16 +63,16 @@ class Follower:
         attachments: How often this process was attached.
     """
 
-    def __init__(self, vocabulary: TypeRegistry, bus: Bus) -> None:
-        self.posts = CallbackQueue(self.deliver, self.cancel)
+    def __init__(self, types: TypeRegistry, bus: Bus) -> None:
+        self.callbacks = CallbackQueue(self.deliver, self.cancel)
         self.relay = secrets.token_bytes(RELAY_BYTES)
         self.owner_pid = 0
         self.attachments = 0
         self.silent_beats = 0
-        self._vocabulary = vocabulary
+        self._types = types
         self._bus = bus
         self._prefix = keys.RELAYED + self.relay
-        self._wire: FramedConnection[frames.FromLeader] | None = None
+        self._connection: FramedConnection[frames.FromLeader] | None = None
         self._unanswered: dict[int, Pending] = {}
         self._unanswered_bytes = 0
         self._numbers = 0
@@ -97,13 +97,13 @@ class Follower:
         Raises:
             RuntimeClosedError, UnknownKindError, OverloadedError: it was not accepted.
         """
-        actor = self._vocabulary.kinds.get(address.kind)
+        actor = self._types.kinds.get(address.kind)
         if actor is None or type(envelope.message) not in actor.handlers:
             raise UnknownKindError(f"no {address.kind!r} actor handles {type(envelope.message).__name__}")
         address.prefix()
         self._check_room()
         self._numbers = number = self._numbers + 1
-        pending = PendingMessage(self._vocabulary, number, address, envelope)
+        pending = PendingMessage(self._types, number, address, envelope)
         word = pending.word()
         envelope.relay_key = self._prefix + number.to_bytes(8)
         self._accept(pending, word)
@@ -120,13 +120,13 @@ class Follower:
         Raises:
             RuntimeClosedError, UnknownKindError, OverloadedError: it was not accepted.
         """
-        if not self._vocabulary.knows_query(query):
+        if not self._types.knows_query(query):
             raise UnknownKindError(
                 f"{type(query).__name__} is none of the queries that were given when the folder was opened"
             )
         self._check_room()
         self._numbers = number = self._numbers + 1
-        pending = PendingQuery(number, query, self._vocabulary.write_principal(principal))
+        pending = PendingQuery(number, query, self._types.write_principal(principal))
         self._accept(pending, pending.word())
         pending.task = trio.lowlevel.current_task()
 
@@ -138,8 +138,8 @@ class Follower:
 
     def flush(self) -> None:
         """Send now what was asked."""
-        if self._wire is not None:
-            self._wire.flush()
+        if self._connection is not None:
+            self._connection.flush()
 
     def _check_room(self) -> None:
         if self._is_closed:
@@ -157,18 +157,18 @@ class Follower:
     def _accept(self, pending: Pending, word: frames.Request | frames.QueryRequest) -> None:
         self._unanswered[pending.number] = pending
         self._unanswered_bytes += pending.size
-        if self._wire is not None:
+        if self._connection is not None:
             if self._confirmed:
-                self._confirm(self._wire)
+                self._confirm(self._connection)
             if len(self._unanswered) == 1:  # who waits for one answer after the other gets it sooner
-                self._wire.send(word, pending.size)
-                self._wire.flush()
+                self._connection.send(word, pending.size)
+                self._connection.flush()
             else:
-                self._wire.send_soon(word, pending.size)
+                self._connection.send_soon(word, pending.size)
 
     def _abandon(self, number: int) -> None:
-        if self._forget(number) is not None and self._wire is not None:
-            self._wire.send_soon(frames.Cancel(number))
+        if self._forget(number) is not None and self._connection is not None:
+            self._connection.send_soon(frames.Cancel(number))
 
     def _forget(self, number: int) -> Pending | None:
         pending = self._unanswered.pop(number, None)
@@ -205,7 +205,7 @@ class Follower:
             wire.send(frames.Watch(topics))
         for pending in self._unanswered.values():
             wire.send(pending.word(again=True), pending.size)
-        self._wire = wire
+        self._connection = wire
         wire.flush()
         if self.attachments > 1:
             self.renew_subscriptions()
@@ -216,7 +216,7 @@ class Follower:
                     self.receive(await wire.receive())
                     wire.flush()
         finally:
-            self._wire = None
+            self._connection = None
             self.owner_pid = 0
 
     def receive(self, words: Sequence[frames.FromLeader]) -> None:
@@ -225,7 +225,7 @@ class Follower:
             do = self._words.get(type(word))
             if do is not None:
                 do(word)
-        self.posts.run_callbacks()
+        self.callbacks.run_callbacks()
 
     def renew_subscriptions(self) -> None:
         """Tell every subscriber of every topic once: nobody knows what it missed."""
@@ -235,10 +235,10 @@ class Follower:
     def beat(self) -> None:
         """Do what is to be done once a second."""
         self.silent_beats += 1
-        if self._wire is not None:
+        if self._connection is not None:
             if self._confirmed:
-                self._confirm(self._wire)
-            self._wire.send_soon(frames.Heartbeat())
+                self._confirm(self._connection)
+            self._connection.send_soon(frames.Heartbeat())
 
     async def drain(self) -> None:
         """Take nothing more, and wait until everything is answered."""
@@ -249,10 +249,10 @@ class Follower:
 
     async def aclose(self) -> None:
         """Say what is still to be said to the owner."""
-        if self._wire is not None:
+        if self._connection is not None:
             if self._confirmed:
-                self._confirm(self._wire)
-            await self._wire.drain()
+                self._confirm(self._connection)
+            await self._connection.drain()
 
     def close(self) -> None:
         """Take nothing more, and answer whoever waits with an error of its own."""
@@ -266,7 +266,7 @@ class Follower:
                 )
             )
         self._unanswered.clear()
-        self.posts.run_callbacks()
+        self.callbacks.run_callbacks()
         self._bus.close()
 
     def hand_over(self, kernel: Kernel) -> list[Envelope]:
@@ -311,8 +311,8 @@ class Follower:
         pending = self._forget(word.number)
         if word.kept:
             self._confirmed.append(word.number)
-            if len(self._confirmed) >= CONFIRM_AT and self._wire is not None:
-                self._confirm(self._wire)
+            if len(self._confirmed) >= CONFIRM_AT and self._connection is not None:
+                self._confirm(self._connection)
         if pending is not None:
             pending.answer(word)
 
@@ -323,7 +323,7 @@ class Follower:
 
     def _changed(self, word: frames.Changed) -> None:
         try:
-            labels = self._vocabulary.read_labels(word.labels)
+            labels = self._types.read_labels(word.labels)
         except msgspec.DecodeError:
             return  # another version's label: who may hear of it is not known here
         for label in labels:
@@ -334,14 +334,14 @@ class Follower:
         self._statistics = word.statistics or self._statistics
 
     def _left(self, _word: frames.Goodbye) -> None:
-        if self._wire is not None:
-            self._wire.flush()
-        self._wire = None  # what comes is held for the next owner
+        if self._connection is not None:
+            self._connection.flush()
+        self._connection = None  # what comes is held for the next owner
 
     def _confirm(self, wire: FramedConnection[frames.FromLeader]) -> None:
         wire.send(frames.Confirm(self._confirmed))
         self._confirmed = []
 
     def _want(self, topic: str, wanted: bool) -> None:  # noqa: FBT001  as the bus calls it
-        if self._wire is not None:
-            self._wire.send_soon(frames.Watch([topic], wanted))
+        if self._connection is not None:
+            self._connection.send_soon(frames.Watch([topic], wanted))

@@ -46,7 +46,7 @@ class Leader:
     """Takes the connections of attached processes. It goes with a runtime as its `RelayHost`.
 
     Args:
-        vocabulary: The types that can be spoken of.
+        types: The types that can be spoken of.
         began: Called when the runtime is there and nobody has asked it anything yet.
     """
 
@@ -56,14 +56,14 @@ class Leader:
     bus: Bus
     store: Store
 
-    def __init__(self, vocabulary: TypeRegistry, began: Callable[[Runtime], None]) -> None:
-        self.types = vocabulary
+    def __init__(self, types: TypeRegistry, began: Callable[[Runtime], None]) -> None:
+        self.types = types
         self.followers: dict[bytes, FollowerSession] = {}
         self.settled: list[tuple[PendingRequest, Result]] = []
         self.is_leaving = False
         self._began = began
         self._listener: socket.socket | None = None
-        self._wires: set[FramedConnection[frames.FromFollower]] = set()
+        self._connections: set[FramedConnection[frames.FromFollower]] = set()
         self._own: list[Envelope] = []
 
     @contextmanager
@@ -88,7 +88,7 @@ class Leader:
         """Take note of the runtime."""
         self.runtime = runtime
         self.kernel, self.commits, self.bus, self.store = runtime.parts()
-        self.kernel.posts.after_callbacks = self._tell
+        self.kernel.callbacks.after_callbacks = self._tell
         self._began(runtime)
 
     def answer_own(self, relay: bytes, messages: list[Envelope]) -> None:
@@ -120,7 +120,7 @@ class Leader:
     async def attend(self, connection: socket.socket) -> None:
         """Serve one attached process until its connection ends."""
         wire = FramedConnection(connection, frames.decode_from_follower)
-        self._wires.add(wire)
+        self._connections.add(wire)
         attached = None
         try:
             with suppress(PeerError, trio.ClosedResourceError):
@@ -137,7 +137,7 @@ class Leader:
                 if attached is not None:
                     attached.end()
                 wire.close()
-                self._wires.discard(wire)
+                self._connections.discard(wire)
 
     def leave(self) -> None:
         """Take nothing new, and tell those who are attached to hold it."""
@@ -153,9 +153,9 @@ class Leader:
 
     def close(self) -> None:
         """End the connections."""
-        for wire in self._wires:
+        for wire in self._connections:
             wire.close()
-        self._wires.clear()
+        self._connections.clear()
 
     async def _greet(self, wire: FramedConnection[frames.FromFollower]) -> FollowerSession | None:
         """Return the attached process, or None when it is not taken."""

@@ -174,8 +174,8 @@ class FollowerSession:
         self._calls[number] = envelope
 
     def _envelope(self, word: frames.Request) -> Envelope:
-        vocabulary = self.leader.types
-        message = vocabulary.read_message(word.kind, word.name, word.body)
+        types = self.leader.types
+        message = types.read_message(word.kind, word.name, word.body)
         answer = None
         if word.answer is not None:
             question = message.precheck()
@@ -183,7 +183,7 @@ class FollowerSession:
                 answer = decode_reply(type(question[1]), EncodedReply(word.answer))
         envelope = Envelope(
             message,
-            vocabulary.read_principal(word.principal),
+            types.read_principal(word.principal),
             answer,
             inf if word.left is None else trio.current_time() + word.left,
             None if word.idempotency is None else Idempotency(*word.idempotency),
@@ -200,11 +200,11 @@ class FollowerSession:
             self._nursery.start_soon(self._query, word, scope)
 
     async def _query(self, word: frames.QueryRequest, scope: trio.CancelScope) -> None:
-        vocabulary, number = self.leader.types, word.number
+        types, number = self.leader.types, word.number
         try:
             with scope:
-                query = vocabulary.read_query(word.name, word.body)
-                principal = vocabulary.read_principal(word.principal)
+                query = types.read_query(word.name, word.body)
+                principal = types.read_principal(word.principal)
                 reply = encode_reply(type(query), await self.leader.runtime.query(query, principal=principal))
                 self.connection.send(frames.Response(number, *reply), len(reply.body))
         except (RuntimeClosedError, StoreFailedError):

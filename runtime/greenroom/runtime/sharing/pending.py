@@ -30,10 +30,10 @@ class PendingMessage:
         since: When it was asked, on trio's clock.
     """
 
-    __slots__ = ("_vocabulary", "address", "envelope", "number", "since", "size")
+    __slots__ = ("_types", "address", "envelope", "number", "since", "size")
 
-    def __init__(self, vocabulary: TypeRegistry, number: int, address: Address, envelope: Envelope) -> None:
-        self._vocabulary = vocabulary
+    def __init__(self, types: TypeRegistry, number: int, address: Address, envelope: Envelope) -> None:
+        self._types = types
         self.number = number
         self.address = address
         self.envelope = envelope
@@ -56,7 +56,7 @@ class PendingMessage:
             self.address.key,
             type(message).__name__,
             body,
-            self._vocabulary.write_principal(envelope.principal),
+            self._types.write_principal(envelope.principal),
             envelope.idempotency,
             None if envelope.deadline == inf else envelope.deadline - trio.current_time(),
             None if envelope.precheck_answer is None else encode_json(envelope.precheck_answer),

@@ -23,25 +23,25 @@ class Member:
     """One process among those on a folder.
 
     Args:
-        recipe: What its runtime will be made of when it owns the folder.
-        vocabulary: The types that can be spoken of.
+        config: What its runtime will be made of when it owns the folder.
+        types: The types that can be spoken of.
 
     Attributes:
         bus: Tells its subscribers, whoever owns the folder.
-        guest: Its side while it is attached.
+        follower: Its side while it is attached.
         host: Its side while it owns the folder.
-        acceptor: Where messages go: to the guest, then to the own kernel.
+        sink: Where messages go: to the follower, then to the own kernel.
         runtime: Its runtime, from when it owns the folder.
         owning: Set then.
         is_closed: Whether it has ended without owning the folder.
         secret: The store's, while this process is attached to an owner that has one.
     """
 
-    def __init__(self, recipe: RuntimeConfig, vocabulary: TypeRegistry) -> None:
-        self.config = recipe
+    def __init__(self, config: RuntimeConfig, types: TypeRegistry) -> None:
+        self.config = config
         self.bus = Bus(lambda: False)
-        self.follower = Follower(vocabulary, self.bus)
-        self.leader = Leader(vocabulary, self._begin)
+        self.follower = Follower(types, self.bus)
+        self.leader = Leader(types, self._begin)
         self.sink: MessageSink = self.follower
         self.runtime: Runtime | None = None
         self.became_owner = trio.Event()
@@ -100,7 +100,7 @@ class Member:
 
     def run(self, owner: FolderLock) -> AbstractAsyncContextManager[Runtime]:
         """Run the actors on the folder that this process owns, until the block ends."""
-        return self.config.run(owner, self.leader, self.bus, self.follower.posts)
+        return self.config.run(owner, self.leader, self.bus, self.follower.callbacks)
 
     def _begin(self, runtime: Runtime) -> None:
         """Take over: what was asked so far is this process's own affair from now on."""

@@ -211,9 +211,9 @@ async def open_shared_runtime(
         StoreError: as `open_runtime`, at the opening or when this process is to take over; the folder
             was replaced.
     """
-    recipe = RuntimeConfig(
+    config = RuntimeConfig(
         actors, indexes, groups, options, clock, committer, codec, companion, secrets, encryption, journals
     )
-    member = Member(recipe, TypeRegistry(recipe.kinds, queries, principal_type, label_type))
+    member = Member(config, TypeRegistry(config.kinds, queries, principal_type, label_type))
     async with joined(member, Path(path), may):
         yield SharedRuntime(member)

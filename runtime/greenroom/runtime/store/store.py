@@ -67,7 +67,7 @@ class Store:
         has_own_codec: Whether its records are what every program reads that has its key, if it has one.
         writer: What commits; its figures are for any thread.
         unlock: The key-encryption key of a store that is encrypted; it is shown nowhere.
-        veil: Hides names in the keys of such a store. The store does not use it: keys are its users' affair.
+        blinder: Hides names in the keys of such a store. Its users apply it: the store takes keys as given.
         id: Told from every other store by it; a backup's is the same.
         secret_mark: By what the secret that it is used with is recognised; empty before the first.
 
@@ -179,8 +179,8 @@ class Store:
 
     def open_journals(self, keys: Iterable[JournalKeys]) -> None:
         """Find where journals end, so that works may append to them. Before anything is committed."""
-        with self.snapshot() as reading:
-            self.writer.chains = HashChains(keys, reading)
+        with self.snapshot() as snapshot:
+            self.writer.chains = HashChains(keys, snapshot)
 
     def open_revocation_log(self, path: Path, now: int) -> RevocationLog:
         """Keep a list of what outlasts restored backups; return it. Before anything is committed.
@@ -200,7 +200,7 @@ class Store:
         While it is open the file cannot use the pages that it sees again and may grow: do not keep one.
 
         Raises:
-            StoreDamagedError: (while reading) a record's checksum is wrong.
+            StoreDamagedError: (while snapshot) a record's checksum is wrong.
             StoreError: the store is closed, or this process was forked from the one that opened it.
         """
         self._check_usable()
@@ -223,7 +223,7 @@ class Store:
         """Return a reader of single rows whose reads share one view, for the event loop.
 
         Raises:
-            StoreError: (while reading) the store is closed, or this process was forked from its opener.
+            StoreError: (while snapshot) the store is closed, or this process was forked from its opener.
         """
 
         def begin() -> TableView:
@@ -245,8 +245,8 @@ class Store:
             StoreDamagedError: the record's checksum is wrong.
             StoreError: the store is closed, or this process was forked from the one that opened it.
         """
-        with self.snapshot() as reading:
-            return reading.get(table, key)
+        with self.snapshot() as snapshot:
+            return snapshot.get(table, key)
 
     def scan(
         self, table: int, prefix: bytes, *, start: bytes | None = None, reverse: bool = False
@@ -254,7 +254,7 @@ class Store:
         """Yield the committed rows whose keys begin with ``prefix``, in key order.
 
         What is yielded is the state at the first ``next``; an iterator that is neither exhausted nor closed
-        costs what an open `reading` does.
+        costs what an open `snapshot` does.
 
         Args:
             table: ACTORS, INDEXES or META.
@@ -266,8 +266,8 @@ class Store:
             StoreDamagedError: a record's checksum is wrong.
             StoreError: the store is closed, or this process was forked from the one that opened it.
         """
-        with self.snapshot() as reading:
-            yield from reading.scan(table, prefix, start=start, reverse=reverse)
+        with self.snapshot() as snapshot:
+            yield from snapshot.scan(table, prefix, start=start, reverse=reverse)
 
     def keys(self, table: int, prefix: bytes) -> Iterator[bytes]:
         """Yield the committed keys that begin with ``prefix``, in order; their records may be damaged.
@@ -275,8 +275,8 @@ class Store:
         Raises:
             StoreError: as `scan`, which also says what an open iterator costs.
         """
-        with self.snapshot() as reading:
-            yield from reading.keys(table, prefix)
+        with self.snapshot() as snapshot:
+            yield from snapshot.keys(table, prefix)
 
     def _check_usable(self) -> None:
         if os.getpid() != self._pid:
