@@ -42,7 +42,7 @@ class Settled(Procedure[bool], frozen=True, kw_only=True):
     """Wait until everything has vectors."""
 
     async def run(self, desk: ProcedureContext) -> bool:
-        embedding: EmbeddingService = desk.companion
+        embedding: EmbeddingService = desk.sidecar
         await embedding.query("", wait=True)
         await embedding.wait_idle()
         return True
@@ -52,7 +52,7 @@ class Loaded(Procedure[bool], frozen=True, kw_only=True):
     """Wait until the embedder is there, or could not be had."""
 
     async def run(self, desk: ProcedureContext) -> bool:
-        await desk.companion.query("", wait=True)
+        await desk.sidecar.query("", wait=True)
         return True
 
 

@@ -62,7 +62,7 @@ async def home(
     opened: list[EmbeddingService] = []
 
     @asynccontextmanager
-    async def companion(runtime: Any) -> AsyncIterator[EmbeddingService]:
+    async def sidecar(runtime: Any) -> AsyncIterator[EmbeddingService]:
         async with open_embedding(runtime, choice, load) as embedding:
             opened.append(embedding)
             yield embedding
@@ -74,7 +74,7 @@ async def home(
         options=RuntimeOptions(durability="process"),
         clock=VirtualClock(),
         committer=InlineCommitter(),
-        companion=companion,
+        sidecar=sidecar,
     ) as runtime:
         yield Home(runtime, opened[0])
 

@@ -18,6 +18,7 @@ from greenroom.actors import AddMessage, Agent, encrypt_greenroom, open_greenroo
 from greenroom.runtime import (
     Actor,
     Address,
+    ConfigurationError,
     Encryption,
     RuntimeOptions,
     StorageFullError,
@@ -25,7 +26,6 @@ from greenroom.runtime import (
     StoreError,
     StoreKeyError,
     StoreOwnedError,
-    UnknownKindError,
     backup,
     encrypt,
     rekey,
@@ -234,7 +234,7 @@ async def test_what_cannot_be_rewritten_stays_as_it_was(planted: Path, tmp_path:
     class Stranger(Actor):
         kind = "stranger"
 
-    with pytest.raises(UnknownKindError, match="does not know"):
+    with pytest.raises(ConfigurationError, match="does not know"):
         encrypt(planted, ENCRYPTED, actors=[Stranger], indexes=[])
     with pytest.raises(StorageFullError):
         encrypt_greenroom(planted, ENCRYPTED, options=RuntimeOptions(max_size=1 << 20, min_free=1 << 60))

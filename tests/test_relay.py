@@ -33,6 +33,7 @@ from greenroom.runtime import (
     DeadlineExceededError,
     Idempotency,
     IdempotencyConflictError,
+    InvalidAddressError,
     OverloadedError,
     Refusal,
     RuntimeOptions,
@@ -233,7 +234,7 @@ async def test_an_attached_process_has_the_doors_of_an_owner(join: Join, nursery
         assert asked.accepted
         with pytest.raises(UnknownKindError):
             await guest.ask(Address("nobody", "x"), Add())
-        with pytest.raises(UnknownKindError):
+        with pytest.raises(InvalidAddressError):
             await guest.ask(Address("counter", "x" * 300), Add())
         with pytest.raises(StoreError, match="only the owner"):
             guest.readmit(VISITS)

@@ -20,6 +20,7 @@ from greenroom.runtime import (
     ActorFailedError,
     ActorQuarantinedError,
     Address,
+    ConfigurationError,
     Context,
     Group,
     Message,
@@ -28,7 +29,6 @@ from greenroom.runtime import (
     RuntimeOptions,
     Slices,
     Strategy,
-    UnknownKindError,
     handles,
 )
 
@@ -275,7 +275,7 @@ async def test_a_pause_that_ends_while_memory_is_short_harms_nobody(reopen: Open
     "groups", [[Group(kinds=("counter", "b"))], [Group(kinds=("counter",)), Group(kinds=("log", "counter"))]]
 )
 async def test_a_group_names_kinds_that_exist_once(reopen: Open, groups: list[Group]) -> None:
-    with pytest.raises(UnknownKindError, match="unknown or in another group"):
+    with pytest.raises(ConfigurationError, match="unknown or in another group"):
         async with reopen(groups=groups):
             pytest.fail("not opened")
 

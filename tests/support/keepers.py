@@ -63,17 +63,17 @@ class Keeper(Actor):
             number = len(texts) + 1
             ids.append(number)
             texts[number] = text
-            companion: Any = context.companion
-            made = companion.embed_nowait(text) if message.tells else None
-            if made is not None and serving in {None, companion.space}:
-                vectors.setdefault(companion.space, {})[number] = made
+            sidecar: Any = context.sidecar
+            made = sidecar.embed_nowait(text) if message.tells else None
+            if made is not None and serving in {None, sidecar.space}:
+                vectors.setdefault(sidecar.space, {})[number] = made
                 if serving is None:
-                    embedding_rows.put_serving(context, None, companion.space)
-                    serving = companion.space
+                    embedding_rows.put_serving(context, None, sidecar.space)
+                    serving = sidecar.space
             else:
                 embedding_rows.put_pending(context, does=True)
                 if message.tells:
-                    companion.add_pending(context.address)
+                    sidecar.add_pending(context.address)
         self._store(context, Kept(texts, vectors, serving))
         return ids
 

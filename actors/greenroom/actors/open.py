@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, Unpack
 
 from greenroom.actors.audit import record as audit_record
 from greenroom.actors.audit.actor import AuditActor
@@ -42,6 +42,7 @@ from greenroom.actors.transfer.export_actor import ExportActor
 from greenroom.actors.transfer.import_actor import ImportActor
 from greenroom.actors.transfer.import_run import UnembeddedRoots
 from greenroom.runtime import (
+    CommonConfig,
     EncryptInfo,
     Index,
     RepairInfo,
@@ -56,13 +57,9 @@ if TYPE_CHECKING:
 
     from greenroom.runtime import (
         Actor,
-        Clock,
-        Committer,
         Encryption,
-        Group,
         Procedure,
         Query,
-        RecordCodec,
         SharedRuntime,
     )
 
@@ -98,14 +95,9 @@ async def open_greenroom(
     actors: Iterable[type[Actor]] = (),
     indexes: Iterable[Index] = (),
     queries: Iterable[type[Query[Any] | Procedure[Any]]] = (),
-    groups: Iterable[Group] = (),
-    options: RuntimeOptions | None = None,
-    clock: Clock | None = None,
-    committer: Committer | None = None,
-    codec: RecordCodec | None = None,
     secrets: str | Path | None = None,
-    encryption: Encryption | None = None,
     may: Literal["create", "own", "attach"] = "create",
+    **config: Unpack[CommonConfig],
 ) -> AsyncIterator[SharedRuntime]:
     """Open a runtime with shared sessions and agent memory, inside an ``async with`` block.
 
@@ -125,17 +117,12 @@ async def open_greenroom(
         actors: Actor classes of one's own besides.
         indexes: Shared indexes of one's own besides.
         queries: Queries and procedures of one's own besides.
-        groups: As in `open_runtime`.
-        options: As in `open_runtime`.
-        clock: As in `open_runtime`.
-        committer: As in `open_runtime`.
-        codec: As in `open_runtime`.
         secrets: The folder of the store's secret, from which the keys of the audit log, of API keys and of
             passports follow; made there at first need. None for where it is: in the folder of the data, or
             where the command keeps it unless told otherwise. A new one is then made in the folder of the
             data, where it protects from nobody who can read that.
-        encryption: As in `open_runtime`.
-        may: As in `open_shared_runtime`: how far this process may go.
+        may: How far this process may go, as in `open_shared_runtime`.
+        config: The other options of the runtime.
 
     Raises:
         ValueError: a limit is out of range, or there is no such embedder or language.
@@ -181,16 +168,11 @@ async def open_greenroom(
             CheckpointAudit,
             *queries,
         ],
-        groups=groups,
-        options=options,
-        clock=clock,
-        committer=committer,
-        codec=codec,
-        companion=partial(open_embedding, choice=choice),
+        sidecar=partial(open_embedding, choice=choice),
         secrets=[Path(path), default_secrets()] if secrets is None else Path(secrets),
         journals=[audit_record.journal(ttl=audit_days * DAY, max_bytes=audit_bytes)],
-        encryption=encryption,
         may=may,
+        **config,
     ) as runtime:
         yield runtime
 
@@ -213,7 +195,7 @@ def encrypt_greenroom(
         options: Limits of the new file.
 
     Raises:
-        StoreError, UnknownKindError: as `greenroom.runtime.encrypt`.
+        StoreError, ConfigurationError: as `greenroom.runtime.encrypt`.
     """
     return encrypt(
         Path(path),

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from greenroom.runtime.actor.query import IndexReader as IndexReader
     from greenroom.runtime.actor.query import Query as Query
     from greenroom.runtime.api.client import RuntimeClient as RuntimeClient
+    from greenroom.runtime.api.open import CommonConfig as CommonConfig
+    from greenroom.runtime.api.open import RuntimeConfig as RuntimeConfig
     from greenroom.runtime.api.open import open_runtime as open_runtime
     from greenroom.runtime.api.procedure import Procedure as Procedure
     from greenroom.runtime.api.procedure import ProcedureContext as ProcedureContext
@@ -34,9 +36,11 @@ if TYPE_CHECKING:
     from greenroom.runtime.base.clock import SystemClock as SystemClock
     from greenroom.runtime.base.errors import ActorFailedError as ActorFailedError
     from greenroom.runtime.base.errors import ActorQuarantinedError as ActorQuarantinedError
+    from greenroom.runtime.base.errors import ConfigurationError as ConfigurationError
     from greenroom.runtime.base.errors import DeadlineExceededError as DeadlineExceededError
     from greenroom.runtime.base.errors import GreenroomError as GreenroomError
     from greenroom.runtime.base.errors import IdempotencyConflictError as IdempotencyConflictError
+    from greenroom.runtime.base.errors import InvalidAddressError as InvalidAddressError
     from greenroom.runtime.base.errors import OverloadedError as OverloadedError
     from greenroom.runtime.base.errors import Refusal as Refusal
     from greenroom.runtime.base.errors import RuntimeClosedError as RuntimeClosedError
@@ -108,16 +112,16 @@ _NAMES = {
     "actor.message": "Message Replay Slices reply_type",
     "actor.query": "IndexReader Query",
     "api.client": "RuntimeClient",
-    "api.open": "open_runtime",
+    "api.open": "CommonConfig RuntimeConfig open_runtime",
     "api.procedure": "Procedure ProcedureContext",
     "api.runtime": "Runtime",
     "base.address": "Address",
     "base.clock": "Clock SystemClock",
     "base.errors": (
-        "ActorFailedError ActorQuarantinedError DeadlineExceededError GreenroomError "
-        "IdempotencyConflictError OverloadedError Refusal RuntimeClosedError StorageFullError "
-        "StoreDamagedError StoreError StoreFailedError StoreIdleError StoreKeyError StoreOwnedError "
-        "StoreTooNewError UnknownKindError"
+        "ActorFailedError ActorQuarantinedError ConfigurationError DeadlineExceededError GreenroomError "
+        "IdempotencyConflictError InvalidAddressError OverloadedError Refusal RuntimeClosedError "
+        "StorageFullError StoreDamagedError StoreError StoreFailedError StoreIdleError StoreKeyError "
+        "StoreOwnedError StoreTooNewError UnknownKindError"
     ),
     "base.histogram": "Distribution",
     "base.options": "RuntimeOptions",

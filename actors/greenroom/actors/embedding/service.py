@@ -379,8 +379,8 @@ class GetEmbedding(Procedure[EmbeddingStatistics], frozen=True, kw_only=True):
 
     async def run(self, desk: ProcedureContext) -> EmbeddingStatistics:
         """Return them; those of no embedder where none runs."""
-        companion: EmbeddingService | None = desk.companion
-        return OFF if companion is None else companion.statistics()
+        sidecar: EmbeddingService | None = desk.sidecar
+        return OFF if sidecar is None else sidecar.statistics()
 
 
 async def _in_time(embedder: Embedder, text: str) -> QueryVectors | EmbedderError:

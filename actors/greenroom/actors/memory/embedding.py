@@ -41,12 +41,12 @@ def attend(
     repository: MemoryRepository, context: Context, written: Sequence[tuple[int, str]]
 ) -> Slices[None]:
     """Stage vectors of memories that were just written, by update number and text, or see to it later."""
-    companion = context.companion
-    if companion is None or not written:
+    sidecar = context.sidecar
+    if sidecar is None or not written:
         return
     vectors: list[tuple[int, Vectors]] = []
     for update, text in written:
-        made = companion.embed_nowait(text)
+        made = sidecar.embed_nowait(text)
         if made is None:
             wait(repository, context)
             break
@@ -54,7 +54,7 @@ def attend(
         if context.should_yield():
             yield
     if vectors:
-        space = companion.space
+        space = sidecar.space
         before = serving(repository, context)
         yield from repository.index.set_vectors(context, space, vectors)
         if before is None:
@@ -63,18 +63,18 @@ def attend(
 
 def wait(repository: MemoryRepository, context: Context) -> None:
     """Stage that memories lack vectors, and tell the embedder; once is enough until they have them."""
-    if not repository.embedder_notified and context.companion is not None:
+    if not repository.embedder_notified and context.sidecar is not None:
         repository.embedder_notified = True
         rows.put_pending(context, does=True)
-        context.companion.add_pending(context.address)
+        context.sidecar.add_pending(context.address)
 
 
 def look(repository: MemoryRepository, context: Context, corpus: Corpus) -> None:
     """Tell the embedder of memories that lack vectors, now that they are searched."""
-    companion = context.companion
-    if companion is None or repository.embedder_notified:
+    sidecar = context.sidecar
+    if sidecar is None or repository.embedder_notified:
         return
-    if companion.space is None or _lacking(corpus, companion.space):
+    if sidecar.space is None or _lacking(corpus, sidecar.space):
         wait(repository, context)
 
 

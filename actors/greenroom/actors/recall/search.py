@@ -91,10 +91,10 @@ async def find(desk: ProcedureContext, search: SearchSpec) -> SearchResult:
     roots = await roots_below(desk, search.below) if search.roots is None else search.roots
     clock.lap("namespaces")
     vectors = absence = partial = None
-    if search.query is not None and search.mode != "exact" and desk.companion is not None and roots:
-        vectors = await desk.companion.query(search.query)
-        absence = desk.companion.absence if vectors is None else _why_nothing(vectors)
-        if vectors is None and not desk.companion.is_off:
+    if search.query is not None and search.mode != "exact" and desk.sidecar is not None and roots:
+        vectors = await desk.sidecar.query(search.query)
+        absence = desk.sidecar.absence if vectors is None else _why_nothing(vectors)
+        if vectors is None and not desk.sidecar.is_off:
             partial = f"memories were found by their words alone, for {absence}"
     clock.lap("query_vectors")
     counted = len(roots) == 1 and search.uses

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, TypeVar
 
 from greenroom.runtime.actor.context import Context
 from greenroom.runtime.actor.message import Message, Slices
-from greenroom.runtime.base.errors import UnknownKindError
+from greenroom.runtime.base.errors import ConfigurationError
 from greenroom.runtime.lmdb.key_blinding import Span
 
 R = TypeVar("R")
@@ -71,16 +71,16 @@ def kinds_by_name(classes: tuple[type[Actor], ...]) -> dict[str, type[Actor]]:
     """Return the classes by kind.
 
     Raises:
-        UnknownKindError: two classes claim one kind, or one handles two messages of one name.
+        ConfigurationError: two classes claim one kind, or one handles two messages of one name.
     """
     table: dict[str, type[Actor]] = {}
     for cls in classes:
         if table.setdefault(cls.kind, cls) is not cls:
-            raise UnknownKindError(f"{cls!r} and {table[cls.kind]!r} both claim the kind {cls.kind!r}")
+            raise ConfigurationError(f"{cls!r} and {table[cls.kind]!r} both claim the kind {cls.kind!r}")
         names: dict[str, type[Message[Any]]] = {}  # tells and timers are stored under them
         for message in cls.handlers:
             if names.setdefault(message.__name__, message) is not message:
-                raise UnknownKindError(
+                raise ConfigurationError(
                     f"{cls!r} handles {message!r} and {names[message.__name__]!r}; rename one of them"
                 )
     return table

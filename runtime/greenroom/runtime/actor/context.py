@@ -17,7 +17,7 @@ from greenroom.runtime.actor.effects import Effects
 from greenroom.runtime.actor.message import Message, check_told
 from greenroom.runtime.actor.services import RuntimeServices
 from greenroom.runtime.base.address import Address
-from greenroom.runtime.base.errors import UnknownKindError
+from greenroom.runtime.base.errors import ConfigurationError
 from greenroom.runtime.journal.chain import entry
 from greenroom.runtime.lmdb import keys
 from greenroom.runtime.lmdb.key_blinding import plain_key, strip_plain_key, with_plain_key
@@ -60,12 +60,12 @@ class Context:
         return self._services.random
 
     @property
-    def companion(self) -> Any:
+    def sidecar(self) -> Any:
         """What runs beside the actors, as `open_runtime` was told; None until it does.
 
         A handler may ask it what takes no waiting, and what leaves no trace.
         """
-        return self._services.companion
+        return self._services.sidecar
 
     def derive(self, purpose: str) -> bytes:
         """Return the store's key for a purpose, 32 bytes that no store and no backup holds.
@@ -163,7 +163,7 @@ class Context:
     def append(self, journal: str, value: Any) -> None:
         """Stage a row of a journal, which gets its number and its link when this message is committed."""
         if journal not in self._services.journals:
-            raise UnknownKindError(f"no journal {journal!r} was given to open_runtime")
+            raise ConfigurationError(f"no journal {journal!r} was given to open_runtime")
         effects = self.effects or self._new_effects()
         effects.entries.append(entry(journal, self.now, 1, value))
 
@@ -302,7 +302,7 @@ class Context:
     def _hidden(self, index: str, sort_key: bytes) -> bytes:
         """Return a sort key as the store has it."""
         if index not in self._services.prefixes:
-            raise UnknownKindError(f"no index {index!r} was given to open_runtime")
+            raise ConfigurationError(f"no index {index!r} was given to open_runtime")
         if len(sort_key) > MAX_KEY_BYTES:
             raise keys.too_long("a row's sort key", sort_key)
         return self._services.blind(index, sort_key)

@@ -11,7 +11,7 @@ import msgspec
 from greenroom.runtime.actor.message import Slices
 from greenroom.runtime.actor.services import RuntimeServices
 from greenroom.runtime.base.address import Address
-from greenroom.runtime.base.errors import UnknownKindError
+from greenroom.runtime.base.errors import ConfigurationError
 from greenroom.runtime.journal.chain import (
     STRANGE,
     Checkpoint,
@@ -138,7 +138,7 @@ class IndexReader:
     def _keys(self, journal: str) -> JournalKeys:
         keys = self._services.journal_keys.get(journal)
         if keys is None:
-            raise UnknownKindError(f"no journal {journal!r} was given to open_runtime")
+            raise ConfigurationError(f"no journal {journal!r} was given to open_runtime")
         return keys
 
     def addresses(self, kind: str) -> Iterator[Address]:
@@ -157,7 +157,7 @@ class IndexReader:
 
     def _check(self, index: str) -> None:
         if index not in self._services.indexes:
-            raise UnknownKindError(f"no index {index!r} was given to open_runtime")
+            raise ConfigurationError(f"no index {index!r} was given to open_runtime")
 
 
 class Query(msgspec.Struct, Generic[R_co], frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -8,7 +8,7 @@ from typing import Any
 
 from greenroom.runtime.actor.audit_buffer import JournalBuffer
 from greenroom.runtime.base.address import Address
-from greenroom.runtime.base.errors import Refusal, StoreError, UnknownKindError
+from greenroom.runtime.base.errors import ConfigurationError, Refusal, StoreError
 from greenroom.runtime.journal.chain import JournalKeys
 from greenroom.runtime.journal.checkpoints import CheckpointFile
 from greenroom.runtime.journal.secrets import Secret
@@ -22,7 +22,7 @@ class RuntimeServices:
     """What all contexts of one runtime share.
 
     Attributes:
-        companion: What runs beside the actors, once it does.
+        sidecar: What runs beside the actors, once it does.
         is_heard: Says whether somebody wants to hear of a topic.
         cached_snapshot: The view of the actors' records that the present pass of the dispatcher reads.
         prefixes: The bytes before each row, by index.
@@ -56,13 +56,13 @@ class RuntimeServices:
         self.random = randomness
         self.should_yield = slice_over
         self.last_number = 0
-        self.companion: Any = None
+        self.sidecar: Any = None
         self.has_subscribers: Callable[[str], bool] = lambda _: False
 
     def note(self, journal: str, value: Any) -> None:
         """Have a row of a journal follow soon, as `Context.note` does."""
         if journal not in self.journals:
-            raise UnknownKindError(f"no journal {journal!r} was given to open_runtime")
+            raise ConfigurationError(f"no journal {journal!r} was given to open_runtime")
         self.journal_buffer.add(journal, value)
 
     def record_denial(self, principal: Any, address: Address | None, message: Any, refusal: Refusal) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Required, TypedDict, Unpack
 
 import trio
 
@@ -47,34 +47,68 @@ async def _make_sure(owner: FolderLock, encryption: Encryption | None) -> bool:
     return is_sound
 
 
-class RuntimeConfig:
-    """All that a runtime is made of except the folder. As `open_runtime` says."""
+class CommonConfig(TypedDict, total=False):
+    """The options that every way of opening a runtime takes.
 
-    def __init__(
-        self,
-        actors: Iterable[type[Actor]],
-        indexes: Iterable[Index],
-        groups: Iterable[Group],
-        options: RuntimeOptions | None,
-        clock: Clock | None,
-        committer: Committer | None,
-        codec: RecordCodec | None,
-        companion: Callable[[Runtime], AbstractAsyncContextManager[Any]] | None = None,
-        secrets: Path | Sequence[Path] | None = None,
-        encryption: Encryption | None = None,
-        journals: Iterable[Journal] = (),
-    ) -> None:
-        self.companion = companion
+    Attributes:
+        groups: Which kinds are supervised together; a kind in none is on its own.
+        options: Limits and intervals.
+        clock: Another clock than the system's.
+        committer: Another way to commit than the writer thread's.
+        codec: Another record codec than the plain one with checksums.
+        encryption: How the store is to be encrypted, and with which key, asked for when this process
+            owns the folder.
+    """
+
+    groups: Iterable[Group]
+    options: RuntimeOptions | None
+    clock: Clock | None
+    committer: Committer | None
+    codec: RecordCodec | None
+    encryption: Encryption | None
+
+
+class RuntimeConfig(CommonConfig, total=False):
+    """The keyword arguments that make a runtime: those of `CommonConfig`, and its parts.
+
+    Attributes:
+        actors: The actor classes.
+        indexes: The shared indexes that they declare.
+        sidecar: Returns what runs beside the actors: entered once they run, left before they drain, and
+            what it enters as is `Context.sidecar` and `ProcedureContext.sidecar` from then on.
+        secrets: The folder of the store's secret, or several in which it may be; it is made in the first at
+            first need, which is best not the store's own: who has both has all. None for a runtime that
+            derives no keys. Every process on a shared folder is to find the same secret.
+        journals: The journals, which are only appended to and linked by keys of the secret.
+    """
+
+    actors: Required[Iterable[type[Actor]]]
+    indexes: Iterable[Index]
+    sidecar: Callable[[Runtime], AbstractAsyncContextManager[Any]] | None
+    secrets: Path | Sequence[Path] | None
+    journals: Iterable[Journal]
+
+
+class RuntimeFactory:
+    """Runs a runtime of one configuration on a folder, each time that this process comes to own it.
+
+    Raises:
+        ConfigurationError: the actors, indexes, groups or journals do not go together.
+    """
+
+    def __init__(self, **config: Unpack[RuntimeConfig]) -> None:
+        secrets = config.get("secrets")
+        self.sidecar = config.get("sidecar")
         self.secrets = [secrets] if isinstance(secrets, Path) else list(secrets or ())
-        self.journals = journal_table(journals)
-        self.encryption = encryption
-        self.kinds = kinds_by_name(tuple(actors))
-        self.groups = groups_by_kind(self.kinds, groups)
-        self.indexes = index_table(indexes)
-        self.options = options if options is not None else RuntimeOptions()
-        self.clock = clock if clock is not None else SystemClock()
-        self.committer = committer if committer is not None else ThreadCommitter()
-        self.codec = codec
+        self.journals = journal_table(config.get("journals", ()))
+        self.encryption = config.get("encryption")
+        self.kinds = kinds_by_name(tuple(config["actors"]))
+        self.groups = groups_by_kind(self.kinds, config.get("groups", ()))
+        self.indexes = index_table(config.get("indexes", ()))
+        self.options = config.get("options") or RuntimeOptions()
+        self.clock = config.get("clock") or SystemClock()
+        self.committer = config.get("committer") or ThreadCommitter()
+        self.codec = config.get("codec")
 
     def find_secret(self, folder: Path, store_id: str, mark: str) -> Secret | None:
         """Return the secret of the store in a folder, None for a runtime without one.
@@ -137,7 +171,7 @@ class RuntimeConfig:
         try:
             async with (
                 runtime._running(owner, options.drain_seconds, relay),  # noqa: SLF001  the two halves of one door
-                runtime._accompanied(self.companion),  # noqa: SLF001
+                runtime._accompanied(self.sidecar),  # noqa: SLF001
             ):
                 yield runtime
         finally:
@@ -154,18 +188,7 @@ class RuntimeConfig:
 @asynccontextmanager
 async def open_runtime(
     path: str | Path,
-    *,
-    actors: Iterable[type[Actor]],
-    indexes: Iterable[Index] = (),
-    groups: Iterable[Group] = (),
-    options: RuntimeOptions | None = None,
-    clock: Clock | None = None,
-    committer: Committer | None = None,
-    codec: RecordCodec | None = None,
-    companion: Callable[[Runtime], AbstractAsyncContextManager[Any]] | None = None,
-    secrets: Path | Sequence[Path] | None = None,
-    encryption: Encryption | None = None,
-    journals: Iterable[Journal] = (),
+    **config: Unpack[RuntimeConfig],
 ) -> AsyncIterator[Runtime]:
     """Own a folder and run actors on it, inside an ``async with`` block.
 
@@ -175,20 +198,7 @@ async def open_runtime(
 
     Args:
         path: The folder of the data; made when missing, with mode 0700.
-        actors: The actor classes.
-        indexes: The shared indexes that they declare.
-        groups: Which kinds are supervised together; a kind in none is on its own.
-        options: Limits and intervals.
-        clock: Another clock than the system's.
-        committer: Another way to commit than the writer thread's.
-        codec: Another record codec than the plain one with checksums.
-        companion: Returns what runs beside the actors: entered once they run, left before they drain, and
-            what it enters as is `Context.companion` and `Desk.companion` from then on.
-        secrets: The folder of the store's secret, or several in which it may be; it is made in the first at
-            first need, which is best not the store's own: who has both has all. None for a runtime that
-            derives no keys.
-        encryption: How the store is to be encrypted, and with which key.
-        journals: What is only appended to, linked by keys of the secret.
+        config: What it is made of; see `RuntimeConfig`.
 
     Raises:
         StoreOwnedError: another process owns the folder.
@@ -197,9 +207,7 @@ async def open_runtime(
         StoreFailedError: a commit failed for good while the block ran.
         StoreError: the folder cannot hold a store.
     """
-    config = RuntimeConfig(
-        actors, indexes, groups, options, clock, committer, codec, companion, secrets, encryption, journals
-    )
+    factory = RuntimeFactory(**config)
     with FolderLock(Path(path)) as owner:
-        async with config.run(owner) as runtime:
+        async with factory.run(owner) as runtime:
             yield runtime

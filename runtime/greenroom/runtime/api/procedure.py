@@ -36,7 +36,7 @@ class ProcedureContext:
     Attributes:
         principal: Who asks.
         now: The wall clock in microseconds since 1970 UTC.
-        companion: What runs beside the actors, as `open_runtime` was told; None until it does.
+        sidecar: What runs beside the actors, as `open_runtime` was told; None until it does.
     """
 
     def __init__(self, runtime: RuntimePort, services: RuntimeServices, principal: Any, now: int) -> None:
@@ -44,7 +44,7 @@ class ProcedureContext:
         self._services = services
         self.principal = principal
         self.now = now
-        self.companion = services.companion
+        self.sidecar = services.sidecar
 
     def note(self, journal: str, value: Any) -> None:
         """Have a row of a journal follow soon; as `Context.note`."""

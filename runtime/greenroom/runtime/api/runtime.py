@@ -228,7 +228,7 @@ class Runtime(RuntimeClient):
         """Have a row of a journal follow soon, as `Context.note` does.
 
         Raises:
-            UnknownKindError: no such journal was given when the runtime was opened.
+            ConfigurationError: no such journal was given when the runtime was opened.
         """
         self._services.note(journal, value)
 
@@ -362,13 +362,13 @@ class Runtime(RuntimeClient):
 
     @asynccontextmanager
     async def _accompanied(
-        self, companion: Callable[[Runtime], AbstractAsyncContextManager[Any]] | None
+        self, sidecar: Callable[[Runtime], AbstractAsyncContextManager[Any]] | None
     ) -> AsyncIterator[None]:
-        if companion is None:
+        if sidecar is None:
             yield
             return
-        async with companion(self) as opened:
-            self._services.companion = opened
+        async with sidecar(self) as opened:
+            self._services.sidecar = opened
             yield
 
     @asynccontextmanager

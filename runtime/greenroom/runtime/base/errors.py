@@ -94,6 +94,18 @@ class UnknownKindError(GreenroomError):
     """No actor class of that kind, or no handler for that message, was given to `open_runtime`."""
 
 
+class InvalidAddressError(GreenroomError):
+    """The address cannot be an actor's: its kind or key is empty, too long, or holds a NUL."""
+
+
+class ConfigurationError(GreenroomError):
+    """What was given to `open_runtime` does not go together, or lacks an index or journal that is used.
+
+    Unlike `UnknownKindError` it is not about a message: a name is used twice or is none, a group names a
+    kind that is not there, or a handler or query names an index or journal that is not there.
+    """
+
+
 class IdempotencyConflictError(GreenroomError):
     """The idempotency key was used before with other arguments. Use a new key for a new request."""
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from greenroom.runtime.base.errors import UnknownKindError
+from greenroom.runtime.base.errors import ConfigurationError
 
 
 class Strategy(enum.Enum):
@@ -96,14 +96,14 @@ def groups_by_kind(kinds: Iterable[str], groups: Iterable[Group]) -> dict[str, G
     """Return each kind's group; a kind in no group is supervised on its own.
 
     Raises:
-        UnknownKindError: a group names a kind that was not given, or two groups name one kind.
+        ConfigurationError: a group names a kind that was not given, or two groups name one kind.
     """
     table: dict[str, Group] = {}
     known = set(kinds)
     for group in groups:
         for kind in group.kinds:
             if kind not in known or kind in table:
-                raise UnknownKindError(
+                raise ConfigurationError(
                     f"the group {group.kinds} names {kind!r}, which is unknown or in another group"
                 )
             table[kind] = group

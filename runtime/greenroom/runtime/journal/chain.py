@@ -21,7 +21,7 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 import msgspec
 
 from greenroom.runtime.base.address import Address
-from greenroom.runtime.base.errors import Refusal, UnknownKindError
+from greenroom.runtime.base.errors import ConfigurationError, Refusal
 from greenroom.runtime.journal.secrets import Secret
 from greenroom.runtime.lmdb import keys as lmdb_keys
 from greenroom.runtime.lmdb.environment import INDEXES, META
@@ -274,12 +274,12 @@ def journal_table(journals: Iterable[Journal]) -> dict[str, Journal]:
     """Return the journals by name.
 
     Raises:
-        UnknownKindError: a name is empty, too long or used twice.
+        ConfigurationError: a name is empty, too long or used twice.
     """
     table: dict[str, Journal] = {}
     for journal in journals:
         name = journal.name.encode()
         if not 0 < len(name) <= lmdb_keys.MAX_INDEX_NAME_BYTES or 0 in name or journal.name in table:
-            raise UnknownKindError(f"{journal.name!r} is no name for a journal, or is used twice")
+            raise ConfigurationError(f"{journal.name!r} is no name for a journal, or is used twice")
         table[journal.name] = journal
     return table

@@ -22,6 +22,7 @@ from greenroom.runtime.base.address import Address
 from greenroom.runtime.base.clock import Clock
 from greenroom.runtime.base.errors import (
     ActorQuarantinedError,
+    InvalidAddressError,
     OverloadedError,
     RuntimeClosedError,
     UnknownKindError,
@@ -241,7 +242,7 @@ class Outbox:
             self._behind.add(address)
         except (ActorQuarantinedError, RuntimeClosedError):
             pass  # its time comes when the actor is let in again, or with the next start
-        except UnknownKindError as error:
+        except (InvalidAddressError, UnknownKindError) as error:
             self._bury(row, _stored_message(address, envelope.message, str(error)))
         else:
             self._handed_over.add(row)

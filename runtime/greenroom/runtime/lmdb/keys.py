@@ -21,7 +21,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import msgspec
 
 from greenroom.runtime.base.address import Address
-from greenroom.runtime.base.errors import StoreDamagedError, UnknownKindError
+from greenroom.runtime.base.errors import ConfigurationError, StoreDamagedError
 from greenroom.runtime.lmdb.key_blinding import KeyBlinder, Names, no_names
 
 T = TypeVar("T")
@@ -199,13 +199,13 @@ def index_table(indexes: Iterable[Index]) -> dict[str, Index]:
     """Return the indexes by name.
 
     Raises:
-        UnknownKindError: a name is empty, too long, reserved or used twice.
+        ConfigurationError: a name is empty, too long, reserved or used twice.
     """
     table: dict[str, Index] = {}
     for index in indexes:
         name = index.name.encode()
         if not 0 < len(name) <= MAX_INDEX_NAME_BYTES or name[0:1] == b"!" or 0 in name or index.name in table:
-            raise UnknownKindError(f"{index.name!r} is no name for an index, or is used twice")
+            raise ConfigurationError(f"{index.name!r} is no name for an index, or is used twice")
         table[index.name] = index
     return table
 

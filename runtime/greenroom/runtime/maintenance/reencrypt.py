@@ -21,7 +21,7 @@ from typing import Any, Final
 import msgspec
 
 from greenroom.runtime.actor.actor import Actor, kinds_by_name
-from greenroom.runtime.base.errors import StoreDamagedError, StoreError, UnknownKindError
+from greenroom.runtime.base.errors import ConfigurationError, StoreDamagedError, StoreError
 from greenroom.runtime.base.options import RuntimeOptions
 from greenroom.runtime.lmdb import keys
 from greenroom.runtime.lmdb.encryption import Encryption
@@ -85,7 +85,7 @@ def encrypt(
 
     Raises:
         StoreOwnedError: a process owns the folder; stop it first.
-        UnknownKindError: something in it is of no actor or index that was given; nothing was changed.
+        ConfigurationError: something in it is of no actor or index that was given; nothing was changed.
         StoreKeyError: there is no such key, or the store is encrypted with another; nothing was changed.
         StoreDamagedError: the store is damaged; nothing was changed.
         StorageFullError: there is no room for the new file; what is there is gone on with the next time.
@@ -272,7 +272,7 @@ class _Names:
         """Return the key and the payload of a row.
 
         Raises:
-            UnknownKindError: nobody says what of its key is a name.
+            ConfigurationError: nobody says what of its key is a name.
         """
         if table == ACTORS:
             return self._record(blinder, key, payload)
@@ -285,7 +285,7 @@ class _Names:
         prefix, letter, own = key[:end], key[end : end + 1], key[end + 1 :]
         kind = prefix[: prefix.index(0)].decode()
         if kind not in self._kinds:
-            raise UnknownKindError(
+            raise ConfigurationError(
                 f"the store has records of {kind!r} actors, which this program does not know, so it cannot "
                 "tell names in them; encrypt it with the program that made it"
             )
@@ -306,7 +306,7 @@ class _Names:
         name = key[: key.index(0)].decode()
         index = self._indexes.get(name)
         if index is None:
-            raise UnknownKindError(
+            raise ConfigurationError(
                 f"the store has rows of an index {name!r}, which this program does not know, so it cannot "
                 "tell names in them; encrypt it with the program that made it"
             )

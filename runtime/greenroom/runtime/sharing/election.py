@@ -143,7 +143,7 @@ class Election:
         )
 
     async def _leave(self) -> None:
-        with trio.move_on_after(self._member.config.options.drain_seconds):
+        with trio.move_on_after(self._member.factory.options.drain_seconds):
             await self._follower.drain()
             await self._follower.aclose()
         if self._member.runtime is not None:

@@ -17,8 +17,10 @@ _BY_NAME: dict[str, type[errors.GreenroomError]] = {
     for each in (
         errors.ActorFailedError,
         errors.ActorQuarantinedError,
+        errors.ConfigurationError,
         errors.DeadlineExceededError,
         errors.IdempotencyConflictError,
+        errors.InvalidAddressError,
         errors.OverloadedError,
         errors.StorageFullError,
         errors.StoreDamagedError,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import trio
 
-from greenroom.runtime.api.open import RuntimeConfig
+from greenroom.runtime.api.open import RuntimeFactory
 from greenroom.runtime.api.runtime import Runtime
 from greenroom.runtime.base.errors import RuntimeClosedError, StoreError
 from greenroom.runtime.journal.secrets import Secret
@@ -23,7 +23,7 @@ class Member:
     """One process among those on a folder.
 
     Args:
-        config: What its runtime will be made of when it owns the folder.
+        factory: What its runtime will be made of when it owns the folder.
         types: The types that can be spoken of.
 
     Attributes:
@@ -37,8 +37,8 @@ class Member:
         secret: The store's, while this process is attached to an owner that has one.
     """
 
-    def __init__(self, config: RuntimeConfig, types: TypeRegistry) -> None:
-        self.config = config
+    def __init__(self, factory: RuntimeFactory, types: TypeRegistry) -> None:
+        self.factory = factory
         self.bus = Bus(lambda: False)
         self.follower = Follower(types, self.bus)
         self.leader = Leader(types, self._begin)
@@ -71,7 +71,7 @@ class Member:
             StoreError: as `find_secret`.
         """
         if mark and (self.secret is None or self.secret.mark != mark):
-            self.secret = self.config.find_secret(folder, store_id, mark)
+            self.secret = self.factory.find_secret(folder, store_id, mark)
 
     def acquire(
         self, place: ExitStack, lock: FolderLock, identity: tuple[int, int] | None = None
@@ -100,7 +100,7 @@ class Member:
 
     def run(self, owner: FolderLock) -> AbstractAsyncContextManager[Runtime]:
         """Run the actors on the folder that this process owns, until the block ends."""
-        return self.config.run(owner, self.leader, self.bus, self.follower.callbacks)
+        return self.factory.run(owner, self.leader, self.bus, self.follower.callbacks)
 
     def _begin(self, runtime: Runtime) -> None:
         """Take over: what was asked so far is this process's own affair from now on."""

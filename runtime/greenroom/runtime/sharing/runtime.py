@@ -3,37 +3,28 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, nullcontext
+from collections.abc import AsyncIterator, Iterable
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, Unpack
 
 import msgspec
 
-from greenroom.runtime.actor.actor import Actor
 from greenroom.runtime.actor.query import Query
 from greenroom.runtime.api.client import RuntimeClient
-from greenroom.runtime.api.open import RuntimeConfig
+from greenroom.runtime.api.open import RuntimeConfig, RuntimeFactory
 from greenroom.runtime.api.procedure import Procedure
 from greenroom.runtime.api.runtime import Runtime
 from greenroom.runtime.base.address import Address
-from greenroom.runtime.base.clock import Clock
 from greenroom.runtime.base.errors import StoreError
-from greenroom.runtime.base.options import RuntimeOptions
 from greenroom.runtime.base.statistics import RelayStatistics, RuntimeStatistics
-from greenroom.runtime.base.supervision import Group
-from greenroom.runtime.journal.chain import Journal
 from greenroom.runtime.kernel.callbacks import MessageSink
 from greenroom.runtime.kernel.pubsub import WINDOW_SECONDS, Subscriber
-from greenroom.runtime.lmdb.codec import RecordCodec
-from greenroom.runtime.lmdb.encryption import Encryption
-from greenroom.runtime.lmdb.keys import Index
 from greenroom.runtime.maintenance.backup import BackupInfo, VerifyReport
 from greenroom.runtime.sharing.election import May, joined
 from greenroom.runtime.sharing.pending import AGAIN
 from greenroom.runtime.sharing.role import Member
 from greenroom.runtime.sharing.type_registry import TypeRegistry
-from greenroom.runtime.store.committer import Committer
 
 R = TypeVar("R")
 
@@ -164,21 +155,11 @@ class SharedRuntime(RuntimeClient):
 async def open_shared_runtime(
     path: str | Path,
     *,
-    actors: Iterable[type[Actor]],
     principal_type: Any,
     label_type: Any,
-    indexes: Iterable[Index] = (),
     queries: Iterable[type[Query[Any] | Procedure[Any]]] = (),
-    groups: Iterable[Group] = (),
-    options: RuntimeOptions | None = None,
-    clock: Clock | None = None,
-    committer: Committer | None = None,
-    codec: RecordCodec | None = None,
-    companion: Callable[[Runtime], AbstractAsyncContextManager[Any]] | None = None,
-    secrets: Path | Sequence[Path] | None = None,
-    encryption: Encryption | None = None,
-    journals: Iterable[Journal] = (),
     may: May = "create",
+    **config: Unpack[RuntimeConfig],
 ) -> AsyncIterator[SharedRuntime]:
     """Run actors on a folder that other processes use, too, inside an ``async with`` block.
 
@@ -187,22 +168,12 @@ async def open_shared_runtime(
 
     Args:
         path: As in `open_runtime`.
-        actors: As in `open_runtime`.
         principal_type: What the principals of messages and queries are; hashable, and known to msgspec.
         label_type: What the labels of publications are, likewise.
-        indexes: As in `open_runtime`.
         queries: The queries and procedures that are asked here.
-        groups: As in `open_runtime`.
-        options: As in `open_runtime`.
-        clock: As in `open_runtime`; it counts while this process owns the folder.
-        committer: As in `open_runtime`; likewise.
-        codec: As in `open_runtime`; likewise.
-        companion: As in `open_runtime`; likewise.
-        secrets: As in `open_runtime`; every process is to find the same secret.
-        journals: As in `open_runtime`; that of the process that owns the folder counts.
-        encryption: As in `open_runtime`; the key is asked for when this process owns the folder.
         may: How far this process may go: ``create`` a store where there is none, ``own`` one that is there,
             or only ``attach`` to a process that owns it. The last never takes over: it waits for another.
+        config: What the runtime is made of when this process owns the folder; see `RuntimeConfig`.
 
     Raises:
         StoreIdleError: nobody owns the folder, and this process may only attach.
@@ -211,9 +182,7 @@ async def open_shared_runtime(
         StoreError: as `open_runtime`, at the opening or when this process is to take over; the folder
             was replaced.
     """
-    config = RuntimeConfig(
-        actors, indexes, groups, options, clock, committer, codec, companion, secrets, encryption, journals
-    )
-    member = Member(config, TypeRegistry(config.kinds, queries, principal_type, label_type))
+    factory = RuntimeFactory(**config)
+    member = Member(factory, TypeRegistry(factory.kinds, queries, principal_type, label_type))
     async with joined(member, Path(path), may):
         yield SharedRuntime(member)
