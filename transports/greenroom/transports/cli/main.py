@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs one command.
+    """Run one command.
 
     Args:
         arguments: The command line without the program's name; `sys.argv` unless given.

@@ -43,7 +43,7 @@ class SettingsError(Exception):
 
 
 def default_config() -> Path:
-    """Where the configuration file is looked for when nobody names one."""
+    """Return where the configuration file is looked for when nobody names one."""
     return platformdirs.user_config_path("greenroom", appauthor=False) / "config.toml"
 
 
@@ -86,7 +86,7 @@ def resolve(
     *,
     default_file: Callable[[], Path] = default_config,
 ) -> Resolved:
-    """Finds every setting's value and where it came from.
+    """Find every setting's value and where it came from.
 
     Args:
         flags: Flags given, by field name, besides ``config``; None stands for a flag not given.
@@ -132,7 +132,7 @@ def resolve(
 
 
 def did_you_mean(given: str, known: Iterable[str]) -> str:
-    """A question after the nearest known word, or nothing when none is near."""
+    """Return a question after the nearest known word, or nothing when none is near."""
     import difflib  # noqa: PLC0415 - needed by a mistake alone
 
     plain = {each.lower(): each for each in known}
@@ -159,7 +159,7 @@ def _choose(
 def _find_document(
     named_by_flag: object, environment: Mapping[str, str], default_file: Callable[[], Path]
 ) -> tuple[Path | None, Mapping[str, object]]:
-    """The configuration file and what it says; a file that somebody named must exist."""
+    """Return the configuration file and what it says; a file that somebody named must exist."""
     if named_by_flag is not None:
         source, named = "--config", str(named_by_flag)
     else:

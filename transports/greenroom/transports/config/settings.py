@@ -84,12 +84,12 @@ class Setting:
 
 
 def default_data() -> Path:
-    """The platform's folder for a user's data of this program."""
+    """Return the platform's folder for a user's data of this program."""
     return platformdirs.user_data_path("greenroom", appauthor=False)
 
 
 def login_name() -> str:
-    """The name of the user that runs this process; its number where it has no name."""
+    """Return the name of the user that runs this process; its number where it has no name."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):  # a container's user without an entry
@@ -453,16 +453,16 @@ class Settings:
 
 @functools.cache
 def all_settings() -> dict[str, Setting]:
-    """Every setting by the name of its field, in the order of their declaration."""
+    """Return every setting by the name of its field, in the order of their declaration."""
     hints = get_type_hints(Settings, include_extras=True)
     return {each.name: hints[each.name].__metadata__[0] for each in fields(Settings)}
 
 
 def flag(key: str) -> str:
-    """The command line flag of a setting."""
+    """Return the command line flag of a setting."""
     return "--" + key.replace("_", "-")
 
 
 def variable(key: str) -> str:
-    """The environment variable of a setting."""
+    """Return the environment variable of a setting."""
     return PREFIX + key.upper()

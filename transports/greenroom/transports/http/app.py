@@ -247,7 +247,7 @@ def check_administrates(caller: Caller) -> None:
     """Refuse whoever came by something that does not make them an administrator.
 
     Raises:
-        DeniedError: it does not.
+        AccessDeniedError: it does not.
     """
     if caller.credential is not None and not allows(caller.credential.grant.scopes, ADMIN):
         raise AccessDeniedError(HTTPStatus.FORBIDDEN, f"this needs the scope {ADMIN!r}")

@@ -43,7 +43,7 @@ class ConnectionPort(Protocol):
         """Take note that a request was let in, and by whose key.
 
         Raises:
-            RefusedError: there is no place for it.
+            HttpRefusedError: there is no place for it.
         """
 
     def hold(self) -> None:
@@ -145,7 +145,7 @@ class Exchange:
             limit: The most bytes it may have.
 
         Raises:
-            RefusedError: it has more, does not come, or there is too much of others under way.
+            HttpRefusedError: it has more, does not come, or there is too much of others under way.
             ClientGoneError: the client hung up.
         """
         length = self.head.length()

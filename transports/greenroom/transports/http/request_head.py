@@ -73,7 +73,7 @@ class RequestHead:
             any_host: Whether the server has other names than this machine's.
 
         Raises:
-            RefusedError: it may not ask.
+            HttpRefusedError: it may not ask.
         """
         headers = self.headers
         if not any_host:
@@ -97,7 +97,7 @@ class RequestHead:
         """Refuse a body that is not announced as JSON.
 
         Raises:
-            RefusedError: it is announced as something else, or not at all.
+            HttpRefusedError: it is announced as something else, or not at all.
         """
         if not _is_json(self.headers.get(CONTENT_TYPE, b"")):
             raise HttpRefusedError(
@@ -108,7 +108,7 @@ class RequestHead:
         """Refuse a client that does not take event streams, or JSON where that may be the answer.
 
         Raises:
-            RefusedRpcError: it does not.
+            RpcRefusedError: it does not.
         """
         takes_json, takes_events = _accepted(self.headers.get(ACCEPT, b""))
         if takes_events and (takes_json or not json):

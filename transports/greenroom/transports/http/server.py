@@ -37,7 +37,7 @@ FULL = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\nConnection: close
 
 
 class HttpStatistics(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of those who connected.
+    """Counts of the clients that connected.
 
     Attributes:
         connections: Connections now.
@@ -79,7 +79,7 @@ class HttpServer:
         self._overdue = 0
 
     def statistics(self) -> HttpStatistics:
-        """Return what became of those who connected."""
+        """Return the counts of the clients that connected."""
         return HttpStatistics(
             connections=len(self._connections),
             accepted=self._accepted,

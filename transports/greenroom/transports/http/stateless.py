@@ -56,7 +56,7 @@ class StatelessEndpoint:
         """Answer one HTTP request.
 
         Raises:
-            RefusedError: it is not answered.
+            HttpRefusedError: it is not answered.
             ClientGoneError: the client hung up before it was whole.
         """
         head = exchange.head

@@ -137,4 +137,4 @@ class TimedConnection(trio.abc.HalfCloseableStream):
 
 
 def _count_nobody(_holder: str | None) -> None:
-    """Stand where there is no server that counts."""
+    """Accept everybody, where there is no server that counts."""

@@ -74,4 +74,4 @@ class AgentPort(Protocol):
         """Return a new subscriber, which merges changes within `window` seconds."""
 
     def close(self) -> None:
-        """The client is gone; a second time does nothing."""
+        """Let go what is held for the client, which is gone; a second time does nothing."""

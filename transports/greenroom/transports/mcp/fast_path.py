@@ -25,7 +25,7 @@ from greenroom.transports.mcp.calls import Call, Deadlines
 from greenroom.transports.mcp.client_port import ClientPort
 from greenroom.transports.mcp.content_blocks import Content, shown
 from greenroom.transports.mcp.frames import INTERNAL_ERROR, INVALID_PARAMS, Frame, RequestError
-from greenroom.transports.mcp.responses import FRESH, STATIC, ResponseEncoder, encode, result_line
+from greenroom.transports.mcp.response_encoder import FRESH, STATIC, ResponseEncoder, encode, result_line
 from greenroom.transports.mcp.roots import Roots, needs_folder
 from greenroom.transports.mcp.tool_errors import timeout_error, tool_error, tool_failure
 from greenroom.transports.mcp.tools import visible_tools
@@ -69,7 +69,7 @@ class FastPath:
         era: Which.
         usual: What clients are offered that chose nothing else.
         profile: What the server says of itself.
-        subscriptions: What hears of changes for clients.
+        subscriptions: Subscribes clients to resources.
         deadlines: Ends calls whose time is up.
 
     Attributes:

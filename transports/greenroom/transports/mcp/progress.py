@@ -1,4 +1,4 @@
-"""Progress notifications: how far a request is that takes a while, for a client that wants to know."""
+"""Progress notifications of long requests, for clients that ask for them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
-from greenroom.transports.mcp.responses import encode
+from greenroom.transports.mcp.response_encoder import encode
 
 if TYPE_CHECKING:
     from greenroom.actors import ProgressCallback
@@ -17,7 +17,7 @@ INTERVAL_SECONDS: Final = 0.1
 
 
 def report_for(call: Call) -> ProgressCallback | None:
-    """Return what tells a call's client how far it is; None where the client did not ask."""
+    """Return the callback that sends progress to a call's client; None where none was asked for."""
     token = _token_of(call.frame.params)
     if token is None:
         return None

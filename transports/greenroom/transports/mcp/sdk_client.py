@@ -1,4 +1,4 @@
-"""The rarer requests of one client, on their way to the SDK in the order of arrival.
+"""The SDK's side of one client: its rarer requests, handed over in the order of arrival.
 
 This much is known of the SDK before it is imported.
 """

@@ -68,7 +68,7 @@ from greenroom.transports.mcp.fast_path import (
     unknown_tool_message,
 )
 from greenroom.transports.mcp.frames import Frame, RequestError
-from greenroom.transports.mcp.responses import encode, result_line
+from greenroom.transports.mcp.response_encoder import encode, result_line
 from greenroom.transports.mcp.sdk_channel import SdkChannel, ServerRequests
 from greenroom.transports.mcp.tool_errors import tool_error
 from greenroom.transports.mcp.tools import visible_tools
@@ -99,7 +99,7 @@ class SdkServer:
     Args:
         usual: What clients are offered that chose nothing else.
         profile: What the server says of itself.
-        subscriptions: What hears of changes for clients.
+        subscriptions: Subscribes clients to resources.
         extend: Registers what else the SDK's server answers.
 
     Attributes:

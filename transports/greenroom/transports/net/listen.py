@@ -1,4 +1,4 @@
-"""Where the server listens: addresses, certificates, sockets."""
+"""Listening sockets: addresses, certificates, descriptors."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def tls_context(certificate: Path, key: Path) -> ssl.SSLContext:
     """Return the server's side of TLS for a certificate (with its chain) and its key, both PEM.
 
     Raises:
-        NoAccessError: they cannot be read.
+        FileAccessError: they cannot be read.
         ListenError: they do not belong together.
     """
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)

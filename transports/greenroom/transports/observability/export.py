@@ -1,4 +1,4 @@
-"""`greenroom serve` and OpenTelemetry's environment variables: where the spans go, if anywhere.
+"""The export of spans, as OpenTelemetry's environment variables configure it.
 
 OpenTelemetry's own variables say it, so there is no setting of ours. A program that embeds the
 server sets its tracer provider itself and does not need this.

@@ -28,7 +28,7 @@ _NAMED_PROVIDER: Final = "OTEL_PYTHON_TRACER_PROVIDER"
 
 
 def find_tracer() -> Tracer | None:
-    """Return what makes the spans, or None where nobody would take them.
+    """Return the tracer, or None where nobody would take its spans.
 
     Somebody takes them where the process has a tracer provider: set by the program itself, by
     `opentelemetry-instrument`, or by name in the environment. To be asked once, at the start.

@@ -67,7 +67,7 @@ class WebSocketOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WebSocketStatistics(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of those who connected.
+    """Counts of the clients that connected.
 
     Attributes:
         connections: Clients that are connected now.

@@ -43,7 +43,7 @@ class BadCheckpointError(Exception):
 
 
 def audit(chosen: argparse.Namespace, resolved: Resolved) -> int:
-    """Carries one of the actions out; returns the exit code."""
+    """Carry one of the actions out; return the exit code."""
     start_logging(resolved.settings.log_level)
     action = partial(_carry_out, chosen, resolved.settings)
     return run_reported("audit", partial(trio.run, action, strict_exception_groups=True))
@@ -112,7 +112,7 @@ def _brief(value: Any) -> str:
 
 
 async def _export(chosen: argparse.Namespace, runtime: SharedRuntime, principal: Principal) -> int:
-    """Writes every linked record as a line of JSON, and a checkpoint as the last line."""
+    """Write every linked record as a line of JSON, and a checkpoint as the last line."""
     name = chosen.file or STANDARD_OUTPUT
     descriptor = (
         os.dup(1) if name == STANDARD_OUTPUT else os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -184,7 +184,7 @@ def _show_check(found: AuditChecked, wrong: list[str]) -> None:
 
 
 def _checkpoints(path: Path) -> tuple[Checkpoint, ...]:
-    """Returns the checkpoints in a file: what `checkpoint` printed, or an export."""
+    """Return the checkpoints in a file: what `checkpoint` printed, or an export."""
     found = []
     with path.open("rb") as file:
         for line in file:

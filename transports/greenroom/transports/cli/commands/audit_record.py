@@ -23,18 +23,18 @@ AGENT: Final = "command-line"
 
 
 def operator(settings: Settings) -> Principal:
-    """Returns who works at the command line."""
+    """Return who works at the command line."""
     return Principal(agent_id=AGENT, user=settings.user)
 
 
 async def record(runtime: SharedRuntime, principal: Principal, action: str, **details: Any) -> None:
-    """Has a deed in the log, and on the disk if this process owns the folder."""
+    """Have a deed in the log, and on the disk if this process owns the folder."""
     await runtime.ask(LOG, NoteDeed(action=action, details=details), principal=principal)
     await runtime.query(CheckpointAudit())  # it waits for the notes before it
 
 
 def record_afterwards(settings: Settings, action: str, **details: Any) -> None:
-    """Has in the log what a command did that had the folder to itself.
+    """Have in the log what a command did that had the folder to itself.
 
     It is done, so whatever is in the way of the record is only remarked.
     """

@@ -155,7 +155,7 @@ async def open_authentication(
         on_stdio: Whether there is such a client.
 
     Raises:
-        NotLetInError: others could come in who should not, or the key opens nothing.
+        AuthenticationError: others could come in who should not, or the key opens nothing.
     """
     text = (environment.get(API_KEY_VARIABLE) or "").strip() if on_stdio else ""
     listens = settings.ws is not None or settings.http is not None

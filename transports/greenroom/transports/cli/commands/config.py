@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def config(chosen: argparse.Namespace, resolved: Resolved) -> int:
-    """Prints every setting; a value that is spelled as `greenroom` reads it, or a dash for none."""
+    """Print every setting; a value that is spelled as `greenroom` reads it, or a dash for none."""
     say(_json(resolved) if chosen.json else _table(resolved))
     return exit_codes.OK
 

@@ -32,7 +32,7 @@ PATIENCE: Final = 60.0  # seconds for everything; it takes a tenth of that
 
 
 def demo(_chosen: argparse.Namespace, _resolved: Resolved) -> int:
-    """Plays everything; returns 0 if every claim held, else 1."""
+    """Play everything; return 0 if every claim held, else 1."""
     logging.getLogger().addHandler(logging.NullHandler())  # the narrator tells what happens
     return run_reported(
         "demo",
@@ -79,7 +79,7 @@ async def _play(shown: Narrator, home: Path) -> None:
 
 
 async def _start_while_loading(started: Servers) -> ServerProcess:
-    """Returns the first server; the client's library is loaded meanwhile, which takes as long."""
+    """Return the first server; the client's library is loaded meanwhile, which takes as long."""
     async with trio.open_nursery() as nursery:
         nursery.start_soon(trio.to_thread.run_sync, _load)
         return await started.start("127.0.0.1:0")

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 def keys(chosen: argparse.Namespace, resolved: Resolved) -> int:
-    """Carries one of the actions out; returns the exit code."""
+    """Carry one of the actions out; return the exit code."""
     start_logging(resolved.settings.log_level)
     action = partial(_carry_out, chosen, resolved.settings)
     return run_reported("keys", partial(trio.run, action, strict_exception_groups=True))
@@ -60,7 +60,7 @@ async def _carry_out(chosen: argparse.Namespace, settings: Settings) -> int:
 
 
 def _request(chosen: argparse.Namespace) -> tuple[Any, Callable[[Any], None]]:
-    """Returns what is asked, and what shows the answer to people."""
+    """Return what is asked, and what shows the answer to people."""
     match chosen.action:
         case "create":
             given = {

@@ -24,7 +24,7 @@ class RichNarrator(Narrator):
 
     @contextmanager
     def waiting(self, sentence: str) -> Iterator[None]:
-        """Shows that something takes a moment."""
+        """Show that something takes a moment."""
         with self._console.status(sentence):
             yield
 

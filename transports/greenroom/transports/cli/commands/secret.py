@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def secret(_chosen: argparse.Namespace, resolved: Resolved) -> int:
-    """Carries the action out; returns the exit code."""
+    """Carry the action out; return the exit code."""
     start_logging(resolved.settings.log_level)
     return run_reported("secret", lambda: _renew(resolved.settings))
 

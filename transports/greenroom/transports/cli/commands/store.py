@@ -35,7 +35,7 @@ _PATIENCE: Final = 10.0  # seconds for an answer that takes the owner no work
 
 
 def run(chosen: argparse.Namespace, resolved: Resolved) -> int:
-    """Carries the chosen command out, by the owner or as the owner; returns the exit code."""
+    """Carry the chosen command out, by the owner or as the owner; return the exit code."""
     request = _request(chosen)
     ask = partial(_ask_owner, resolved.settings.data, request) if request is not None else None
     if ask is not None:
@@ -60,7 +60,7 @@ def _ask_owner(folder: Path, request: Request) -> dict[str, Any]:
 
 
 def _request(chosen: argparse.Namespace) -> Request | None:
-    """What the owner is asked; nothing for a restore, which only a stopped store can have."""
+    """Return the request to the owner; None for a restore, which only a stopped store can have."""
     match chosen.command:
         case "backup":
             return Backup(destination=os.path.abspath(chosen.destination))  # noqa: PTH100 - follows no link

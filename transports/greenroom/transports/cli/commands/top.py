@@ -38,7 +38,7 @@ class _NoServerError(Exception):
 
 
 def top(chosen: argparse.Namespace, resolved: Resolved) -> int:
-    """Shows the figures until Ctrl-C or q, or once; returns the exit code."""
+    """Show the figures until Ctrl-C or q, or once; return the exit code."""
     over = _end_on_signals()
     folder: Path = resolved.settings.data
     try:
@@ -56,7 +56,7 @@ def top(chosen: argparse.Namespace, resolved: Resolved) -> int:
 
 
 def _end_on_signals() -> Event:
-    """Makes signals end this program as Ctrl-C does, so that the terminal is left as it was found.
+    """Make signals end this program as Ctrl-C does, so that the terminal is left as it was found.
 
     Returns:
         Set by the first signal. Python drops what a handler raises while a generator or an object is
@@ -77,7 +77,7 @@ def _end_on_signals() -> Event:
 def samples(
     folder: Path, interval: float, over: Event, wait: Callable[[float], object] = time.sleep
 ) -> Iterator[Sample | str]:
-    """Yields a sample each `interval` seconds until `over`, or a sentence that says why there is none."""
+    """Yield a sample each `interval` seconds until `over`, or a sentence that says why there is none."""
     while not over.is_set():
         begun = time.monotonic()
         try:
@@ -98,7 +98,7 @@ def _sample(folder: Path) -> Sample:
 
 
 def _once(folder: Path, interval: float, *, as_json: bool) -> int:
-    """Looks twice, as a rate needs two moments, and prints one frame."""
+    """Look twice, as a rate needs two moments, and print one frame."""
     try:
         before = _sample(folder)
         time.sleep(interval)

@@ -25,7 +25,7 @@ _WIDTH: Final = 39  # columns of one group; two fit an ordinary terminal, and th
 
 
 def screen(folder: Path, samples: Iterable[Sample | str]) -> None:
-    """Draws each sample on the whole terminal, which is left as it was found."""
+    """Draw each sample on the whole terminal, which is left as it was found."""
     history: deque[float] = deque(maxlen=_HISTORY)
     before: Sample | None = None
     frame: RenderableType = Text()

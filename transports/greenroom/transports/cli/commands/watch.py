@@ -37,7 +37,7 @@ _ENDED: Final = frozenset({"terminated", "archived"})
 
 
 def watch(chosen: argparse.Namespace, resolved: Resolved) -> int:
-    """Prints the session's messages until it ends, or until Ctrl-C; returns the exit code."""
+    """Print the session's messages until it ends, or until Ctrl-C; return the exit code."""
     _start_logging(resolved.settings.log_level)
     try:
         session_id = name(128)(chosen.session.removeprefix(SCHEME))
@@ -54,7 +54,7 @@ def watch(chosen: argparse.Namespace, resolved: Resolved) -> int:
 def _place(
     session_id: str, url: str | None, settings: Settings
 ) -> AbstractAsyncContextManager[SessionSource]:
-    """Where the session is seen."""
+    """Return the source that the session is read from."""
     if url is None:
         from greenroom.transports.cli.commands.watch_folder import open_folder_source  # noqa: PLC0415 - only one is needed
 
@@ -65,7 +65,7 @@ def _place(
 
 
 def _start_logging(level: str) -> None:
-    """Sends what is said of the connection to standard error, without a log's ornaments."""
+    """Send what is said of the connection to standard error, without a log's ornaments."""
     logging.basicConfig(stream=sys.stderr, level="WARNING", format="greenroom watch: %(message)s")
     logging.getLogger("greenroom").setLevel(level.upper())
 
@@ -136,7 +136,7 @@ def _introduce(session: _Session, read: dict[str, Any]) -> None:
 async def _new_messages(
     seen: SessionSource, session: _Session, read: dict[str, Any]
 ) -> AsyncIterator[watch_lines.Message]:
-    """Yields the messages after the last one, oldest first, and notes them."""
+    """Yield the messages after the last one, oldest first, and note them."""
     newest: list[watch_lines.Message] = read["messages"]
     if session.last is not None and read["has_more"] and newest[0]["message_id"] > session.last:
         while True:

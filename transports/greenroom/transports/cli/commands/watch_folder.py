@@ -28,10 +28,10 @@ _PAGE: Final = 100  # messages at once when many were written since the last loo
 
 @asynccontextmanager
 async def open_folder_source(session_id: str, settings: Settings) -> AsyncIterator[_FolderSource]:
-    """Attaches to the server that uses the folder, and returns what is seen there.
+    """Attach to the server that uses the folder, and return the session as it shows it.
 
     Raises:
-        NotWatchedError: there is no server.
+        WatchError: there is no server.
         GreenroomError: as `open_greenroom`.
     """
     principal = principal_of(replace(settings, agent=settings.agent or _NAME))

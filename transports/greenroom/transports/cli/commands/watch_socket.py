@@ -29,11 +29,11 @@ _PAGE: Final = 100  # messages at once when many were written since the last loo
 
 @asynccontextmanager
 async def open_socket_source(session_id: str, url: str, settings: Settings) -> AsyncIterator[_SocketSource]:
-    """Connects, and returns what is seen there.
+    """Connect, and return the session as the server at the socket shows it.
 
     Raises:
         ValueError: the URL is none.
-        NotWatchedError: nobody is there, or we are not let in.
+        WatchError: nobody is there, or we are not let in.
     """
     us = Implementation(name="greenroom-watch", version=version("greenroom"))
     key = (os.environ.get(API_KEY_VARIABLE) or "").strip()
