@@ -11,11 +11,11 @@ from hypothesis import given
 
 from greenroom.actors import Principal
 from greenroom.actors.auth.policy import (
-    MemoryShelf,
+    MemoryPartition,
     may_see_memory,
     may_write_namespace,
-    memory_shelf,
-    moved_shelf,
+    memory_partition,
+    moved_partition,
     owns_memory,
 )
 from greenroom.runtime import Refusal
@@ -54,8 +54,8 @@ EVERYONE = {"alice": ALICE, "bob": BOB, "eve": EVE, "local": LOCAL, "nameless": 
     ],
 )
 def test_scopes_say_who_sees(writer: Principal, namespace: str, scope: Any, readers: str) -> None:
-    shelf = memory_shelf(writer, namespace, scope)
-    seen_by = {name for name, reader in EVERYONE.items() if may_see_memory(reader, shelf)}
+    partition = memory_partition(writer, namespace, scope)
+    seen_by = {name for name, reader in EVERYONE.items() if may_see_memory(reader, partition)}
     assert seen_by == set(readers.split())
 
 
@@ -84,14 +84,14 @@ def test_namespaces_say_who_writes(namespace: str, writers: str) -> None:
 
 @pytest.mark.promise("memory.scopes-of-sight")
 def test_only_the_owner_changes_who_sees() -> None:
-    shelf = memory_shelf(ALICE, "team:x", "shared")
-    assert moved_shelf(shelf, BOB, "team:x", "shared") == shelf
+    partition = memory_partition(ALICE, "team:x", "shared")
+    assert moved_partition(partition, BOB, "team:x", "shared") == partition
     with pytest.raises(Refusal) as caught:
-        moved_shelf(shelf, BOB, "team:x", "public")
+        moved_partition(partition, BOB, "team:x", "public")
     assert (caught.value.code, caught.value.details["field"]) == ("PERMISSION_DENIED", "scope")
-    hidden = moved_shelf(shelf, ALICE, "team:x", "private")
+    hidden = moved_partition(partition, ALICE, "team:x", "private")
     assert [may_see_memory(one, hidden) for one in (ALICE, BOB)] == [True, False]
-    assert moved_shelf(hidden, ALICE, "team:x", "shared") == shelf
+    assert moved_partition(hidden, ALICE, "team:x", "shared") == partition
 
 
 people = st.builds(
@@ -107,18 +107,18 @@ spaces = st.sampled_from(["user:alice", "agent:a", "project:p", "project:Pr~c3~b
 def test_a_writer_sees_what_it_wrote_and_wider_scopes_hide_nothing(
     writer: Principal, reader: Principal, namespace: str, scope: Any
 ) -> None:
-    shelf = memory_shelf(writer, namespace, scope)
-    assert owns_memory(writer, shelf)
-    assert may_see_memory(writer, shelf)
+    partition = memory_partition(writer, namespace, scope)
+    assert owns_memory(writer, partition)
+    assert may_see_memory(writer, partition)
     wider = [
-        may_see_memory(reader, memory_shelf(writer, namespace, each))
+        may_see_memory(reader, memory_partition(writer, namespace, each))
         for each in ("private", "shared", "public")
     ]
     assert all(not narrow or wide for narrow, wide in itertools.pairwise(wider))
-    if not owns_memory(reader, shelf):
+    if not owns_memory(reader, partition):
         assert not wider[0]
 
 
-def test_a_shelf_of_nobody_is_seen_by_nobody() -> None:
-    shelf = MemoryShelf("private")
-    assert not any(may_see_memory(one, shelf) for one in EVERYONE.values())
+def test_a_partition_of_nobody_is_seen_by_nobody() -> None:
+    partition = MemoryPartition("private")
+    assert not any(may_see_memory(one, partition) for one in EVERYONE.values())
