@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 
 from greenroom.actors import Principal
+from greenroom.actors.auth.namespaces import is_below, memory_address, segment
 from greenroom.actors.auth.policy import (
     MemoryPartition,
     may_see_memory,
@@ -18,7 +19,7 @@ from greenroom.actors.auth.policy import (
     moved_partition,
     owns_memory,
 )
-from greenroom.runtime import Refusal
+from greenroom.runtime import Address, Refusal
 
 
 def person(agent: str, user: str | None = None, projects: str | None = "") -> Principal:
@@ -122,3 +123,40 @@ def test_a_writer_sees_what_it_wrote_and_wider_scopes_hide_nothing(
 def test_a_partition_of_nobody_is_seen_by_nobody() -> None:
     partition = MemoryPartition("private")
     assert not any(may_see_memory(one, partition) for one in EVERYONE.values())
+
+
+@pytest.mark.promise("memory.namespaces")
+@pytest.mark.parametrize(
+    ("name", "written"),
+    [
+        ("alice@example.org", "alice@example.org"),
+        ("Ä b", "~c3~84~20b"),
+        ("x" * 100, "x" * 100),
+        ("x" * 101, "x" * 66 + "~~9c543fd357ad2f0a833eb0a7d0c9cd90"),
+        ("", "~~cae66941d9efbd404e4d88758ea67670"),
+    ],
+)
+def test_a_name_is_written_as_it_always_was(name: str, written: str) -> None:
+    assert segment(name) == written
+
+
+@pytest.mark.promise("memory.namespaces")
+@pytest.mark.parametrize(
+    ("namespace", "key"),
+    [
+        ("user:alice:prefs", "user:alice"),
+        ("agent:a:b", "a"),
+        ("t" * 100 + ":" + "u" * 99, "t" * 100 + ":" + "u" * 99),
+        ("t" * 100 + ":" + "u" * 100, "t" * 100 + ":" + "u" * 66 + "~7b6de7ac88c87a7d304adf4f191bbefb"),
+    ],
+)
+def test_a_namespace_has_the_actor_that_it_always_had(namespace: str, key: str) -> None:
+    assert memory_address(namespace) == Address("memory", key)
+
+
+@pytest.mark.parametrize(
+    ("namespace", "is_it"),
+    [("user:al", True), ("user:al:x", True), ("user:alice", False), ("user:a", False), ("user", False)],
+)
+def test_what_is_below_a_namespace(namespace: str, *, is_it: bool) -> None:
+    assert is_below(namespace, "user:al") is is_it
