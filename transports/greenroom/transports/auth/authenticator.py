@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import msgspec
 import trio
 
-from greenroom.actors import KeyRefusedError
-from greenroom.actors.auth.grants import check_claims, credential_of
+from greenroom.actors import KeyCache, KeyRefusedError
+from greenroom.actors.auth.grants import Credential, check_claims, credential_of
 from greenroom.actors.auth.key_format import PREFIX, read_key
 from greenroom.actors.keys.limits import TokenBucket, TokenBuckets
 from greenroom.runtime import GreenroomError, Refusal
@@ -36,9 +36,6 @@ from greenroom.transports.net.forwarded import FORWARDED, Network, address_prefi
 
 if TYPE_CHECKING:
     from mcp.server.auth.provider import TokenVerifier
-
-    from greenroom.actors import KeyCache
-    from greenroom.actors.auth.grants import Credential
 
 RATE: Final = 100
 BURST: Final = 20

@@ -9,17 +9,14 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING
 
 from greenroom.transports.base import exit_codes
 from greenroom.transports.cli.catalogue import COMMANDS
 from greenroom.transports.cli.output import complain, prepare, remark
 from greenroom.transports.cli.parsing import make_parser
 from greenroom.transports.config.load import SettingsError, resolve
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -8,9 +8,10 @@ environment variable counts as absent, so that a container may pass it on unset.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import Any, Final, Literal
 
 import platformdirs
 
@@ -28,9 +29,6 @@ from greenroom.transports.config.settings import (
     flag,
     variable,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
 
 CONFIG_LIMIT: Final = 1 << 20  # bytes; a configuration file is a page of text
 

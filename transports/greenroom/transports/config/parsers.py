@@ -10,16 +10,14 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from urllib.parse import urlsplit
 
 from greenroom.transports.base.errors import InvalidSecretValueError, InvalidValueError
 from greenroom.transports.net.addresses import is_loopback
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_.-]+")
 _EMBEDDER: Final = re.compile(r"static|none|(?:https?:)?https?://[^\s/]\S*")

@@ -11,9 +11,10 @@ from __future__ import annotations
 import functools
 import getpass
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_type_hints
+from typing import Annotated, Any, Final, Literal, get_type_hints
 
 import platformdirs
 
@@ -43,9 +44,6 @@ from greenroom.transports.config.parsers import (
 )
 from greenroom.transports.net.addresses import HostPort, host_port, origin
 from greenroom.transports.net.forwarded import network
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 PREFIX: Final = "GREENROOM_"
 CONFIG_VARIABLE: Final = PREFIX + "CONFIG"

@@ -18,14 +18,12 @@ import os
 import socket
 import struct
 import sys
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 import msgspec
 
 from greenroom.transports.base import exit_codes
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SOCKET_NAME: Final = "control.sock"
 REQUEST_LIMIT: Final = 16 << 10

@@ -15,7 +15,7 @@ import contextlib
 import errno
 import logging
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 import trio
@@ -40,9 +40,7 @@ from greenroom.transports.control.client import (
     as_json,
     merge_verify_results,
 )
-
-if TYPE_CHECKING:
-    from greenroom.transports.observability.snapshot import ObservedServer
+from greenroom.transports.observability.snapshot import ObservedServer
 
 CONNECTIONS: Final = 16  # callers at the same time; further ones wait to be let in
 LINE_SECONDS: Final = 5.0  # for a caller to say its line, and again to take its answer

@@ -14,7 +14,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 import trio
@@ -38,12 +38,10 @@ from greenroom.transports.http.service import HttpService
 from greenroom.transports.http.sessions import Sessions
 from greenroom.transports.http.stateful import StatefulEndpoint
 from greenroom.transports.http.stateless import StatelessEndpoint
+from greenroom.transports.mcp.agent_port import AgentPort
+from greenroom.transports.mcp.limits import Limits
+from greenroom.transports.mcp.server import McpServer
 from greenroom.transports.mcp.versions import HANDSHAKE_VERSIONS
-
-if TYPE_CHECKING:
-    from greenroom.transports.mcp.agent_port import AgentPort
-    from greenroom.transports.mcp.limits import Limits
-    from greenroom.transports.mcp.server import McpServer
 
 logger = logging.getLogger(__name__)
 

@@ -10,7 +10,6 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING
 
 import msgspec
 import trio
@@ -24,9 +23,7 @@ from greenroom.transports.net.connection_limits import (
     log_rejections,
     run_in_slices,
 )
-
-if TYPE_CHECKING:
-    from greenroom.transports.net.listen import Listener
+from greenroom.transports.net.listen import Listener
 
 logger = logging.getLogger(__name__)
 

@@ -6,23 +6,21 @@ import logging
 import math
 from collections.abc import Callable
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import trio
 
 from greenroom.runtime import StoreFailedError
+from greenroom.transports.auth.authenticator import Authenticator
 from greenroom.transports.auth.caller import Caller
 from greenroom.transports.http.responses import JSON, Response, rpc_error
+from greenroom.transports.mcp.agent_port import AgentPort
 from greenroom.transports.mcp.client import Client
 from greenroom.transports.mcp.fast_path import rate_limit_refusal
 from greenroom.transports.mcp.frames import INTERNAL_ERROR
-
-if TYPE_CHECKING:
-    from greenroom.transports.auth.authenticator import Authenticator
-    from greenroom.transports.mcp.agent_port import AgentPort
-    from greenroom.transports.mcp.limits import Limits
-    from greenroom.transports.mcp.response_sink import ResponseSink
-    from greenroom.transports.mcp.server import McpServer
+from greenroom.transports.mcp.limits import Limits
+from greenroom.transports.mcp.response_sink import ResponseSink
+from greenroom.transports.mcp.server import McpServer
 
 logger = logging.getLogger(__name__)
 

@@ -5,16 +5,14 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import trio
 
 from greenroom.transports.auth.caller import Caller
 from greenroom.transports.http.event_log import EventLog
 from greenroom.transports.http.response_sinks import RESUMABLE_SINCE, StreamReader
-
-if TYPE_CHECKING:
-    from greenroom.transports.http.service import HttpService
+from greenroom.transports.http.service import HttpService
 
 KEPT_EVENTS: Final = 256 * 1024
 """Bytes of events that one session keeps for a client that comes back."""

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from math import inf
-from typing import TYPE_CHECKING, Any, Protocol
+from types import TracebackType
+from typing import Any, Protocol, Self
 
-if TYPE_CHECKING:
-    from types import TracebackType
-    from typing import Self
-
-    from greenroom.runtime import Refusal
+from greenroom.runtime import Refusal
 
 
 class SubscriberPort(Protocol):

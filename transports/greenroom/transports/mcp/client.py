@@ -16,13 +16,14 @@ import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import trio
 
 from greenroom.actors import PROGRESS_CALLBACK
 from greenroom.runtime import Refusal, StoreFailedError
 from greenroom.transports.auth.caller import RateLimit, fit_agent_id
+from greenroom.transports.mcp.agent_port import AgentPort, SubscriberPort
 from greenroom.transports.mcp.calls import Call
 from greenroom.transports.mcp.client_port import ClientPort, Spawn
 from greenroom.transports.mcp.fast_path import LARGEST_WEIGHT, timeout_of
@@ -34,10 +35,14 @@ from greenroom.transports.mcp.frames import (
     RequestKey,
     error_line,
 )
+from greenroom.transports.mcp.limits import Limits
 from greenroom.transports.mcp.open_streams import OpenStreams
 from greenroom.transports.mcp.ordering import OrderedQueue
 from greenroom.transports.mcp.progress import report_for
+from greenroom.transports.mcp.response_sink import ResponseSink
+from greenroom.transports.mcp.roots import Roots
 from greenroom.transports.mcp.sdk_client import SdkClient
+from greenroom.transports.mcp.server import McpServer
 from greenroom.transports.mcp.versions import (
     HANDSHAKE_VERSIONS,
     MODERN_VERSION,
@@ -48,14 +53,7 @@ from greenroom.transports.mcp.versions import (
     negotiate_version,
     opens_modern_era,
 )
-
-if TYPE_CHECKING:
-    from greenroom.transports.mcp.agent_port import AgentPort, SubscriberPort
-    from greenroom.transports.mcp.limits import Limits
-    from greenroom.transports.mcp.response_sink import ResponseSink
-    from greenroom.transports.mcp.roots import Roots
-    from greenroom.transports.mcp.server import McpServer
-    from greenroom.transports.observability.meter import Outcome
+from greenroom.transports.observability.meter import Outcome
 
 logger = logging.getLogger(__name__)
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import trio
 
+from greenroom.actors import ProgressCallback
+from greenroom.transports.mcp.calls import Call
 from greenroom.transports.mcp.response_encoder import encode
-
-if TYPE_CHECKING:
-    from greenroom.actors import ProgressCallback
-    from greenroom.transports.mcp.calls import Call
 
 INTERVAL_SECONDS: Final = 0.1
 """Seconds between two tellings at least."""

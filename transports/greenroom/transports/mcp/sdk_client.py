@@ -10,10 +10,10 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from greenroom.transports.mcp.calls import Call
+from greenroom.transports.mcp.client_port import ClientPort
 from greenroom.transports.mcp.frames import Frame
 
 if TYPE_CHECKING:
-    from greenroom.transports.mcp.client_port import ClientPort
     from greenroom.transports.mcp.sdk_server import SdkServer, SdkSession
 
 

@@ -12,26 +12,24 @@ import trio
 
 from greenroom.actors import Orchestration
 from greenroom.runtime import Procedure, Query
+from greenroom.transports.mcp.agent_port import AgentPort
 from greenroom.transports.mcp.calls import Call, Deadlines
 from greenroom.transports.mcp.client_port import ClientPort
 from greenroom.transports.mcp.fast_path import FastPath, answer_limited, answer_overdue
-from greenroom.transports.mcp.offered_tools import ToolOffers
+from greenroom.transports.mcp.offered_tools import ToolOffer, ToolOffers
 from greenroom.transports.mcp.response_encoder import encode
 from greenroom.transports.mcp.server_info import GREENROOM, ServerInfo
 from greenroom.transports.mcp.subscriptions import Subscriptions
 from greenroom.transports.mcp.tool_profiles import DEFAULT
+from greenroom.transports.mcp.tools import Tool
 from greenroom.transports.mcp.versions import Era
-from greenroom.transports.observability.meter import RequestMeter
+from greenroom.transports.observability.meter import Outcome, RequestMeter
 from greenroom.transports.observability.tracing import find_tracer
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
 
-    from greenroom.transports.mcp.agent_port import AgentPort
-    from greenroom.transports.mcp.offered_tools import ToolOffer
     from greenroom.transports.mcp.sdk_server import SdkServer
-    from greenroom.transports.mcp.tools import Tool
-    from greenroom.transports.observability.meter import Outcome
 
 REQUEST_TIMEOUT = 30.0
 DEBOUNCE = 0.1

@@ -12,24 +12,19 @@ one flag for each resource, so a client that does not read costs nobody anything
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 import msgspec
 import trio
 
 from greenroom.runtime import RuntimeClosedError
+from greenroom.transports.mcp.agent_port import SubscriberPort
+from greenroom.transports.mcp.calls import Call
+from greenroom.transports.mcp.client_port import ClientPort
 from greenroom.transports.mcp.frames import INVALID_REQUEST, RequestError
+from greenroom.transports.mcp.response_sink import ResponseSink
 from greenroom.transports.mcp.versions import SUBSCRIPTION_ID_KEY
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from greenroom.transports.mcp.agent_port import SubscriberPort
-    from greenroom.transports.mcp.calls import Call
-    from greenroom.transports.mcp.client_port import ClientPort
-    from greenroom.transports.mcp.response_sink import ResponseSink
-
 
 SLICE = 500  # resources of one listen request that are subscribed to before other tasks run
 

@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
 import trio
 
 from greenroom.transports.base.errors import HttpRefusedError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
 
 logger = logging.getLogger(__name__)
 

@@ -6,16 +6,13 @@ import resource
 import socket
 import ssl
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import trio
 
 from greenroom.runtime import GreenroomError
 from greenroom.transports.base.errors import FileAccessError
 from greenroom.transports.net.addresses import HostPort, is_loopback
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SPARE_DESCRIPTORS = 256
 BACKLOG = 1024

@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from greenroom.transports.observability.meter import OUTCOMES
+from greenroom.transports.observability.meter import OUTCOMES, Outcome, RequestCounts, RequestMeter
 
 if TYPE_CHECKING:
     from greenroom.runtime import RuntimeClient
     from greenroom.runtime import RuntimeStatistics as RuntimeStatistics
-    from greenroom.transports.observability.meter import Outcome, RequestCounts, RequestMeter
 
 
 class ConnectionStatistics(Protocol):

@@ -17,11 +17,11 @@ from collections.abc import Mapping
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final
 
+from greenroom.transports.observability.meter import Outcome
+
 if TYPE_CHECKING:
     from opentelemetry.context import Context
     from opentelemetry.trace import Tracer as OpenTelemetryTracer
-
-    from greenroom.transports.observability.meter import Outcome
 
 _API: Final = "opentelemetry.trace"
 _NAMED_PROVIDER: Final = "OTEL_PYTHON_TRACER_PROVIDER"

@@ -5,6 +5,7 @@ A running server has the folder: then we attach to it, as any other process does
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 from contextlib import suppress
@@ -24,14 +25,12 @@ from greenroom.transports.cli.commands.error_report import run_reported, start_l
 from greenroom.transports.cli.commands.open_store import open_store
 from greenroom.transports.cli.commands.terminal import printable
 from greenroom.transports.cli.output import complain, remark, say
+from greenroom.transports.config.load import Resolved
+from greenroom.transports.config.settings import Settings
 
 if TYPE_CHECKING:
-    import argparse
-
     from greenroom.actors import AuditRecord, Principal
     from greenroom.runtime import SharedRuntime
-    from greenroom.transports.config.load import Resolved
-    from greenroom.transports.config.settings import Settings
 
 STANDARD_OUTPUT: Final = "-"
 _FOLLOW_SECONDS: Final = 1.0

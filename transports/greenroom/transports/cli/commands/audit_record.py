@@ -13,10 +13,10 @@ from greenroom.transports.base.exit_codes import exit_code_for
 from greenroom.transports.cli.commands.error_report import leaf_errors
 from greenroom.transports.cli.commands.open_store import open_store
 from greenroom.transports.cli.output import remark
+from greenroom.transports.config.settings import Settings
 
 if TYPE_CHECKING:
     from greenroom.runtime import SharedRuntime
-    from greenroom.transports.config.settings import Settings
 
 AGENT: Final = "command-line"
 """Who is said to have done it; the user is that of the settings."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from functools import partial
 from importlib import import_module
@@ -24,17 +24,14 @@ from greenroom.transports.auth.authenticator import (
     KeyAuthenticator,
 )
 from greenroom.transports.auth.caller import Caller
-from greenroom.transports.config.settings import API_KEY_VARIABLE, flag
+from greenroom.transports.config.settings import API_KEY_VARIABLE, Settings, flag
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
-
     from mcp.server.auth.provider import TokenVerifier
 
     from greenroom.actors import KeyCache
     from greenroom.actors.auth.grants import Credential
     from greenroom.runtime import RuntimeClient
-    from greenroom.transports.config.settings import Settings
     from greenroom.transports.net.addresses import HostPort
 
 NOBODY: Final = Caller()

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from greenroom.transports.base import exit_codes
 from greenroom.transports.cli.output import say
+from greenroom.transports.config.load import Resolved
 from greenroom.transports.config.settings import all_settings
-
-if TYPE_CHECKING:
-    import argparse
-
-    from greenroom.transports.config.load import Resolved
 
 
 def config(chosen: argparse.Namespace, resolved: Resolved) -> int:

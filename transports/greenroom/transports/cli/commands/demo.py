@@ -6,13 +6,14 @@ WebSocket. What they do is in `demo_story`; here is what is around it.
 
 from __future__ import annotations
 
+import argparse
 import logging
 import shutil
 import sys
 import tempfile
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import trio
 
@@ -22,11 +23,7 @@ from greenroom.transports.cli.commands.error_report import leaf_errors, run_repo
 from greenroom.transports.cli.commands.narrator import Narrator
 from greenroom.transports.cli.commands.signals import run_until_signal
 from greenroom.transports.cli.commands.terminal import understands_escapes
-
-if TYPE_CHECKING:
-    import argparse
-
-    from greenroom.transports.config.load import Resolved
+from greenroom.transports.config.load import Resolved
 
 PATIENCE: Final = 60.0  # seconds for everything; it takes a tenth of that
 

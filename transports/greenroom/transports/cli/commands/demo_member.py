@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import trio
 from mcp import Client
 from mcp_types import Implementation, TextContent
 
 from greenroom.transports.websocket.client import websocket_client
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
 
 
 class ToolRefusedError(Exception):

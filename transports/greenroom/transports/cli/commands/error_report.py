@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import logging
 import os
 import re
 import select
 import traceback
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from greenroom.transports.base import exit_codes
 from greenroom.transports.base.exit_codes import exit_code_for
 from greenroom.transports.cli.output import complain
 from greenroom.transports.control.client import ControlSocketError
-
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Callable
 
 STANDARD_ERROR = 2
 

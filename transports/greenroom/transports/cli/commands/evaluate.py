@@ -6,8 +6,10 @@ mode; nothing counts as used by that.
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from statistics import fmean, quantiles
@@ -22,14 +24,11 @@ from greenroom.transports.cli.commands.error_report import run_reported, start_l
 from greenroom.transports.cli.commands.open_store import embedder_choice, open_store, principal_of
 from greenroom.transports.cli.commands.progress_bar import show_progress
 from greenroom.transports.cli.output import complain, remark, say
+from greenroom.transports.config.load import Resolved
+from greenroom.transports.config.settings import Settings
 
 if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Iterator
-
     from greenroom.actors.schemas.memory_types import SearchMode
-    from greenroom.transports.config.load import Resolved
-    from greenroom.transports.config.settings import Settings
 
 MODES: Final[tuple[SearchMode, ...]] = ("semantic", "hybrid", "exact")
 _NAME_WIDTH: Final = 24

@@ -5,14 +5,12 @@ Functions of values: who looks, when, and on what kind of terminal is `top`'s af
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from math import ceil
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from greenroom.transports.cli.commands.store_texts import size
 from greenroom.transports.cli.commands.terminal import printable
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 Figures = dict[str, Any]
 

@@ -8,12 +8,9 @@ import sys
 import termios
 import time
 import tty
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from threading import Event
+from threading import Event
 
 
 @contextmanager

@@ -6,9 +6,11 @@ process hear of the change at once.
 
 from __future__ import annotations
 
+import argparse
 import json
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import trio
@@ -29,13 +31,8 @@ from greenroom.transports.cli.commands.error_report import run_reported, start_l
 from greenroom.transports.cli.commands.open_store import open_store
 from greenroom.transports.cli.commands.terminal import printable
 from greenroom.transports.cli.output import complain, remark, say
-
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Callable
-
-    from greenroom.transports.config.load import Resolved
-    from greenroom.transports.config.settings import Settings
+from greenroom.transports.config.load import Resolved
+from greenroom.transports.config.settings import Settings
 
 
 def keys(chosen: argparse.Namespace, resolved: Resolved) -> int:

@@ -5,14 +5,11 @@ With `rich` on a terminal it is drawn with colours; anywhere else it is plain li
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from greenroom.transports.cli.commands.terminal import printable
 from greenroom.transports.cli.output import say
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 class Narrator:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import json
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import trio
 
@@ -31,14 +33,8 @@ from greenroom.transports.base.errors import InvalidValueError
 from greenroom.transports.cli.commands.audit_record import operator, record, record_afterwards
 from greenroom.transports.cli.commands.open_store import encryption, open_store, runtime_options
 from greenroom.transports.config.parsers import KeyLocation, key_location
+from greenroom.transports.config.settings import Settings
 from greenroom.transports.control.client import NoOwnerError, as_json, merge_verify_results
-
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Callable
-
-    from greenroom.transports.config.settings import Settings
-
 
 _STARTING_SECONDS: Final = 5.0  # how long a server may hold the lock before it listens
 _RETRY_SECONDS: Final = 0.05

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -14,13 +15,10 @@ from greenroom.actors import EmbedderChoice, PassportOptions, Principal, open_gr
 from greenroom.runtime import Encryption, RuntimeOptions, StoreKeyError, key_source
 from greenroom.transports.auth.caller import NAMELESS_AGENT
 from greenroom.transports.cli.output import remark
-from greenroom.transports.config.settings import EMBEDDER_KEY_VARIABLE, PASSPORT_SECRET_VARIABLE
+from greenroom.transports.config.settings import EMBEDDER_KEY_VARIABLE, PASSPORT_SECRET_VARIABLE, Settings
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
-
     from greenroom.runtime import SharedRuntime
-    from greenroom.transports.config.settings import Settings
 
 
 # Requests were drained before the runtime closes; what it still holds are tells and timers,

@@ -5,6 +5,7 @@ A running server has the folder: then we attach to it, as any other process does
 
 from __future__ import annotations
 
+import argparse
 import getpass
 import json
 import os
@@ -32,14 +33,11 @@ from greenroom.transports.cli.commands.open_store import (
     principal_of,
 )
 from greenroom.transports.cli.output import complain, say
-from greenroom.transports.config.settings import PASSPHRASE_VARIABLE
+from greenroom.transports.config.load import Resolved
+from greenroom.transports.config.settings import PASSPHRASE_VARIABLE, Settings
 
 if TYPE_CHECKING:
-    import argparse
-
     from greenroom.runtime import SharedRuntime
-    from greenroom.transports.config.load import Resolved
-    from greenroom.transports.config.settings import Settings
 
 CLIENT: Final = "greenroom"
 _OWN_ALONE: Final = 0o600

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from greenroom.transports.cli.commands.terminal import understands_escapes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 class ProgressDisplay(Protocol):

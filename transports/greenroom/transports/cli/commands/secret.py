@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import argparse
 
 from greenroom.runtime import renew_secret
 from greenroom.transports.base import exit_codes
 from greenroom.transports.cli.commands.audit_record import record_afterwards
 from greenroom.transports.cli.commands.error_report import run_reported, start_logging
 from greenroom.transports.cli.output import remark, say
-
-if TYPE_CHECKING:
-    import argparse
-
-    from greenroom.transports.config.load import Resolved
-    from greenroom.transports.config.settings import Settings
+from greenroom.transports.config.load import Resolved
+from greenroom.transports.config.settings import Settings
 
 
 def secret(_chosen: argparse.Namespace, resolved: Resolved) -> int:

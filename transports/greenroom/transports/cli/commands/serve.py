@@ -7,6 +7,7 @@ lock is released.
 
 from __future__ import annotations
 
+import argparse
 import gc
 import logging
 import os
@@ -32,8 +33,8 @@ from greenroom.transports.cli.commands.open_store import (
 )
 from greenroom.transports.cli.commands.startup_notice import explain_sockets, explain_stdio
 from greenroom.transports.cli.output import complain
-from greenroom.transports.config.load import did_you_mean
-from greenroom.transports.config.settings import all_settings, variable
+from greenroom.transports.config.load import Resolved, did_you_mean
+from greenroom.transports.config.settings import Settings, all_settings, variable
 from greenroom.transports.control.server import serve_control
 from greenroom.transports.mcp.connection import Limits
 from greenroom.transports.mcp.server import McpServer
@@ -44,14 +45,10 @@ from greenroom.transports.observability.snapshot import ObservedServer
 from greenroom.transports.stdio.server import serve_stdio
 
 if TYPE_CHECKING:
-    import argparse
-
     from greenroom.actors import EmbedderChoice, PassportOptions
     from greenroom.runtime import SharedRuntime
     from greenroom.transports.auth.caller import Caller
     from greenroom.transports.cli.commands.authentication import Authentication
-    from greenroom.transports.config.load import Resolved
-    from greenroom.transports.config.settings import Settings
 
 logger = logging.getLogger(__name__)
 

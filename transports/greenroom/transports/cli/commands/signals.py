@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import signal
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable
 
 import trio
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
 
 
 async def run_until_signal(work: Callable[[], Awaitable[int]], interrupted: int) -> int:

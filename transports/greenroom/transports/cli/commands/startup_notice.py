@@ -8,14 +8,12 @@ import socket
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from greenroom.transports.auth.authenticator import HEADER
 from greenroom.transports.cli.output import remark
+from greenroom.transports.config.load import Resolved
 from greenroom.transports.config.settings import all_settings, flag
-
-if TYPE_CHECKING:
-    from greenroom.transports.config.load import Resolved
 
 
 def explain_stdio(resolved: Resolved) -> None:

@@ -6,14 +6,17 @@ runtime here; a stopped one is opened by `offline`, which takes the owner's lock
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import Any, Final
 
 from greenroom.transports.base import exit_codes
 from greenroom.transports.cli.commands.store_texts import TEXTS, differs
 from greenroom.transports.cli.output import complain, say
+from greenroom.transports.config.load import Resolved
 from greenroom.transports.control.client import (
     Backup,
     ControlSocketError,
@@ -24,12 +27,6 @@ from greenroom.transports.control.client import (
     Verify,
     call,
 )
-
-if TYPE_CHECKING:
-    import argparse
-    from pathlib import Path
-
-    from greenroom.transports.config.load import Resolved
 
 _PATIENCE: Final = 10.0  # seconds for an answer that takes the owner no work
 

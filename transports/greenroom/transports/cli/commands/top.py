@@ -7,12 +7,16 @@ at once also where the machine is busy.
 
 from __future__ import annotations
 
+import argparse
 import json
 import signal
 import sys
 import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING, Any, Final
+from types import FrameType
+from typing import Any, Final
 
 from greenroom.transports.base import exit_codes
 from greenroom.transports.cli.commands import gauges
@@ -20,15 +24,8 @@ from greenroom.transports.cli.commands.gauges import Sample
 from greenroom.transports.cli.commands.keyboard import wait_for_key
 from greenroom.transports.cli.commands.terminal import understands_escapes
 from greenroom.transports.cli.output import complain, say
+from greenroom.transports.config.load import Resolved
 from greenroom.transports.control.client import ControlSocketError, NoOwnerError, Stats, call
-
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-    from types import FrameType
-
-    from greenroom.transports.config.load import Resolved
 
 _PATIENCE: Final = 5.0  # seconds that a server may keep one sample waiting
 

@@ -5,8 +5,10 @@ A running server has the folder: then we attach to it, as any other process does
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
+from collections.abc import Callable
 from contextlib import aclosing, suppress
 from functools import partial
 from hashlib import sha256
@@ -32,14 +34,11 @@ from greenroom.transports.cli.commands.open_store import (
 )
 from greenroom.transports.cli.commands.progress_bar import ProgressDisplay, show_progress
 from greenroom.transports.cli.output import complain, remark, say
+from greenroom.transports.config.load import Resolved
+from greenroom.transports.config.settings import Settings
 
 if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Callable
-
     from greenroom.actors.transfer.json_lines import Source
-    from greenroom.transports.config.load import Resolved
-    from greenroom.transports.config.settings import Settings
 
 TO_STANDARD_OUTPUT: Final = "-"
 

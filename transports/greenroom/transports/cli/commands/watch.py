@@ -7,13 +7,14 @@ printed twice, whatever becomes of the server meanwhile.
 
 from __future__ import annotations
 
+import argparse
 import logging
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import trio
 
@@ -25,13 +26,9 @@ from greenroom.transports.cli.commands.signals import run_until_signal
 from greenroom.transports.cli.commands.terminal import printable, shows_colours
 from greenroom.transports.cli.commands.watch_source import SCHEME, SessionSource, WatchError
 from greenroom.transports.cli.output import complain, remark, say
+from greenroom.transports.config.load import Resolved
 from greenroom.transports.config.parsers import name
-
-if TYPE_CHECKING:
-    import argparse
-
-    from greenroom.transports.config.load import Resolved
-    from greenroom.transports.config.settings import Settings
+from greenroom.transports.config.settings import Settings
 
 _ENDED: Final = frozenset({"terminated", "archived"})
 

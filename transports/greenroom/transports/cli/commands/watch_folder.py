@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 import trio
@@ -17,9 +17,7 @@ from greenroom.actors import Agent, GetMessages, ReadResource
 from greenroom.runtime import Message, OverloadedError, Refusal, StoreIdleError
 from greenroom.transports.cli.commands.open_store import open_store, principal_of
 from greenroom.transports.cli.commands.watch_source import SCHEME, WatchError
-
-if TYPE_CHECKING:
-    from greenroom.transports.config.settings import Settings
+from greenroom.transports.config.settings import Settings
 
 R = TypeVar("R")
 _NAME: Final = "greenroom-watch"

@@ -5,12 +5,10 @@ from __future__ import annotations
 import datetime as dt
 import json
 import zlib
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 from greenroom.transports.cli.commands.terminal import paint, printable
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 Message = dict[str, Any]
 

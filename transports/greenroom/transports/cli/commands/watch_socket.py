@@ -10,7 +10,7 @@ import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from mcp import Client, MCPError
 from mcp.client.subscriptions import SubscriptionLost
@@ -18,11 +18,8 @@ from mcp_types import Implementation, TextContent, TextResourceContents
 
 from greenroom.transports.cli.commands.terminal import printable
 from greenroom.transports.cli.commands.watch_source import SCHEME, WatchError
-from greenroom.transports.config.settings import API_KEY_VARIABLE
+from greenroom.transports.config.settings import API_KEY_VARIABLE, Settings
 from greenroom.transports.websocket.client import WebSocketRefusedError, websocket_client
-
-if TYPE_CHECKING:
-    from greenroom.transports.config.settings import Settings
 
 _PAGE: Final = 100  # messages at once when many were written since the last look
 
