@@ -1,4 +1,4 @@
-"""What a command says: results on standard output, complaints on standard error."""
+"""Output of commands: results on standard output, complaints on standard error."""
 
 from __future__ import annotations
 

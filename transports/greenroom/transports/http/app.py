@@ -145,7 +145,7 @@ class HttpApp:
                 nursery.start_soon(client.drain)
 
     def fail_open_requests(self) -> None:
-        """Tell everyone whose request is still open that it will not be answered any more."""
+        """Answer every open request with the error that the connection is closed."""
         for client in [*self._service.clients, *(session.client for session in self.sessions)]:
             client.fail_open_requests()
 
@@ -216,7 +216,7 @@ class HttpApp:
             )
 
     async def _authenticate(self, exchange: Exchange, scope: dict[str, Any], caller: Caller) -> Caller:
-        """Return who asks, with what they showed."""
+        """Return the authenticated caller of a request."""
         peer = _address(exchange, scope)
         caller = msgspec.structs.replace(caller, address=peer)
         caller = await self._options.authenticator.authenticate(caller, exchange.head.lines)
@@ -235,7 +235,7 @@ class HttpApp:
 
 
 def _address(exchange: Exchange, scope: dict[str, Any]) -> str | None:
-    """Return where a request comes from."""
+    """Return the address that a request comes from."""
     if exchange.address is None and scope.get("client"):
         return str(scope["client"][0])
     return exchange.address

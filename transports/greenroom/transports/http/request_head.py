@@ -1,4 +1,4 @@
-"""The head of an HTTP request, and what can be said about it before there is a body.
+"""The head of an HTTP request, and the checks that need no body.
 
 The statuses and the sentences of what goes wrong in the protocol are those of the SDK's server.
 """
@@ -52,7 +52,7 @@ class RequestHead:
         self._query: bytes = scope["query_string"]
 
     def text(self, name: bytes) -> str | None:
-        """Return what stands in a header; None without one."""
+        """Return the value of a header; None without one."""
         value = self.headers.get(name)
         return None if value is None else value.decode("latin-1").strip()
 
@@ -66,7 +66,7 @@ class RequestHead:
         return int(value) if value is not None and value.isdigit() else None
 
     def check_caller(self, allowed_origins: frozenset[str], *, any_host: bool = False) -> Caller:
-        """Return who asks.
+        """Return the caller of a request from an allowed host and origin.
 
         Args:
             allowed_origins: Origins that may ask besides those of this machine.

@@ -1,4 +1,4 @@
-"""Sessions of the handshake era: who has one, what is kept for it, and when it ends."""
+"""Sessions of the handshake era: their owners, their events, their end."""
 
 from __future__ import annotations
 
@@ -63,11 +63,11 @@ class Session:
         return not self.exchanges and not self.client.open_requests and now - self.used >= seconds
 
     def enter(self) -> None:
-        """Note that an HTTP request is under way."""
+        """Count an HTTP request that is under way."""
         self.exchanges += 1
 
     def leave(self) -> None:
-        """Note that it has ended."""
+        """Count it no more."""
         self.exchanges -= 1
         self.used = trio.current_time()
 
@@ -85,7 +85,7 @@ class Session:
         """Do nothing: nobody waits."""
 
     def close_stream(self) -> None:
-        """Let the client come back for the rest later."""
+        """Close the stream; the client resumes it later."""
         if self.log.own.reader is not None:
             self.log.own.reader.leave()
 
@@ -106,7 +106,7 @@ class Session:
         await self.until(lambda: reader.unsent <= self.limits.unsent_notices)
 
     def has_read(self) -> None:
-        """Note that there may be room again."""
+        """Wake whoever waits for room."""
         self._changed.unpark_all()
         self.client.queue.advance()
 
@@ -121,7 +121,7 @@ class Session:
     # -- the end ---------------------------------------------------------------------------------
 
     def hold_connection(self, lose: Callable[[str], None]) -> None:
-        """Hear when what its caller came by opens nothing any more; until it ends."""
+        """Hold its caller's connection, until the session ends; call `lose` when its right ends first."""
         self._place.enter_context(self._authenticator.hold_connection(self.caller, lose))
         if self._closed:  # it opened nothing any more when it came to this, and nobody ends it twice
             self._place.close()

@@ -206,7 +206,7 @@ class Connection:
                 if frame is not None:
                     client.take(frame, self)
 
-    # -- out: an sink for everything -----------------------------------------------------------
+    # -- out: a sink for everything ------------------------------------------------------------
 
     def send(self, line: bytes) -> None:
         """Take a notification or a request of the server."""

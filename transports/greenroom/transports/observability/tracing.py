@@ -103,7 +103,7 @@ class RequestSpan:
         self._error: tuple[str, str] | None = None
 
     def fail(self, code: int, sentence: str) -> None:
-        """Note the JSON-RPC error that the request is answered with."""
+        """Record the JSON-RPC error that the request is answered with."""
         self._error = str(code), sentence
 
     def end(self, outcome: Outcome) -> None:

@@ -1,4 +1,4 @@
-"""What the audit log gets of a command: a record that is on the disk before the command ends."""
+"""The audit record of a command, which is on the disk before the command ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whom `greenroom serve` lets in: what its settings and the store's keys say about that."""
+"""Authentication of `greenroom serve`, as its settings and the store's keys say."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a command says when it cannot do its work: one sentence on standard error, and an exit code."""
+"""Error reports of commands: one sentence on standard error, and an exit code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `greenroom top` shows of a server, computed from two samples at its statistics.
+"""The figures of `greenroom top`, computed from two samples of a server's statistics.
 
 Functions of values: who looks, when, and on what kind of terminal is `top`'s affair.
 """

@@ -1,4 +1,4 @@
-"""How far a long command is, on standard error, and only for somebody who watches."""
+"""Progress bars of long commands, on standard error, and only where it is a terminal."""
 
 from __future__ import annotations
 

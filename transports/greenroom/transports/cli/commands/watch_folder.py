@@ -1,4 +1,4 @@
-"""What `greenroom watch` sees of a session on the folder, attached to whichever server has it open.
+"""The source of `greenroom watch` on a folder, attached to whichever server has it open.
 
 It never owns the folder: when that server ends, it waits for the next one.
 """

@@ -1,4 +1,4 @@
-"""What `greenroom watch` sees of a session at a WebSocket, as the client that programs have.
+"""The source of `greenroom watch` at a WebSocket, through the client that programs use.
 
 The transport connects again by itself and then tells of one change.
 """
