@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 
 from greenroom.actors import Principal
-from greenroom.actors.auth.namespaces import is_below, memory_address, segment
+from greenroom.actors.auth.namespaces import is_below, memory_address, owner_of, segment
 from greenroom.actors.auth.policy import (
     MemoryPartition,
     may_see_memory,
@@ -160,3 +160,17 @@ def test_a_namespace_has_the_actor_that_it_always_had(namespace: str, key: str) 
 )
 def test_what_is_below_a_namespace(namespace: str, *, is_it: bool) -> None:
     assert is_below(namespace, "user:al") is is_it
+
+
+@pytest.mark.parametrize(
+    ("namespace", "agent", "user"),
+    [
+        ("user:al~c3~a9:prefs", "n", "alé"),
+        ("agent:b:x", "b", None),
+        ("agent:b b", "n", None),
+        ("team:b", "n", None),
+    ],
+)
+def test_whose_a_namespace_is(namespace: str, agent: str, user: str | None) -> None:
+    owner = owner_of(namespace, NAMELESS)
+    assert (owner.agent_id, owner.user) == (agent, user)
