@@ -6,15 +6,12 @@ else that changes nothing is noted and follows within a second (`note`), so that
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final, Protocol
 
 import msgspec
 
-from greenroom.runtime import Address, Journal
-
-if TYPE_CHECKING:
-    from greenroom.actors.auth.principal import Principal
-    from greenroom.runtime import Context, Message, Refusal
+from greenroom.actors.auth.principal import Principal
+from greenroom.runtime import Address, Context, Journal, Message, Refusal
 
 INDEX: Final = "audit"
 """Where records were before there was a journal; they stay there until they are too old."""

@@ -11,19 +11,16 @@ Subscriptions are counted by the process that has the connection.
 from __future__ import annotations
 
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 
 from greenroom.actors.auth import errors as auth_errors
+from greenroom.actors.auth.grants import Credential
 from greenroom.actors.keys.actor import KEYS_ADDRESS
 from greenroom.actors.keys.limits import CountLimit
 from greenroom.actors.schemas.keys import ChargeKey
-from greenroom.runtime import Idempotency, Refusal
-
-if TYPE_CHECKING:
-    from greenroom.actors.auth.grants import Credential
-    from greenroom.runtime import RuntimeClient
+from greenroom.runtime import Idempotency, Refusal, RuntimeClient
 
 FREE: Final = frozenset({"DeleteMemory", "ForgetMemory", "RateMemory", "EndSession"})
 """Writes that make nothing more."""

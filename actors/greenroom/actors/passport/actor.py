@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
@@ -18,10 +18,7 @@ from greenroom.actors.auth.namespaces import agent_namespace, user_namespace
 from greenroom.actors.base.times import DAY, HOUR, to_datetime, to_microseconds
 from greenroom.actors.schemas import passports as requests
 from greenroom.actors.schemas import resource_reads as resources
-from greenroom.runtime import Actor, Replay, handles
-
-if TYPE_CHECKING:
-    from greenroom.runtime import Context, Slices
+from greenroom.runtime import Actor, Context, Replay, Slices, handles
 
 TIMER: Final = "forget"
 UNDERWAY_FOR: Final = HOUR

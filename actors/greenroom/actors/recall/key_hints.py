@@ -10,21 +10,19 @@ Pure functions of the request, of what the first look answered, and of where the
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 
 from greenroom.actors.auth import policy
 from greenroom.actors.auth.namespaces import agent_namespace, user_namespace
+from greenroom.actors.auth.principal import Principal
+from greenroom.actors.recall.replies import PlacesFound
 from greenroom.actors.schemas import keyvalue as memory
 from greenroom.actors.schemas import memories
+from greenroom.actors.schemas.memory_replies import KeyPlace
 from greenroom.actors.schemas.replies import MemoryDeleted
 from greenroom.runtime import Refusal
-
-if TYPE_CHECKING:
-    from greenroom.actors.auth.principal import Principal
-    from greenroom.actors.recall.replies import PlacesFound
-    from greenroom.actors.schemas.memory_replies import KeyPlace
 
 NAMED: Final = 20
 """Places that a refusal names."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+from collections.abc import Sequence
+from typing import Generic, NamedTuple, TypeVar
 
 import trio
 
@@ -18,21 +19,19 @@ from greenroom.actors.auth.namespaces import (
 )
 from greenroom.actors.memory.directory import ListNamespaces
 from greenroom.actors.recall.replies import FailedNamespace
+from greenroom.actors.schemas.memory_replies import FoundMemory, RootSearchResult
 from greenroom.runtime import (
     ActorFailedError,
     ActorQuarantinedError,
+    Address,
     DeadlineExceededError,
     GreenroomError,
+    Message,
     OverloadedError,
+    ProcedureContext,
     Refusal,
     StoreDamagedError,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from greenroom.actors.schemas.memory_replies import FoundMemory, RootSearchResult
-    from greenroom.runtime import Address, Message, ProcedureContext
 
 
 class Root(NamedTuple):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import trio
 from msgspec import UNSET
@@ -14,15 +15,10 @@ from greenroom.actors.base import budget
 from greenroom.actors.recall import replies
 from greenroom.actors.recall.scatter_gather import Root, ask_each, merged, roots_below, summed
 from greenroom.actors.schemas.memories import FindMemories, NoteUses
-from greenroom.runtime import ActorQuarantinedError, OverloadedError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from greenroom.actors.schemas.memory_replies import FoundMemory, MemoryFilters, RootSearchResult
-    from greenroom.actors.schemas.memory_types import SearchMode
-    from greenroom.actors.schemas.vectors import QueryVectors
-    from greenroom.runtime import Address, ProcedureContext
+from greenroom.actors.schemas.memory_replies import FoundMemory, MemoryFilters, RootSearchResult
+from greenroom.actors.schemas.memory_types import SearchMode
+from greenroom.actors.schemas.vectors import QueryVectors
+from greenroom.runtime import ActorQuarantinedError, Address, OverloadedError, ProcedureContext
 
 MILLISECONDS = 1_000.0
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -11,13 +12,15 @@ from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth import policy
 from greenroom.actors.auth.errors import MAX_VALUE_BYTES
 from greenroom.actors.auth.namespaces import user_namespace
-from greenroom.actors.auth.policy import PUBLIC
+from greenroom.actors.auth.policy import PUBLIC, Partition
+from greenroom.actors.auth.principal import Principal
 from greenroom.actors.base.times import to_datetime
 from greenroom.actors.schemas import replies
 from greenroom.actors.schemas import resource_reads as resources
 from greenroom.actors.schemas import session_events as events
 from greenroom.actors.schemas import sessions as requests
 from greenroom.actors.schemas.resource_uris import session_uri
+from greenroom.actors.schemas.types import SessionStatus
 from greenroom.actors.session import directory_rows as directory
 from greenroom.actors.session import events as session_events
 from greenroom.actors.session import fields, ids, log, migrations, reads
@@ -36,13 +39,6 @@ from greenroom.actors.session.records import (
 )
 from greenroom.actors.session.search import SessionSearch
 from greenroom.runtime import Actor, Context, Slices, handles
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from greenroom.actors.auth.policy import Partition
-    from greenroom.actors.auth.principal import Principal
-    from greenroom.actors.schemas.types import SessionStatus
 
 AHEAD_AT_LEAST = 1 << 16  # about a second: what the header's bound starts from when ids run ahead
 MOST_UTF8_BYTES = 4  # of one character
