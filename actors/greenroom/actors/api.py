@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 import msgspec
 
-from greenroom.actors.audit.actor import note_denial
+from greenroom.actors.audit.actor import record_denial
 from greenroom.actors.audit.query import GetAuditLog
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth import scopes as auth_scopes
@@ -307,7 +307,7 @@ class Agent:
                 address = await self._address_of(named.memory_id)
             answer: R = await self._answered(address, named, request, idempotency, on_accepted)
         except Refusal as refusal:
-            note_denial(self._runtime, self.principal, request, refusal)
+            record_denial(self._runtime, self.principal, request, refusal)
             raise
         if self._client_state.session_id is not None:
             self._client_state.record_search(request)
@@ -344,7 +344,7 @@ class Agent:
                 self._check_open_to_me(type(request))
             address, named, idempotency = self._addressed(request, route)
         except Refusal as refusal:
-            note_denial(self._runtime, self.principal, request, refusal)
+            record_denial(self._runtime, self.principal, request, refusal)
             raise
         if self._client_state.session_id is not None:
             self._client_state.record_search(request)

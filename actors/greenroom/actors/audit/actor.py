@@ -95,7 +95,7 @@ def tell(
         _LOST[doors] = lost + 1
 
 
-def note_denial(doors: RuntimeClient, principal: Principal, request: object, refusal: Refusal) -> None:
+def record_denial(doors: RuntimeClient, principal: Principal, request: object, refusal: Refusal) -> None:
     """Note a refusal for want of rights that no actor said.
 
     What an actor refuses is noted where the actor is, before the refusal comes here.

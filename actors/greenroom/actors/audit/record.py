@@ -85,7 +85,7 @@ def record(context: Context, action: str, session: str | None, **details: Any) -
     context.append(JOURNAL, row(context.principal, action, session, details))
 
 
-def note(
+def record_read(
     notes: AuditBuffer,
     principal: Principal | None,
     action: str,
@@ -98,13 +98,13 @@ def note(
     notes.append_soon(JOURNAL, row(principal, action, session, details, outcome))
 
 
-def note_read(context: Context, **size: Any) -> None:
-    """Note that the actor is read as a resource, and how much of it, by what it is counted in."""
+def record_resource_read(context: Context, **size: Any) -> None:
+    """Record that the actor is read as a resource, and how much of it: counts by their names."""
     kind, key = context.address.kind, context.address.key
     if kind == "session":
-        note(context, context.principal, "read_resource", key, **size)
+        record_read(context, context.principal, "read_resource", key, **size)
     else:
-        note(context, context.principal, "read_resource", None, target=f"{kind}/{key}", **size)
+        record_read(context, context.principal, "read_resource", None, target=f"{kind}/{key}", **size)
 
 
 def journal(*, ttl: int, max_bytes: int | None) -> Journal:

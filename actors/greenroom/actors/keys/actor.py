@@ -147,7 +147,7 @@ class KeysActor(Actor):
             if context.should_yield():
                 yield
         if context.principal is not None:  # else a process that lets people in reads them
-            audit_record.note(context, context.principal, "list_api_keys", None, keys=len(records))
+            audit_record.record_read(context, context.principal, "list_api_keys", None, keys=len(records))
         return requests.KeysRead(keys=sorted(records, key=lambda record: record.created), now=context.now)
 
     @handles(requests.ChargeKey)

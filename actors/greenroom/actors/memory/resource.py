@@ -42,7 +42,7 @@ def memory_resource(
         if context.should_yield():
             yield
     total = counts.total()
-    audit_record.note_read(context, entries=total)
+    audit_record.record_resource_read(context, entries=total)
     has_more = total > NEWEST_ENTRIES
     return resources.MemoryResource(
         agent_id=context.address.key,

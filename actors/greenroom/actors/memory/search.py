@@ -103,7 +103,7 @@ def find(
     )
 
 
-def note_uses(repository: MemoryRepository, request: requests.NoteUses, context: Context) -> None:
+def count_uses(repository: MemoryRepository, request: requests.NoteUses, context: Context) -> None:
     """Count memories as used, as far as the sender may see them."""
     for memory_id in request.memory_ids:
         stored = repository.find_id(context, memory_id)

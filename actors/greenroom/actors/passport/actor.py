@@ -116,7 +116,7 @@ class PassportActor(Actor):
         if head.owner != user_namespace(context.principal):
             raise errors.denial(errors.resource_not_found(request.uri))
         text = yield from self._text(context)
-        audit_record.note_read(context, characters=len(text))
+        audit_record.record_resource_read(context, characters=len(text))
         return resources.ExportResource(uri=request.uri, mime_type=MIME_TYPE, text=text)
 
     @handles(requests.Redeem)
@@ -183,7 +183,7 @@ class PassportActor(Actor):
     @handles(requests.NoteRefusal)
     def note_refusal(self, told: requests.NoteRefusal, context: Context) -> None:
         """Buffer its audit record."""
-        audit_record.note(
+        audit_record.record_read(
             context, context.principal, "restore_session", None, outcome="denied", code=told.code
         )
 

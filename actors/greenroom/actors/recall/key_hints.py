@@ -5,7 +5,7 @@ Pure functions of the request, of what the first look answered, and of where the
 1. A read takes what the caller's agent or user has before what others share.
 2. A change is carried out where exactly one namespace that the caller may write has the key.
 3. Nothing is removed elsewhere: a removal that is repeated would go on to the next memory of that key.
-4. What the caller may only read, and what page A's tools bound to a session, is named and never taken.
+4. What the caller may only read, and what `set_memory` bound to a session, is named and never taken.
 """
 
 from __future__ import annotations

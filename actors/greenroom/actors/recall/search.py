@@ -112,7 +112,7 @@ async def find(desk: ProcedureContext, search: SearchSpec) -> SearchResult:
         partial = "some memories were found by their words alone, for they are being embedded"
     hits = merged(answers.found)[: search.limit]
     clock.lap("merge")
-    audit_record.note(
+    audit_record.record_read(
         desk,
         desk.principal,
         "search_memories",

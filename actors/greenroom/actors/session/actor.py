@@ -127,7 +127,7 @@ class SessionActor(Actor):
         if not policy.may_see_session(context.principal, header.project_id):
             raise auth_errors.denial(auth_errors.resource_not_found(request.uri))
         read = yield from self._read(context, header)
-        audit_record.note_read(context, messages=len(read.messages))
+        audit_record.record_resource_read(context, messages=len(read.messages))
         return resources.SessionResource(
             session=read.session,
             messages=read.messages,
@@ -191,7 +191,7 @@ class SessionActor(Actor):
         if header is None:
             return None
         if not policy.may_see_session(context.principal, header.project_id):
-            audit_record.note(
+            audit_record.record_read(
                 context, context.principal, "see_session", context.address.key, outcome="denied"
             )
             return None
@@ -427,4 +427,4 @@ class SessionActor(Actor):
 
 def _record_search(context: Context, action: str, found: int, **details: Any) -> None:
     """Buffer the audit record of a search."""
-    audit_record.note(context, context.principal, action, context.address.key, found=found, **details)
+    audit_record.record_read(context, context.principal, action, context.address.key, found=found, **details)
