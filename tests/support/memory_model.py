@@ -172,7 +172,7 @@ class Memories:
         return "done"
 
     def delete(self, now: int, key: str) -> str:
-        """Do what alice's agent does with `store_memory`."""
+        """Do what alice's agent does with `delete_memory`."""
         held = self.find(now, "alice", "agent:a", key)
         if held is not None:
             self._end(held, purge=True)
