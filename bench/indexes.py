@@ -119,7 +119,7 @@ class Indexed(Actor):
     @handles(TidyIndex)
     def tidy(self, _: TidyIndex, context: Context) -> Slices[None]:
         """Keep the index in shape."""
-        return self.index.tidy(context)
+        return self.index.compact(context)
 
     @handles(Load)
     def load(self, _: Load, context: Context) -> Slices[list[int]]:
@@ -161,7 +161,7 @@ def documents(start: int, count: int, words: Sequence[str]) -> Iterator[Document
             text += " " + chance.choices(words, cum_weights=weights)[0]
         yield Document(
             id=number,
-            shelf="private",
+            partition="private",
             namespace="user:me",
             text=text,
             author=f"author{number % 7}",

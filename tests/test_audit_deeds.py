@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from greenroom.actors import AuditRecord
-    from greenroom.runtime import Doors
+    from greenroom.runtime import RuntimeClient
 
 pytestmark = pytest.mark.promise("audit.records")
 
@@ -79,7 +79,7 @@ class World(NamedTuple):
     claim: str
 
 
-async def made(runtime: Doors) -> World:
+async def made(runtime: RuntimeClient) -> World:
     alice = Agent(runtime, ALICE)
     await alice.ask(CreateSession(purpose=CONTENT, session_id="s", project_id="p"))
     await alice.ask(CreateSession(purpose=CONTENT, session_id="open"))
@@ -236,7 +236,7 @@ DEEDS: dict[str, Deed] = {
 }
 
 
-async def called(runtime: Doors, principal: Principal, tool: str, arguments: dict[str, Any]) -> Any:
+async def called(runtime: RuntimeClient, principal: Principal, tool: str, arguments: dict[str, Any]) -> Any:
     async with served(lambda _: Agent(runtime, principal), TOOLS) as client:
         await client.initialize()
         return await client.call(tool, **arguments)
@@ -493,7 +493,7 @@ def test_every_tool_says_how_it_is_denied() -> None:
 
 
 @pytest.mark.parametrize("tool", list(DENIALS))
-async def test_a_denial_by_user_project_or_shelf_leaves_one_record(folder: Path, tool: str) -> None:
+async def test_a_denial_by_user_project_or_partition_leaves_one_record(folder: Path, tool: str) -> None:
     async with open_greenroom(folder, **QUIET) as runtime:
         world = await made(runtime)
         for denial in DENIALS[tool]:

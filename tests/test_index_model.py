@@ -26,9 +26,9 @@ from support.indexing import (
     Indexed,
     Load,
     Look,
+    Partition,
     Put,
     Rebuild,
-    Shelf,
     ShelvedDocument,
     expected,
 )
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from greenroom.runtime import Message, Runtime
-    from greenroom.runtime.store.store import Store, Work
+    from greenroom.runtime.store.store import Store, WriteBatch
 
 R = TypeVar("R")
 HERE = Address("indexed", "here")
@@ -51,7 +51,7 @@ WORDS = st.sampled_from(
 TEXTS = st.lists(WORDS, max_size=8).map(" ".join)
 DRAFTS = st.fixed_dictionaries(
     {
-        "shelf": st.builds(Shelf, owner=st.sampled_from(["u", "v"])),
+        "partition": st.builds(Partition, owner=st.sampled_from(["u", "v"])),
         "namespace": st.sampled_from(["user:u", "user:u:x"]),
         "text": TEXTS,
         "key": st.sampled_from(["", "k1", "getUserName"]),
@@ -197,7 +197,7 @@ class Indexes(RuleBasedStateMachine):
     def run_out_of_room(self, *, steps: Sequence[tuple[str, Any]], commits: set[int]) -> None:
         count = 0
 
-        def fault(store: Store, works: Sequence[Work]) -> None:
+        def fault(store: Store, works: Sequence[WriteBatch]) -> None:
             nonlocal count
             count += 1
             if count in commits:

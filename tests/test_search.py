@@ -18,16 +18,16 @@ WORDS += ["a\u0301\u0316", "\0", "\n"]
 DAY = 24 * 3_600 * 1_000_000
 IN_MAY_2024 = 1_714_800_000 * 1_000_000
 SENDERS = ["bob", "alice", "planner-1", "the", "東京", ""]
-SHELVES = ["public", "agent:bob", "type:planner"]
+PARTITIONS = ["public", "agent:bob", "type:planner"]
 
 texts = st.lists(st.sampled_from(WORDS) | st.text(max_size=8), max_size=8).map(" ".join)
 documents = st.lists(
-    st.tuples(st.sampled_from(SHELVES), st.sampled_from(SENDERS), texts, st.just("") | texts), max_size=25
+    st.tuples(st.sampled_from(PARTITIONS), st.sampled_from(SENDERS), texts, st.just("") | texts), max_size=25
 )
 Document = tuple[str, str, str, str]
 
 
-class Pace:
+class ShouldYield:
     """Asks for a pause at every n-th look at the clock, and counts the looks."""
 
     def __init__(self, every: int = 0) -> None:
@@ -55,8 +55,8 @@ def search(
     index: SearchIndex,
     text: str,
     *,
-    pace: Pace | None = None,
-    shelves: list[str] | None = None,
+    should_yield: ShouldYield | None = None,
+    partitions: list[str] | None = None,
     oldest_id: int = 0,
     threshold: float = 60,
     limit: int = 100,
@@ -64,13 +64,13 @@ def search(
 ) -> list[Match]:
     request = SearchRequest(
         text=text,
-        shelves=SHELVES if shelves is None else shelves,
+        partitions=PARTITIONS if partitions is None else partitions,
         oldest_id=oldest_id,
         threshold=threshold,
         limit=limit,
         metadata=metadata,
     )
-    slices = index.search(request, pace or Pace())
+    slices = index.search(request, should_yield or ShouldYield())
     while True:
         try:
             next(slices)
@@ -276,37 +276,37 @@ def test_a_message_is_added_once() -> None:
 
 
 @pytest.mark.promise("sessions.visibility", "identity.visible-only")
-@given(documents, texts, st.sets(st.sampled_from(SHELVES)), st.integers(0, 25), st.booleans())
+@given(documents, texts, st.sets(st.sampled_from(PARTITIONS)), st.integers(0, 25), st.booleans())
 def test_a_search_is_what_an_index_of_the_visible_messages_alone_would_give(
     docs: list[Document],
     query: str,
-    shelves: set[str],
+    partitions: set[str],
     oldest_id: int,
     metadata: bool,  # noqa: FBT001 - drawn by hypothesis
 ) -> None:
     numbered = list(enumerate(docs))
     seen = [
-        (number, (shelf, sender, content, values if metadata else ""))
-        for number, (shelf, sender, content, values) in numbered
-        if shelf in shelves and number >= oldest_id
+        (number, (partition, sender, content, values if metadata else ""))
+        for number, (partition, sender, content, values) in numbered
+        if partition in partitions and number >= oldest_id
     ]
     everything, visible = index_of(numbered), index_of(seen)
     found = search(
-        everything, query, shelves=list(shelves), oldest_id=oldest_id, threshold=0, metadata=metadata
+        everything, query, partitions=list(partitions), oldest_id=oldest_id, threshold=0, metadata=metadata
     )
     assert found == search(visible, query, threshold=0)
 
 
-@given(documents, st.lists(st.tuples(texts, st.sets(st.sampled_from(SHELVES)), st.booleans()), max_size=6))
+@given(documents, st.lists(st.tuples(texts, st.sets(st.sampled_from(PARTITIONS)), st.booleans()), max_size=6))
 def test_a_search_is_the_same_after_other_searches(
     docs: list[Document], asked: list[tuple[str, set[str], bool]]
 ) -> None:
     index = SearchIndex()
     for number, document in enumerate(docs):
         index.add(number, *document, created_at=IN_MAY_2024 + number * DAY)
-        for query, shelves, metadata in asked if number % 5 == 0 else ():
+        for query, partitions, metadata in asked if number % 5 == 0 else ():
             fresh = index_of(list(enumerate(docs[: number + 1])))
-            options = {"shelves": list(shelves), "oldest_id": number // 2, "threshold": 0.0}
+            options = {"partitions": list(partitions), "oldest_id": number // 2, "threshold": 0.0}
             found = search(index, query, metadata=metadata, **options)  # type: ignore[arg-type]  # by name
             assert found == search(fresh, query, metadata=metadata, **options)  # type: ignore[arg-type]
 
@@ -352,9 +352,11 @@ def test_pauses_change_nothing(docs: list[Document], query: str, every: int) -> 
     sliced = SearchIndex()
     for number, document in enumerate(docs):
         written = IN_MAY_2024 + number * DAY
-        for _ in sliced.add_in_slices(number, *document, Pace(every), created_at=written):
+        for _ in sliced.add_in_slices(number, *document, ShouldYield(every), created_at=written):
             pass
-    assert search(sliced, query, pace=Pace(every), threshold=0) == search(whole, query, threshold=0)
+    assert search(sliced, query, should_yield=ShouldYield(every), threshold=0) == search(
+        whole, query, threshold=0
+    )
 
 
 # Bounds
@@ -368,12 +370,12 @@ def test_a_search_of_many_messages_looks_at_the_clock_at_least_every_1024_messag
 ) -> None:
     index = SearchIndex()
     for number in range(6000):
-        index.add(number, SHELVES[number % 3], "bob", f"alpha beta word{number}", "")
-    pace = Pace(every=1)
-    slices = index.search(SearchRequest(text=query, shelves=SHELVES, threshold=threshold), pace)
+        index.add(number, PARTITIONS[number % 3], "bob", f"alpha beta word{number}", "")
+    should_yield = ShouldYield(every=1)
+    slices = index.search(SearchRequest(text=query, partitions=PARTITIONS, threshold=threshold), should_yield)
     pauses = sum(1 for _ in slices)
     # The passes over all messages: finding them, and choosing the best.
-    assert pauses == pace.looks
+    assert pauses == should_yield.looks
     assert pauses >= 2 * 6000 // 1024
 
 
@@ -402,8 +404,8 @@ NASTY_QUERIES += ["0" * 499 + "x", "=>" * 250]
 @pytest.mark.parametrize("content", NASTY.values(), ids=NASTY.keys())
 def test_hostile_messages_and_queries_stay_bounded(content: str) -> None:
     index = SearchIndex()
-    pace = Pace(every=1)
-    pauses = sum(1 for _ in index.add_in_slices(1, "public", "bob", content, content, pace))
+    should_yield = ShouldYield(every=1)
+    pauses = sum(1 for _ in index.add_in_slices(1, "public", "bob", content, content, should_yield))
     assert pauses >= len(content) // 4096, "a long message is prepared in slices"
     assert index.resident_bytes() < 70 * len(content.encode())
     for query in NASTY_QUERIES:

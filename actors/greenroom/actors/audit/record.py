@@ -6,15 +6,12 @@ else that changes nothing is noted and follows within a second (`note`), so that
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final, Protocol
 
 import msgspec
 
-from greenroom.runtime import Address, Journal
-
-if TYPE_CHECKING:
-    from greenroom.actors.auth.principal import Principal
-    from greenroom.runtime import Context, Message, Refusal
+from greenroom.actors.auth.principal import Principal
+from greenroom.runtime import Address, Context, Journal, Message, Refusal
 
 INDEX: Final = "audit"
 """Where records were before there was a journal; they stay there until they are too old."""
@@ -52,11 +49,11 @@ class AuditRow(msgspec.Struct, frozen=True, array_like=True):
     address: str | None = None
 
 
-class Notes(Protocol):
-    """What takes notes: the context of a handler, the desk of a procedure, a reader, a runtime."""
+class AuditBuffer(Protocol):
+    """Buffers audit records: the context of a handler or procedure, an index reader, a runtime."""
 
-    def note(self, journal: str, value: Any) -> None:
-        """Have a row of a journal follow soon."""
+    def append_soon(self, journal: str, value: Any) -> None:
+        """Buffer a row of a journal; it is written with a later commit."""
 
 
 def row(
@@ -88,8 +85,8 @@ def record(context: Context, action: str, session: str | None, **details: Any) -
     context.append(JOURNAL, row(context.principal, action, session, details))
 
 
-def note(
-    notes: Notes,
+def record_read(
+    notes: AuditBuffer,
     principal: Principal | None,
     action: str,
     session: str | None,
@@ -97,17 +94,17 @@ def note(
     outcome: str = "done",
     **details: Any,
 ) -> None:
-    """Have an audit record follow soon of what changes nothing, such as a search."""
-    notes.note(JOURNAL, row(principal, action, session, details, outcome))
+    """Buffer an audit record of a read, such as a search; it is written with a later commit."""
+    notes.append_soon(JOURNAL, row(principal, action, session, details, outcome))
 
 
-def note_read(context: Context, **size: Any) -> None:
-    """Note that the actor is read as a resource, and how much of it, by what it is counted in."""
+def record_resource_read(context: Context, **size: Any) -> None:
+    """Record that the actor is read as a resource, and how much of it: counts by their names."""
     kind, key = context.address.kind, context.address.key
     if kind == "session":
-        note(context, context.principal, "read_resource", key, **size)
+        record_read(context, context.principal, "read_resource", key, **size)
     else:
-        note(context, context.principal, "read_resource", None, target=f"{kind}/{key}", **size)
+        record_read(context, context.principal, "read_resource", None, target=f"{kind}/{key}", **size)
 
 
 def journal(*, ttl: int, max_bytes: int | None) -> Journal:
@@ -140,7 +137,7 @@ def _denied(
 
 
 def details_of(refusal: Refusal) -> dict[str, Any]:
-    """Return what a record may say of a refusal."""
+    """Return the details of a refusal that an audit record may contain."""
     details: dict[str, Any] = {"code": refusal.code}
     for name in ("field", "scope", "namespace", "unit"):
         if isinstance(value := refusal.details.get(name), str):
@@ -149,7 +146,7 @@ def details_of(refusal: Refusal) -> dict[str, Any]:
 
 
 def action_of(asked: type) -> str:
-    """Return what asking this is called: its ``deed``, or ``add_message`` for ``AddMessage``."""
+    """Return the action's name of a request type: its ``deed``, or ``add_message`` for ``AddMessage``."""
     deed: str | None = getattr(asked, "deed", None)
     if deed is not None:
         return deed

@@ -1,13 +1,10 @@
-"""Where things of this program are when nobody says otherwise."""
+"""Default paths of this program's files."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import platformdirs
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def default_secrets() -> Path:

@@ -8,24 +8,48 @@ the other texts. A query's words stay apart: whoever searches knows how rare eac
 from __future__ import annotations
 
 import functools
+import json
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 import tokenizers
 
-from greenroom.actors.embedding import quantization, spaces
-from greenroom.actors.embedding.embedder import prepared
+from greenroom.actors.embedding import quantization, rows
+from greenroom.actors.embedding.embedder import embedded_part, words_of
 from greenroom.actors.embedding.errors import EmbedderError
-from greenroom.actors.embedding.safetensors import tensors
-from greenroom.actors.embedding.words import words_of
-from greenroom.actors.schemas.vectors import QueryVectors
+from greenroom.actors.schemas.vectors import QueryVectors, Vectors
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+_TYPES: Final = {"F16": np.float16, "F32": np.float32, "F64": np.float64, "I64": np.int64, "I32": np.int32}
+_LENGTH_BYTES: Final = 8
+_HEADER_LIMIT: Final = 100_000_000  # bytes, the format's own limit
 
-    from greenroom.actors.schemas.vectors import Vectors
+
+def tensors(path: Path) -> dict[str, np.ndarray[Any, Any]]:
+    """Return the file's tensors by name; their numbers stay in the file until they are looked at.
+
+    Raises:
+        EmbedderError: the file cannot be read or is not of this format.
+    """
+    try:
+        with path.open("rb") as file:
+            length = int.from_bytes(file.read(_LENGTH_BYTES), "little")
+            header: dict[str, Any] = json.loads(file.read(length) if length <= _HEADER_LIMIT else b"")
+        start = _LENGTH_BYTES + length
+        return {name: _tensor(path, start, about) for name, about in header.items() if name != "__metadata__"}
+    except (OSError, ValueError, AttributeError, KeyError, TypeError) as error:
+        raise EmbedderError(f"{path} cannot be read as safetensors: {error}") from error
+
+
+def _tensor(path: Path, start: int, about: dict[str, Any]) -> np.ndarray[Any, Any]:
+    begin, end = about["data_offsets"]
+    shape = tuple(about["shape"])
+    if end == begin:
+        return np.zeros(shape, _TYPES[about["dtype"]])
+    return np.memmap(path, _TYPES[about["dtype"]], "r", start + begin, shape)
+
 
 _PACKAGE: Final = "wordllama"
 _TOKENIZER: Final = "tokenizers/l2_supercat_tokenizer_config.json"
@@ -43,7 +67,7 @@ class StaticEmbedder:
         table: The vector of each token.
     """
 
-    space = spaces.STATIC
+    space = rows.STATIC
     has_tokens = False
     is_quick = True
     batch = 256
@@ -57,15 +81,15 @@ class StaticEmbedder:
         """Return the vectors of texts that are kept."""
         found: list[Vectors] = []
         for start in range(0, len(texts), _AT_ONCE):
-            some = [prepared(text) for text in texts[start : start + _AT_ONCE]]
+            some = [embedded_part(text) for text in texts[start : start + _AT_ONCE]]
             encodings = self._tokenizer.encode_batch_fast(some, add_special_tokens=False)
             # The mean's direction is the sum's, and more is not kept.
-            found.extend(quantization.kept(self._sum(encoding.ids)) for encoding in encodings)
+            found.extend(quantization.quantized(self._sum(encoding.ids)) for encoding in encodings)
         return found
 
     def query(self, text: str) -> QueryVectors:
         """Return the vectors of a text that is searched for: of each word the sum of its tokens'."""
-        words = [word.spelling for word in words_of(prepared(text))]
+        words = [word.spelling for word in words_of(embedded_part(text))]
         once = list(dict.fromkeys(words))  # of thousands of words most are the same
         encodings = self._tokenizer.encode_batch_fast(once, add_special_tokens=False)
         rows = {word: self._sum(each.ids).tobytes() for word, each in zip(once, encodings, strict=True)}
@@ -73,7 +97,7 @@ class StaticEmbedder:
 
     def _sum(self, ids: list[int]) -> quantization.Floats:
         rows = self._table.take(ids, axis=0, mode="clip") if ids else self._table[:0]
-        total: quantization.Floats = quantization.single(rows).sum(axis=0)
+        total: quantization.Floats = quantization.to_float32(rows).sum(axis=0)
         return total
 
 

@@ -1,19 +1,18 @@
-"""What is known of each row, one growing array a column."""
+"""The columns of the rows: one growing array each."""
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Mapping
-
     import numpy.typing as npt
 
 N = TypeVar("N", bound="Hashable")
 
-NAMED = ("shelf", "namespace", "author", "kind", "conversation")
+NAMED = ("partition", "namespace", "author", "kind", "conversation")
 """Columns that hold numbers of names."""
 CHANGING = ("alive", "supersedes", "importance", "rating", "uses", "last_used", "expires")
 """Columns that change while a row lives; all others never do."""
@@ -41,7 +40,7 @@ TYPES: Mapping[str, Any] = {
 _LEAST = 16
 
 
-class Names(Generic[N]):
+class NameTable(Generic[N]):
     """Numbers for names, in order of appearance."""
 
     __slots__ = ("_numbers", "names")

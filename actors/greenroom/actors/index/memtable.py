@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -11,8 +12,6 @@ import numpy as np
 from greenroom.actors.index.document import FIELDS, Field
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     import numpy.typing as npt
 
 BLOCK = 4_096
@@ -25,7 +24,7 @@ _ARRAY_BYTES = 100
 Postings = tuple["npt.NDArray[np.int32]", "npt.NDArray[np.uint16]"]
 
 
-class Tail:
+class Memtable:
     """Postings by field and term; a posting is a row, shifted, and how often the term occurs there.
 
     Attributes:
@@ -72,7 +71,7 @@ class Tail:
         return unpack(array("Q", (known,)) if isinstance(known, int) else known)
 
     def vocabulary(self, field: Field) -> Iterator[list[str]]:
-        """Yield the terms of a field in blocks, each in order; nobody may write to them."""
+        """Yield the terms of a field in blocks, each in order; they are read-only."""
         terms, blocks = self.fields[field], self._blocks[field]
         for place, start in enumerate(range(0, len(terms), BLOCK)):
             if place == len(blocks):

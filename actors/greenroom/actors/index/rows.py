@@ -1,4 +1,4 @@
-"""What is known of each row but its terms and vectors: columns, names, and which row a memory has."""
+"""The rows of the index without terms and vectors: columns, names, and the row of each memory."""
 
 from __future__ import annotations
 
@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from greenroom.actors.index.columns import NAMED, Columns, Names
-from greenroom.actors.index.document import FOREVER, NEVER, NO_POSITION, Field
+from greenroom.actors.index.columns import NAMED, Columns, NameTable
+from greenroom.actors.index.document import FOREVER, NEVER, NO_POSITION, Analysed, Document, Field
 
 if TYPE_CHECKING:
     import numpy.typing as npt
-
-    from greenroom.actors.index.document import Analysed, Document
 
 _ID_BYTES = 130  # a dictionary entry and two integers
 _BEGINNINGS = count(step=1 << 40)  # so that numbers of one corpus are not those of the next
@@ -34,7 +32,7 @@ class Rows:
 
     def __init__(self) -> None:
         self.arrangement = next(_BEGINNINGS)
-        self.names: dict[str, Names[Any]] = {name: Names() for name in NAMED}
+        self.names: dict[str, NameTable[Any]] = {name: NameTable() for name in NAMED}
         self._columns = Columns()
         self._row_of: dict[int, int] | None = None  # only when ids do not ascend
 
@@ -52,7 +50,7 @@ class Rows:
             "updated": document.updated_at,
             "number": document.number,
             "position": NO_POSITION if document.position is None else document.position,
-            "shelf": names["shelf"].number(document.shelf),
+            "partition": names["partition"].number(document.partition),
             "namespace": names["namespace"].number(document.namespace),
             "author": names["author"].number(document.author),
             "kind": names["kind"].number(document.kind),
@@ -162,7 +160,7 @@ class Rows:
 
     @property
     def numbers(self) -> npt.NDArray[np.uint64]:
-        """What stands for the memories through all their versions."""
+        """The numbers of the memories, the same for all versions."""
         return self.column("number")
 
     @property
@@ -171,14 +169,14 @@ class Rows:
         return self.column("supersedes")
 
     @property
-    def shelf(self) -> npt.NDArray[np.int32]:
-        """Numbers of `shelves`."""
-        return self.column("shelf")
+    def partition(self) -> npt.NDArray[np.int32]:
+        """Numbers of `partitions`."""
+        return self.column("partition")
 
     @property
-    def shelves(self) -> Sequence[Any]:
+    def partitions(self) -> Sequence[Any]:
         """The visibility classes."""
-        return self.names["shelf"].names
+        return self.names["partition"].names
 
     @property
     def namespace(self) -> npt.NDArray[np.int32]:

@@ -1,8 +1,8 @@
-"""What somebody with a key may have: bytes that they send to be kept, sessions, subscriptions.
+"""Quotas of a key: stored bytes, sessions, subscriptions.
 
 Of a request that writes, the values of its arguments are counted, as far as they were given: neither their
 names nor what is usual. So an empty session costs its purpose.
-Bytes and sessions are counted by the keeper of the keys, before what costs them is done, so a count may be
+Bytes and sessions are counted by the keys' actor, before what costs them is done, so a count may be
 too high after a failure and is never too low. A repeat with the same idempotency key and the same arguments
 is counted once.
 Subscriptions are counted by the process that has the connection.
@@ -11,26 +11,23 @@ Subscriptions are counted by the process that has the connection.
 from __future__ import annotations
 
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 
 from greenroom.actors.auth import errors as auth_errors
-from greenroom.actors.keys.actor import KEEPER
-from greenroom.actors.keys.limits import Tally
+from greenroom.actors.auth.grants import Credential
+from greenroom.actors.keys.actor import KEYS_ADDRESS
+from greenroom.actors.keys.limits import CountLimit
 from greenroom.actors.schemas.keys import ChargeKey
-from greenroom.runtime import Idempotency, Refusal
-
-if TYPE_CHECKING:
-    from greenroom.actors.auth.grants import Credential
-    from greenroom.runtime import Doors
+from greenroom.runtime import Idempotency, Refusal, RuntimeClient
 
 FREE: Final = frozenset({"DeleteMemory", "ForgetMemory", "RateMemory", "EndSession"})
 """Writes that make nothing more."""
 
 
 class Quota:
-    """What the holder of one key may have, in this process.
+    """The quota of one key, in this process.
 
     Args:
         credential: What the key was made for.
@@ -41,23 +38,23 @@ class Quota:
         self._key_id = credential.id
         self._limits = limits
         self._is_counted = credential.by_key and (limits.stored_bytes or limits.sessions) is not None
-        self.subscriptions = Tally(limits.subscriptions)
+        self.subscriptions = CountLimit(limits.subscriptions)
 
     def counts(self, request: Any) -> bool:
         """Return whether a writing request has to be paid for before it is carried out."""
         return self._is_counted and type(request).__name__ not in FREE
 
-    async def pay(self, doors: Doors, request: Any, scope: str) -> None:
-        """Have a writing request counted.
+    async def charge(self, doors: RuntimeClient, request: Any, scope: str) -> None:
+        """Charge a writing request to the key's quota.
 
         Args:
-            doors: Where the keeper is asked.
+            doors: Where the keys' actor is asked.
             request: The request.
             scope: That of the caller's idempotency keys.
 
         Raises:
             Refusal: ``QUOTA_EXCEEDED``: that would be too much; nothing was counted.
-            GreenroomError: as `Doors.ask`.
+            GreenroomError: as `RuntimeClient.ask`.
         """
         arguments = msgspec.json.encode(request)
         charge = ChargeKey(
@@ -73,15 +70,15 @@ class Quota:
             once = Idempotency(f"{scope} quota {type(request).__name__} {which}", key, b"")
         await _charge(doors, charge, once)
 
-    async def pay_bytes(self, doors: Doors, stored_bytes: int, deed: str) -> None:
-        """Have bytes counted that are to be kept, once for each deed; raises as `pay`."""
+    async def charge_bytes(self, doors: RuntimeClient, stored_bytes: int, deed: str) -> None:
+        """Charge stored bytes, once for each deed; raises as `charge`."""
         if self._is_counted:
             charge = ChargeKey(key_id=self._key_id, stored_bytes=stored_bytes)
             await _charge(doors, charge, Idempotency(deed, "bytes", b""))
 
 
 def given_bytes(request: msgspec.Struct) -> int:
-    """Return how many bytes of UTF-8 the values of a request are that somebody gave; it may keep them all."""
+    """Return the size in bytes of UTF-8 of the values that a request gives, all of which it may store."""
     total = 0
     for field in msgspec.structs.fields(request):
         value = getattr(request, field.name)
@@ -91,10 +88,10 @@ def given_bytes(request: msgspec.Struct) -> int:
     return total
 
 
-async def _charge(doors: Doors, charge: ChargeKey, once: Idempotency | None) -> None:
+async def _charge(doors: RuntimeClient, charge: ChargeKey, once: Idempotency | None) -> None:
     try:
-        await doors.ask(KEEPER, charge, idempotency=once)
-    except Refusal as refusal:  # the keeper does not know who asks; whoever does notes it
+        await doors.ask(KEYS_ADDRESS, charge, idempotency=once)
+    except Refusal as refusal:  # the actor does not know who asks; whoever does notes it
         raise auth_errors.denial(refusal) from None
 
 

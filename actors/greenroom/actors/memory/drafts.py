@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -12,11 +13,7 @@ from greenroom.actors.base.parse import parse_part
 from greenroom.actors.base.times import read_time, to_microseconds
 from greenroom.actors.memory import records
 from greenroom.actors.schemas import memory_types as kinds
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from greenroom.actors.schemas.memories import StoreMemory, UpdateMemory
+from greenroom.actors.schemas.memories import StoreMemory, UpdateMemory
 
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
@@ -31,7 +28,7 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Metadata(NamedTuple):
-    """What was given as metadata.
+    """The metadata of a request, its known fields apart.
 
     Attributes:
         known: The fields that mean something.
@@ -45,7 +42,7 @@ class Metadata(NamedTuple):
 
 
 def read_metadata(request: StoreMemory | UpdateMemory) -> Metadata:
-    """Return what was given as ``metadata``, with the known fields that were given beside it.
+    """Read ``metadata``, with the known fields that were given beside it.
 
     Raises:
         Refusal: ``VALIDATION_ERROR``: a known field is not what it must be, or is given twice and differs.
@@ -86,7 +83,7 @@ def merged(stored: bytes, others: Mapping[str, msgspec.Raw]) -> bytes:
 
 
 def content_of(content: str | None, value: msgspec.Raw | UnsetType) -> tuple[bytes, int] | None:
-    """Return what was given as bytes, and its form; None for nothing.
+    """Return the given content or value as bytes, and its form; None where neither is given.
 
     Raises:
         Refusal: ``VALIDATION_ERROR``: both were given, or too much.

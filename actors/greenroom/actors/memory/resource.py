@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from greenroom.actors.audit import record as audit_record
 from greenroom.actors.base import cursor as base_cursor
 from greenroom.actors.base.times import to_datetime
-from greenroom.actors.memory.records import is_live, view
+from greenroom.actors.memory.records import Entry, is_live, view
+from greenroom.actors.schemas import replies
 from greenroom.actors.schemas import resource_reads as resources
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from greenroom.actors.memory.records import Entry
-    from greenroom.actors.schemas import replies
-    from greenroom.runtime import Context, Slices
+from greenroom.runtime import Context, Slices
 
 NEWEST_ENTRIES = 1_000
 
@@ -44,10 +39,10 @@ def memory_resource(
                 scope = everywhere if entry.session_id is None else sessions.setdefault(entry.session_id, [])
                 scope.append(view(entry))
             counts[entry.session_id] += 1
-        if context.slice_over():
+        if context.should_yield():
             yield
     total = counts.total()
-    audit_record.note_read(context, entries=total)
+    audit_record.record_resource_read(context, entries=total)
     has_more = total > NEWEST_ENTRIES
     return resources.MemoryResource(
         agent_id=context.address.key,

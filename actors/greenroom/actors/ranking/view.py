@@ -1,23 +1,21 @@
-"""The rows that a caller sees, and what is counted over them. Nothing else is ever counted.
+"""The rows that a caller sees, and statistics over them alone.
 
 So a memory that is hidden from the caller changes no score that the caller gets.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from greenroom.actors.index import QUESTION, TEMPORAL
+from greenroom.runtime import Slices
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
     import numpy.typing as npt
-
-    from greenroom.runtime import Slices
 
     Mask = npt.NDArray[np.bool_]
     Rows = npt.NDArray[np.int32]
@@ -82,7 +80,7 @@ class Neighbours(Protocol):
 
 
 class Corpus(Protocol):
-    """What ranking reads of an index: rows 0..size-1, in order of insertion."""
+    """The interface of an index that ranking reads: rows 0..size-1, in order of insertion."""
 
     @property
     def size(self) -> int:
@@ -118,7 +116,7 @@ class Corpus(Protocol):
         """Return the terms of a field, part by part."""
 
     def neighbours(self, mask: Mask) -> Neighbours:
-        """Return who stands next to whom among the rows of a mask."""
+        """Return the neighbours among the rows of a mask."""
 
     def vectors(self, space: str) -> tuple[npt.NDArray[np.int8], Floats, Mask] | None:
         """Return the vectors of a space, their scales and which rows have one; None where it is unknown."""
@@ -141,12 +139,12 @@ class View:
         self.count = int(np.count_nonzero(visible))
         self.all_visible = self.count == len(visible)
 
-    def prepare(self, pace: Callable[[], bool]) -> Slices[None]:
-        """Calculate what every query needs, which is then kept; yields when ``pace`` says so."""
+    def prepare(self, should_yield: Callable[[], bool]) -> Slices[None]:
+        """Calculate what every query needs, which is then kept; yields when ``should_yield()``."""
         for name in _NEEDED:
             if name not in self.__dict__:  # where a `cached_property` is kept
                 getattr(self, name)
-                if pace():
+                if should_yield():
                     yield
 
     def resident_bytes(self) -> int:
@@ -163,7 +161,7 @@ class View:
 
     @cached_property
     def nothing(self) -> Floats:
-        """A signal that is 0 everywhere; it takes no memory, and nobody can write to it."""
+        """A signal that is 0 everywhere; it takes no memory and is read-only."""
         return np.broadcast_to(np.float32(0), len(self.visible))
 
     @cached_property
@@ -178,7 +176,7 @@ class View:
 
     @cached_property
     def neighbours(self) -> Neighbours:
-        """Who stands next to whom among the visible rows."""
+        """The neighbours among the visible rows."""
         return self.corpus.neighbours(self.visible)
 
     @cached_property

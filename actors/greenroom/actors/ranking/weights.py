@@ -1,4 +1,4 @@
-"""How much each signal counts: the one table behind the order of search results.
+"""Weights of the signals: the one table behind the order of search results.
 
     strength  = sum of weight * signal
     relevance = 1 / (1 + exp(-(strength - MIDDLE) / WIDTH))
@@ -14,10 +14,8 @@ vectors of sentences and of tokens.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from collections.abc import Mapping
+from typing import Final, Literal, NamedTuple
 
 Situation = Literal["words", "static", "sentences", "tokens"]
 

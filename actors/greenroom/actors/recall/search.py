@@ -1,9 +1,10 @@
-"""What all searches do: find the owners, ask them side by side, and bring what they say into one order."""
+"""The search over namespaces: find the owners, ask them side by side, merge their hits."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import trio
 from msgspec import UNSET
@@ -12,29 +13,23 @@ from greenroom.actors.audit import record as audit_record
 from greenroom.actors.auth.namespaces import memory_address
 from greenroom.actors.base import budget
 from greenroom.actors.recall import replies
-from greenroom.actors.recall.roots import Root, roots_below
-from greenroom.actors.recall.scatter_gather import ask_each, merged, summed
+from greenroom.actors.recall.scatter_gather import Root, ask_each, merged, roots_below, summed
 from greenroom.actors.schemas.memories import FindMemories, NoteUses
-from greenroom.runtime import ActorSetAsideError, OverloadedError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from greenroom.actors.schemas.memory_replies import Found, FoundMemory, MemoryFilters
-    from greenroom.actors.schemas.memory_types import SearchMode
-    from greenroom.actors.schemas.vectors import QueryVectors
-    from greenroom.runtime import Address, Desk
+from greenroom.actors.schemas.memory_replies import FoundMemory, MemoryFilters, RootSearchResult
+from greenroom.actors.schemas.memory_types import SearchMode
+from greenroom.actors.schemas.vectors import QueryVectors
+from greenroom.runtime import ActorQuarantinedError, Address, OverloadedError, ProcedureContext
 
 MILLISECONDS = 1_000.0
 
 
-class Asked(NamedTuple):
-    """One search.
+class SearchSpec(NamedTuple):
+    """The specification of one search.
 
     Attributes:
         below: The leading segments of the namespaces to search; None: all that may be seen.
         query: What is looked for; None: filters alone decide.
-        mode: As page D has it.
+        mode: How to match; ``exact`` looks for the text as it stands.
         boost: The part of quality in the score.
         filters: What narrows the candidates.
         limit: Most hits.
@@ -54,13 +49,13 @@ class Asked(NamedTuple):
     roots: list[Root] | None = None
 
 
-class Outcome(NamedTuple):
-    """What a search found.
+class SearchResult(NamedTuple):
+    """The result of a search.
 
     Attributes:
         hits: The best, best first.
         total: How many memories match.
-        found: What each owner said.
+        found: The reply of each owner.
         failed: The owners that said nothing.
         asked: How many owners were asked.
         space: Which vectors the query had; None for none.
@@ -72,7 +67,7 @@ class Outcome(NamedTuple):
 
     hits: list[FoundMemory]
     total: int
-    found: list[Found]
+    found: list[RootSearchResult]
     failed: list[replies.FailedNamespace]
     asked: int
     space: str | None
@@ -82,20 +77,20 @@ class Outcome(NamedTuple):
     timings: dict[str, float]
 
 
-async def find(desk: Desk, search: Asked) -> Outcome:
+async def find(desk: ProcedureContext, search: SearchSpec) -> SearchResult:
     """Search the namespaces that may be seen; owners that fail are named.
 
     Raises:
         GreenroomError: of all owners, none answered; it is what the first of them ended with.
     """
-    clock = _Clock()
+    clock = _Stopwatch()
     roots = await roots_below(desk, search.below) if search.roots is None else search.roots
     clock.lap("namespaces")
     vectors = absence = partial = None
-    if search.query is not None and search.mode != "exact" and desk.companion is not None and roots:
-        vectors = await desk.companion.query(search.query)
-        absence = desk.companion.absence if vectors is None else _why_nothing(vectors)
-        if vectors is None and not desk.companion.is_off:
+    if search.query is not None and search.mode != "exact" and desk.sidecar is not None and roots:
+        vectors = await desk.sidecar.query(search.query)
+        absence = desk.sidecar.absence if vectors is None else _why_nothing(vectors)
+        if vectors is None and not desk.sidecar.is_off:
             partial = f"memories were found by their words alone, for {absence}"
     clock.lap("query_vectors")
     counted = len(roots) == 1 and search.uses
@@ -117,7 +112,7 @@ async def find(desk: Desk, search: Asked) -> Outcome:
         partial = "some memories were found by their words alone, for they are being embedded"
     hits = merged(answers.found)[: search.limit]
     clock.lap("merge")
-    audit_record.note(
+    audit_record.record_read(
         desk,
         desk.principal,
         "search_memories",
@@ -127,7 +122,7 @@ async def find(desk: Desk, search: Asked) -> Outcome:
         query_characters=len(search.query or ""),
         found=len(hits),
     )
-    return Outcome(
+    return SearchResult(
         hits=hits,
         total=sum(each.total for each in answers.found),
         found=answers.found,
@@ -141,7 +136,7 @@ async def find(desk: Desk, search: Asked) -> Outcome:
     )
 
 
-def _has_no_vectors(found: Found) -> bool:
+def _has_no_vectors(found: RootSearchResult) -> bool:
     """Return whether memories that may be seen and fit the filters were ranked without any vectors."""
     return found.model == "words" and all(found.counts.values())
 
@@ -161,8 +156,8 @@ def _says_something(vectors: QueryVectors) -> bool:
 
 
 def reply(
-    outcome: Outcome,
-    search: Asked,
+    outcome: SearchResult,
+    search: SearchSpec,
     began: float,
     *,
     max_tokens: int | None,
@@ -182,7 +177,9 @@ def reply(
         debug: How it came about, if that was asked for.
     """
     memories = [replies.hit(each, decompress=decompress) for each in outcome.hits]
-    cut = budget.cut(memories, max_tokens, lambda each: {"memory_id": each.memory_id, "key": each.key})
+    cut = budget.take_in_order(
+        memories, max_tokens, lambda each: {"memory_id": each.memory_id, "key": each.key}
+    )
     return replies.MemoriesFound(
         memories=cut.kept,
         total=outcome.total,
@@ -200,8 +197,10 @@ def reply(
     )
 
 
-def explained(outcome: Outcome, search: Asked, window: replies.TimeWindow | None) -> replies.SearchDebug:
-    """Return how an answer came about."""
+def explained(
+    outcome: SearchResult, search: SearchSpec, window: replies.TimeWindow | None
+) -> replies.SearchDebug:
+    """Return the debug information of a result."""
     # One that has nothing for the caller must not show that it has something for others.
     found = [each for each in outcome.found if each.counts.get("visible")]
     return replies.SearchDebug(
@@ -220,8 +219,8 @@ def explained(outcome: Outcome, search: Asked, window: replies.TimeWindow | None
     )
 
 
-def note_uses(desk: Desk, outcome: Outcome, shown: Iterable[tuple[str, str]]) -> None:
-    """Have memories counted as used, unless they are; what is found and not shown is not used.
+def count_uses(desk: ProcedureContext, outcome: SearchResult, shown: Iterable[tuple[str, str]]) -> None:
+    """Count the shown memories as used, unless the search has counted them.
 
     Args:
         desk: In whose name.
@@ -234,11 +233,11 @@ def note_uses(desk: Desk, outcome: Outcome, shown: Iterable[tuple[str, str]]) ->
     for namespace, memory_id in shown:
         by_owner.setdefault(memory_address(namespace), []).append(memory_id)
     for address, ids in by_owner.items():
-        with suppress(OverloadedError, ActorSetAsideError):  # that one is not counted
+        with suppress(OverloadedError, ActorQuarantinedError):  # that one is not counted
             desk.tell(address, NoteUses(memory_ids=ids))
 
 
-class _Clock:
+class _Stopwatch:
     """Takes the time of one stage after the other, in milliseconds."""
 
     def __init__(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -11,21 +11,19 @@ from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth import namespaces as names
 from greenroom.actors.auth import policy
 from greenroom.actors.auth.errors import MAX_VALUE_BYTES
+from greenroom.actors.auth.principal import Principal
 from greenroom.actors.base.parse import decoded, parse_request
 from greenroom.actors.base.strict_json import check_json
 from greenroom.actors.schemas.memory_types import MAX_IMPORTED_BYTES, Below, Namespace
 from greenroom.actors.schemas.transfer import MemoryLine
 from greenroom.runtime import Refusal
 
-if TYPE_CHECKING:
-    from greenroom.actors.auth.principal import Principal
-
 _NO_OBJECT = b"{}"
 _decode = msgspec.json.Decoder(MemoryLine).decode
 _encode = msgspec.json.Encoder().encode
 
 
-class Checked(NamedTuple):
+class CheckedLine(NamedTuple):
     """A line that can be imported.
 
     Attributes:
@@ -41,7 +39,7 @@ class Checked(NamedTuple):
     identity: tuple[str, ...]
 
 
-def check_line(raw: bytes, namespace: str, principal: Principal) -> Checked:
+def check_line(raw: bytes, namespace: str, principal: Principal) -> CheckedLine:
     """Return a line that can be imported.
 
     Args:
@@ -66,7 +64,7 @@ def check_line(raw: bytes, namespace: str, principal: Principal) -> Checked:
     if line.namespace is None:
         raw = _encode(msgspec.structs.replace(line, namespace=place))
     scope = "" if root.startswith((names.AGENT, names.USER)) else line.scope or "shared"
-    return Checked(raw, root, place, (place, line.key, line.session_id or "", scope))
+    return CheckedLine(raw, root, place, (place, line.key, line.session_id or "", scope))
 
 
 def read_line(raw: bytes) -> tuple[MemoryLine, bytes]:
@@ -142,7 +140,7 @@ class _Below(msgspec.Struct):
     namespace: Below
 
 
-class Problem(NamedTuple):
+class LineError(NamedTuple):
     """Why a line cannot be imported, and where it stands."""
 
     place: str
@@ -150,7 +148,7 @@ class Problem(NamedTuple):
     field: str | None
 
 
-def problem_of(place: str, refusal: Refusal) -> Problem:
+def line_error(place: str, refusal: Refusal) -> LineError:
     """Return what is wrong with a line, and where."""
     field = refusal.details.get("field")
-    return Problem(place, refusal.sentence, field if isinstance(field, str) else None)
+    return LineError(place, refusal.sentence, field if isinstance(field, str) else None)

@@ -1,8 +1,9 @@
-"""A session: what each request does to it and what it answers."""
+"""The session actor: the handlers of messages, state and events."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -11,17 +12,19 @@ from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth import policy
 from greenroom.actors.auth.errors import MAX_VALUE_BYTES
 from greenroom.actors.auth.namespaces import user_namespace
-from greenroom.actors.auth.policy import PUBLIC
+from greenroom.actors.auth.policy import PUBLIC, Partition
+from greenroom.actors.auth.principal import Principal
 from greenroom.actors.base.times import to_datetime
 from greenroom.actors.schemas import replies
 from greenroom.actors.schemas import resource_reads as resources
 from greenroom.actors.schemas import session_events as events
 from greenroom.actors.schemas import sessions as requests
 from greenroom.actors.schemas.resource_uris import session_uri
+from greenroom.actors.schemas.types import SessionStatus
 from greenroom.actors.session import directory_rows as directory
 from greenroom.actors.session import events as session_events
 from greenroom.actors.session import fields, ids, log, migrations, reads
-from greenroom.actors.session.counters import Tallies
+from greenroom.actors.session.counters import SenderCounters
 from greenroom.actors.session.directory_rows import ActivityRow
 from greenroom.actors.session.lifecycle import CLOSED, check_step
 from greenroom.actors.session.records import (
@@ -34,15 +37,8 @@ from greenroom.actors.session.records import (
     message_key,
     names_in,
 )
-from greenroom.actors.session.search import Finder
+from greenroom.actors.session.search import SessionSearch
 from greenroom.runtime import Actor, Context, Slices, handles
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from greenroom.actors.auth.policy import Shelf
-    from greenroom.actors.auth.principal import Principal
-    from greenroom.actors.schemas.types import SessionStatus
 
 AHEAD_AT_LEAST = 1 << 16  # about a second: what the header's bound starts from when ids run ahead
 MOST_UTF8_BYTES = 4  # of one character
@@ -63,12 +59,12 @@ class SessionActor(Actor):
     def activate(self, context: Context) -> None:
         """Load the header and the tallies; messages stay on disk."""
         self._header = context.get(HEADER, Header)
-        self._tallies = Tallies()
-        self._tallies.load(context)
-        self._finder = Finder()
+        self._counters = SenderCounters()
+        self._counters.load(context)
+        self._finder = SessionSearch()
         self._ahead = 0
         self._activity = {
-            audience: ActivityRow(*activity) for audience, activity in self._tallies.audiences().items()
+            audience: ActivityRow(*activity) for audience, activity in self._counters.audiences().items()
         }
         if self._header is not None:
             public = self._activity.get(PUBLIC, ActivityRow(0, 0))
@@ -77,7 +73,7 @@ class SessionActor(Actor):
 
     def resident_bytes(self) -> int:
         """Return an estimate that grows with senders and with what is prepared for searching."""
-        return BASE_BYTES + self._tallies.resident_bytes() + self._finder.resident_bytes()
+        return BASE_BYTES + self._counters.resident_bytes() + self._finder.resident_bytes()
 
     # -- the session itself ------------------------------------------------
 
@@ -110,7 +106,7 @@ class SessionActor(Actor):
         self._change(context, header)
         if header.user_id == principal.user:  # else it is somebody's who is not here to take it up
             owner = user_namespace(principal)
-            migrations.list_for(context, owner, header.project_id, principal.agent_id)
+            migrations.put_recent(context, owner, header.project_id, principal.agent_id)
         return replies.SessionCreated(
             session_id=session_id, created_at=to_datetime(now), created_by=principal.agent_id
         )
@@ -131,7 +127,7 @@ class SessionActor(Actor):
         if not policy.may_see_session(context.principal, header.project_id):
             raise auth_errors.denial(auth_errors.resource_not_found(request.uri))
         read = yield from self._read(context, header)
-        audit_record.note_read(context, messages=len(read.messages))
+        audit_record.record_resource_read(context, messages=len(read.messages))
         return resources.SessionResource(
             session=read.session,
             messages=read.messages,
@@ -183,8 +179,8 @@ class SessionActor(Actor):
             metadata_keys=len(metadata),
             state_keys=len(state),
         )
-        shelves = policy.shelves(context.principal)
-        session = yield from reads.session(context, changed, self._tallies.talk(shelves))
+        partitions = policy.partitions(context.principal)
+        session = yield from reads.session(context, changed, self._counters.talk(partitions))
         self._change(context, changed)
         return replies.SessionUpdated(session=session)
 
@@ -195,7 +191,7 @@ class SessionActor(Actor):
         if header is None:
             return None
         if not policy.may_see_session(context.principal, header.project_id):
-            audit_record.note(
+            audit_record.record_read(
                 context, context.principal, "see_session", context.address.key, outcome="denied"
             )
             return None
@@ -212,7 +208,7 @@ class SessionActor(Actor):
             raise auth_errors.session_closed(request.session_id, header.status)
         self._check_content(request.content)
         parent = self._parent(request.parent_message_id, context)
-        shelf = policy.shelf_of(principal, request.visibility)
+        partition = policy.partition_of(principal, request.visibility)
         message = StoredMessage(
             sender=principal.agent_id,
             timestamp=context.now,
@@ -221,7 +217,7 @@ class SessionActor(Actor):
             metadata=bytes(request.metadata),
             content=request.content,
         )
-        message_id = self._append(context, shelf, message)
+        message_id = self._append(context, partition, message)
         audit_record.record(
             context,
             "add_message",
@@ -237,13 +233,13 @@ class SessionActor(Actor):
     def get_messages(self, request: requests.GetMessages, context: Context) -> Slices[replies.MessagePage]:
         """Answer a page of the messages that the caller may see."""
         self._visible(context)
-        return reads.page(request, context, self._tallies)
+        return reads.page(request, context, self._counters)
 
     @handles(requests.SearchContext)
     def search(self, request: requests.SearchContext, context: Context) -> Slices[replies.SearchResults]:
         """Answer the messages that match the query best, and leave an audit record."""
         self._visible(context)
-        answer = yield from self._finder.search(request, context, self._tallies)
+        answer = yield from self._finder.search(request, context, self._counters)
         _record_search(context, "search_context", answer.message_count, query_characters=len(request.query))
         return answer
 
@@ -251,7 +247,7 @@ class SessionActor(Actor):
     def by_sender(self, request: requests.SearchBySender, context: Context) -> Slices[replies.SenderMessages]:
         """Answer one sender's newest messages, and leave an audit record."""
         self._visible(context)
-        answer = yield from reads.by_sender(request, context, self._tallies)
+        answer = yield from reads.by_sender(request, context, self._counters)
         named = {"sender": request.sender} if answer.count else {}  # else it may be any text
         _record_search(context, "search_by_sender", answer.count, **named)
         return answer
@@ -281,16 +277,16 @@ class SessionActor(Actor):
         message = session_events.stored(request, context.now)
         if message.is_talk:
             self._check_content(message.content)
-        changes: list[fields.Placed] = []
+        changes: list[fields.NumberedField] = []
         if bytes(request.state_delta) != b"{}":
             state = yield from fields.load(context, STATE)
             changes = yield from fields.merged(context, "state_delta", state, request.state_delta)
         if changes:
             yield from fields.put(context, STATE, changes)
             self._change(context, msgspec.structs.replace(header, updated_at=context.now))
-        shelf = policy.shelf_of(principal, request.visibility)
-        message_id = self._append(context, shelf, message)
-        context.put(session_events.event_key(shelf, request.event_id), message_id)
+        partition = policy.partition_of(principal, request.visibility)
+        message_id = self._append(context, partition, message)
+        context.put(session_events.event_key(partition, request.event_id), message_id)
         audit_record.record(
             context,
             "append_event",
@@ -302,15 +298,15 @@ class SessionActor(Actor):
             characters=len(message.content),
             state_keys=len(changes),
         )
-        return session_events.view(Entry(message_id, shelf, message), principal)
+        return session_events.view(Entry(message_id, partition, message), principal)
 
     @handles(events.TakeSnapshot)
     def snapshot(self, _: events.TakeSnapshot, context: Context) -> Slices[events.Snapshot]:
         """Answer the session, and which event is the newest that the caller may see."""
-        shelves = policy.shelves(context.principal)
+        partitions = policy.partitions(context.principal)
         header = self._visible(context)
-        session = yield from reads.session(context, header, self._tallies.talk(shelves))
-        return events.Snapshot(session=session, newest_id=self._tallies.newest(shelves))
+        session = yield from reads.session(context, header, self._counters.talk(partitions))
+        return events.Snapshot(session=session, newest_id=self._counters.newest(partitions))
 
     @handles(events.GetEvents)
     def get_events(self, request: events.GetEvents, context: Context) -> Slices[events.EventPage]:
@@ -350,12 +346,12 @@ class SessionActor(Actor):
         """
         if message_id is None:
             return None
-        parent = log.find(context, policy.shelves(context.principal), message_id)
+        parent = log.find(context, policy.partitions(context.principal), message_id)
         if parent is None:
             refusal = auth_errors.parent_not_found(message_id)
-            is_there = log.find(context, self._tallies.all_shelves(), message_id) is not None
+            is_there = log.find(context, self._counters.all_partitions(), message_id) is not None
             raise auth_errors.denial(refusal) if is_there else refusal
-        return message_id, parent.shelf.audience
+        return message_id, parent.partition.audience
 
     def _check_content(self, content: str) -> None:
         if len(content) > self.content_limit:
@@ -365,15 +361,15 @@ class SessionActor(Actor):
             if size > MAX_VALUE_BYTES:
                 raise auth_errors.too_large("content", size)
 
-    def _append(self, context: Context, shelf: Shelf, message: StoredMessage) -> int:
+    def _append(self, context: Context, partition: Partition, message: StoredMessage) -> int:
         """Stage a message at the end of the log; return its id."""
         header = self._header
         assert header is not None, "who appends has seen the session"
-        last_id = self._tallies.last_id
-        message_id, self._ahead = ids.next_stamp(last_id, self._ahead, context.now, context.random)
-        context.put(message_key(shelf, message_id), message)
-        self._tallies.record(context, shelf, message_id, message)
-        self._move(context, shelf.audience, messages=1, others=int(not message.is_talk))
+        last_id = self._counters.last_id
+        message_id, self._ahead = ids.next_id(last_id, self._ahead, context.now, context.random)
+        context.put(message_key(partition, message_id), message)
+        self._counters.record(context, partition, message_id, message)
+        self._move(context, partition.audience, messages=1, others=int(not message.is_talk))
         if self._ahead > header.ahead:
             self._header = msgspec.structs.replace(header, ahead=max(2 * self._ahead, AHEAD_AT_LEAST))
             context.put(HEADER, self._header)
@@ -400,14 +396,14 @@ class SessionActor(Actor):
     def _tell_of(self, context: Context, audience: str) -> None:
         """Publish that there is something new for ``audience``."""
         assert self._header is not None, "an activity is a session's"
-        label = policy.Heard(audience, self._header.project_id)
+        label = policy.ChangeLabel(audience, self._header.project_id)
         context.publish(session_uri(context.address.key), label)
 
     def _read(self, context: Context, header: Header) -> Slices[replies.SessionRead]:
-        shelves = policy.shelves(context.principal)
-        messages, cursor = yield from reads.newest(context, context.address.key, shelves)
-        session = yield from reads.session(context, header, self._tallies.talk(shelves))
-        statistics = self._statistics(context.principal, shelves)
+        partitions = policy.partitions(context.principal)
+        messages, cursor = yield from reads.newest(context, context.address.key, partitions)
+        session = yield from reads.session(context, header, self._counters.talk(partitions))
+        statistics = self._statistics(context.principal, partitions)
         return replies.SessionRead(
             session=session,
             messages=messages,
@@ -416,19 +412,19 @@ class SessionActor(Actor):
             cursor=cursor,
         )
 
-    def _statistics(self, principal: Principal, shelves: Sequence[Shelf]) -> replies.SessionStatistics:
+    def _statistics(self, principal: Principal, partitions: Sequence[Partition]) -> replies.SessionStatistics:
         seen = [
             self._activity[audience].at
             for audience in policy.audiences(principal)
             if audience in self._activity
         ]
         return replies.SessionStatistics(
-            message_count=self._tallies.count(shelves),
-            unique_agents=self._tallies.senders(shelves),
+            message_count=self._counters.count(partitions),
+            unique_agents=self._counters.senders(partitions),
             last_activity=to_datetime(max(seen)),
         )
 
 
 def _record_search(context: Context, action: str, found: int, **details: Any) -> None:
-    """Have the audit record of a search follow."""
-    audit_record.note(context, context.principal, action, context.address.key, found=found, **details)
+    """Buffer the audit record of a search."""
+    audit_record.record_read(context, context.principal, action, context.address.key, found=found, **details)

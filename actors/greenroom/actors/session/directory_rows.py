@@ -11,18 +11,14 @@ The public audience's rows are there from the start and also move when the sessi
 """
 
 import functools
+from collections.abc import Mapping
 from hashlib import blake2b
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from greenroom.actors.schemas import types
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from greenroom.actors.session.records import Header
-    from greenroom.runtime import Context
+from greenroom.actors.session.records import Header
+from greenroom.runtime import Context
 
 INDEX = "sessions"
 BASE = b"b"
@@ -113,7 +109,7 @@ def point_key(audience: str) -> bytes:
 
 
 def position(session_id: str, at: int) -> bytes:
-    """Return where a session with its newest activity ``at`` stands: 8 bytes of time, 8 that break ties."""
+    """Return the position of a session last active ``at``: 8 bytes of time, 8 that break ties."""
     return (_INVERTED - at).to_bytes(8) + _tie(session_id)
 
 

@@ -1,29 +1,25 @@
-"""Reading a session: its fields and its messages in pages, by sender and by time, on the reader's shelves."""
+"""Reading a session: its fields, and the messages in the reader's partitions by page, sender and time."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import msgspec
 
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth import policy
+from greenroom.actors.auth.policy import Partition
 from greenroom.actors.base import budget
 from greenroom.actors.base import cursor as base_cursor
 from greenroom.actors.base.times import optional_datetime, to_datetime, to_microseconds
 from greenroom.actors.schemas import replies
+from greenroom.actors.schemas import sessions as requests
 from greenroom.actors.session import fields, ids, log
+from greenroom.actors.session.counters import SenderCounters
 from greenroom.actors.session.lifecycle import seen_status
-from greenroom.actors.session.records import METADATA, STATE, named, view
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from greenroom.actors.auth.policy import Shelf
-    from greenroom.actors.schemas import sessions as requests
-    from greenroom.actors.session.counters import Tallies
-    from greenroom.actors.session.records import Entry, Header
-    from greenroom.runtime import Context, Slices
+from greenroom.actors.session.records import METADATA, STATE, Entry, Header, named, view
+from greenroom.runtime import Context, Slices
 
 NEWEST_MESSAGES = 100
 
@@ -38,7 +34,7 @@ class Newest(NamedTuple):
 
 
 class Span(NamedTuple):
-    """Which ids a page is taken from, and from which end."""
+    """The range of ids of a page, and from which end it is taken."""
 
     lowest: int
     highest: int
@@ -49,9 +45,9 @@ def session(context: Context, header: Header, messages: int) -> Slices[replies.S
     """Return the session's fields for a reader that sees this many messages in it."""
     session_id = context.address.key
     metadata = yield from fields.load(context, METADATA)
-    metadata_json = yield from fields.render(context, metadata)
+    metadata_json = yield from fields.to_json(context, metadata)
     state = yield from fields.load(context, STATE)
-    state_json = yield from fields.render(context, state)
+    state_json = yield from fields.to_json(context, state)
     return replies.SessionView(
         session_id=session_id,
         purpose=header.purpose,
@@ -68,15 +64,17 @@ def session(context: Context, header: Header, messages: int) -> Slices[replies.S
     )
 
 
-def newest(context: Context, session_id: str, shelves: Sequence[Shelf]) -> Slices[Newest]:
-    """Return the newest messages on ``shelves``."""
-    entries = log.walk(context, shelves, reverse=True)
+def newest(context: Context, session_id: str, partitions: Sequence[Partition]) -> Slices[Newest]:
+    """Return the newest messages in ``partitions``."""
+    entries = log.walk(context, partitions, reverse=True)
     page, has_more = yield from log.take(context, entries, NEWEST_MESSAGES)
     cursor = _next_cursor(page[-1], _BACKWARD, _binding(session_id, "all")) if has_more else None
     return Newest([view(entry, context.principal) for entry in reversed(page)], cursor)
 
 
-def page(request: requests.GetMessages, context: Context, tallies: Tallies) -> Slices[replies.MessagePage]:
+def page(
+    request: requests.GetMessages, context: Context, counters: SenderCounters
+) -> Slices[replies.MessagePage]:
     """Answer a page, oldest first; a cursor from `newest` leads from page to page backwards.
 
     Raises:
@@ -84,30 +82,34 @@ def page(request: requests.GetMessages, context: Context, tallies: Tallies) -> S
     """
     if request.cursor is not None and request.offset is not None:
         raise auth_errors.invalid("offset", "offset: give a cursor or an offset, not both")
-    shelves = policy.shelves(context.principal, request.visibility_filter)
+    partitions = policy.partitions(context.principal, request.visibility_filter)
     binding = _binding(request.session_id, request.visibility_filter)
     first = 0 if request.since_id is None else request.since_id + 1
     span = Span(first, log.HIGHEST_ID, backward=False)
     if request.cursor is not None:
         span = _continued(base_cursor.decode(request.cursor, binding), first)
     elif request.offset:
-        past_all = request.offset >= tallies.count(shelves)
+        past_all = request.offset >= counters.count(partitions)
         start = (
-            log.HIGHEST_ID + 1 if past_all else (yield from log.skip(context, shelves, first, request.offset))
+            log.HIGHEST_ID + 1
+            if past_all
+            else (yield from log.skip(context, partitions, first, request.offset))
         )
         span = span._replace(lowest=start)
-    entries = log.walk(context, shelves, lowest=span.lowest, highest=span.highest, reverse=span.backward)
+    entries = log.walk(context, partitions, lowest=span.lowest, highest=span.highest, reverse=span.backward)
     found, has_more = yield from log.take(context, entries, request.limit)
     views = [view(entry, context.principal) for entry in found]
-    kept = budget.cut(views, request.max_tokens, named)
+    kept = budget.take_in_order(views, request.max_tokens, named)
     direction = _BACKWARD if span.backward else _FORWARD
     next_cursor = None
     if has_more or kept.passed < len(found):
         next_cursor = _next_cursor(found[kept.passed - 1], direction, binding)
     views = kept.kept[::-1] if span.backward else kept.kept
-    total = tallies.count(shelves)
+    total = counters.count(partitions)
     if request.since_id is not None:
-        total = (yield from log.count(context, shelves, first)) if first <= tallies.newest(shelves) else 0
+        total = (
+            (yield from log.count(context, partitions, first)) if first <= counters.newest(partitions) else 0
+        )
     return replies.MessagePage(
         messages=views,
         count=len(views),
@@ -119,19 +121,19 @@ def page(request: requests.GetMessages, context: Context, tallies: Tallies) -> S
 
 
 def by_sender(
-    request: requests.SearchBySender, context: Context, tallies: Tallies
+    request: requests.SearchBySender, context: Context, counters: SenderCounters
 ) -> Slices[replies.SenderMessages]:
     """Answer the newest messages of one sender."""
-    shelves = policy.shelves(context.principal)
-    there = tallies.count(shelves, request.sender)
+    partitions = policy.partitions(context.principal)
+    there = counters.count(partitions, request.sender)
     found: list[Entry] = []
     if there:
-        entries = log.walk(context, shelves, reverse=True)
+        entries = log.walk(context, partitions, reverse=True)
         found, _ = yield from log.take(
             context, entries, request.limit, lambda entry: entry.message.sender == request.sender, there
         )
     views = [view(entry, context.principal) for entry in found]
-    kept = budget.cut(views, request.max_tokens, named)
+    kept = budget.take_in_order(views, request.max_tokens, named)
     return replies.SenderMessages(
         messages=kept.kept,
         sender=request.sender,
@@ -153,7 +155,7 @@ def by_timerange(
     start, end = to_microseconds(request.start_time), to_microseconds(request.end_time)
     entries = log.walk(
         context,
-        policy.shelves(context.principal),
+        policy.partitions(context.principal),
         lowest=ids.lowest_id(start),
         highest=ids.highest_id(end, ahead),
     )
@@ -161,7 +163,7 @@ def by_timerange(
         context, entries, request.limit, lambda entry: start <= entry.message.timestamp <= end
     )
     views = [view(entry, context.principal) for entry in found]
-    kept = budget.cut(views, request.max_tokens, named)
+    kept = budget.take_in_order(views, request.max_tokens, named)
     return replies.TimeRangeMessages(
         messages=kept.kept,
         timerange=replies.TimeRange(start=to_datetime(start), end=to_datetime(end)),

@@ -1,4 +1,4 @@
-"""What of a session is prepared for searching, and the window of it that a request looks at.
+"""The messages prepared for searching, and the window of them that a request looks at.
 
 The search index is filled backwards, as far as requests need, and forwards with what
 has come since; it lives as long as its actor is resident. A session that nobody
@@ -10,19 +10,18 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
 from operator import neg
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from greenroom.actors.auth.policy import Partition
 from greenroom.actors.session import log
+from greenroom.actors.session.records import Entry
 from greenroom.actors.session_search import metadata_text
+from greenroom.runtime import Context, Slices
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from greenroom.actors.auth.policy import Shelf
-    from greenroom.actors.session.records import Entry
     from greenroom.actors.session_search.index import SearchIndex
-    from greenroom.runtime import Context, Slices
 
 
 CHARACTERS: Final = 2_500_000
@@ -36,18 +35,18 @@ class Window(NamedTuple):
     scanned: int
 
 
-class Lane:
-    """The prepared part of one shelf: without gaps, from its newest message at some time backwards.
+class PreparedMessages:
+    """The prepared part of one partition: without gaps, from its newest message at some time backwards.
 
     Attributes:
         newer: Ids prepared after that time, ascending.
         older: Ids prepared backwards from then, descending.
         top: No message above this id is prepared.
-        complete: Whether the shelf's first message is prepared.
+        complete: Whether the partition's first message is prepared.
     """
 
-    def __init__(self, shelf: Shelf, top: int) -> None:
-        self.shelf = shelf
+    def __init__(self, partition: Partition, top: int) -> None:
+        self.partition = partition
         self.newer = array("q")
         self.older = array("q")
         self.top = top
@@ -64,69 +63,92 @@ class Lane:
         return newer + bisect_right(self.older, -lowest, key=neg)
 
 
-class Lanes:
+class SearchWindows:
     """The prepared part of one session."""
 
     def __init__(self, index: SearchIndex) -> None:
         self._index = index
-        self._lanes: dict[Shelf, Lane] = {}
+        self._prepared: dict[Partition, PreparedMessages] = {}
         self._left = 0
 
     def window(
-        self, context: Context, shelves: Sequence[Shelf], *, newest_id: int, lowest_id: int, rows: int | None
+        self,
+        context: Context,
+        partitions: Sequence[Partition],
+        *,
+        newest_id: int,
+        lowest_id: int,
+        rows: int | None,
     ) -> Slices[Window | None]:
-        """Prepare and return the newest messages on ``shelves``, as many as one search may.
+        """Prepare and return the newest messages in ``partitions``, as many as one search may.
 
         Returns None where more has come since the last time than that: it is less work to begin anew.
 
         Args:
             context: The message's context.
-            shelves: What the reader may see.
-            newest_id: An id that no message on these shelves exceeds.
+            partitions: What the reader may see.
+            newest_id: An id that no message in these partitions exceeds.
             lowest_id: Where the window ends at the latest, for its age.
             rows: How many messages it holds at most; None for all.
         """
         self._left = CHARACTERS
-        lanes = [self._lanes.setdefault(shelf, Lane(shelf, newest_id)) for shelf in shelves]
-        for lane in lanes:
-            yield from self._catch_up(context, lane)
+        prepared_partitions = [
+            self._prepared.setdefault(partition, PreparedMessages(partition, newest_id))
+            for partition in partitions
+        ]
+        for prepared in prepared_partitions:
+            yield from self._catch_up(context, prepared)
             if self._left <= 0:
                 return None
-        yield from self._dig(context, lanes, lowest_id, rows)
+        yield from self._dig(context, prepared_partitions, lowest_id, rows)
         if self._left <= 0:
-            lowest_id = max([lowest_id, *(lane.floor for lane in lanes if not lane.complete)])
-        scanned = _count(lanes, lowest_id)
+            lowest_id = max(
+                [lowest_id, *(prepared.floor for prepared in prepared_partitions if not prepared.complete)]
+            )
+        scanned = _count(prepared_partitions, lowest_id)
         if rows is None or scanned <= rows:
             return Window(lowest_id, scanned)
-        return Window(_nth_newest(lanes, rows), rows)
+        return Window(_nth_newest(prepared_partitions, rows), rows)
 
-    def _catch_up(self, context: Context, lane: Lane) -> Slices[None]:
+    def _catch_up(self, context: Context, prepared: PreparedMessages) -> Slices[None]:
         """Prepare what was added since the last time."""
-        for entry in log.walk(context, (lane.shelf,), lowest=lane.top + 1):
+        for entry in log.walk(context, (prepared.partition,), lowest=prepared.top + 1):
             yield from self._prepare(context, entry)
-            lane.newer.append(entry.message_id)
-            lane.top = entry.message_id
+            prepared.newer.append(entry.message_id)
+            prepared.top = entry.message_id
             if self._left <= 0:
                 return
 
-    def _dig(self, context: Context, lanes: Sequence[Lane], lowest_id: int, rows: int | None) -> Slices[None]:
+    def _dig(
+        self,
+        context: Context,
+        prepared_partitions: Sequence[PreparedMessages],
+        lowest_id: int,
+        rows: int | None,
+    ) -> Slices[None]:
         """Prepare backwards, always where the prepared part ends soonest, until the window is covered."""
-        walks: dict[Shelf, Iterator[Entry]] = {}
+        walks: dict[Partition, Iterator[Entry]] = {}
         while self._left > 0:
-            shallow = [lane for lane in lanes if not lane.complete and lane.floor > lowest_id]
+            shallow = [
+                prepared
+                for prepared in prepared_partitions
+                if not prepared.complete and prepared.floor > lowest_id
+            ]
             if not shallow:
                 return
-            lane = max(shallow, key=lambda lane: lane.floor)
-            if rows is not None and _count(lanes, lane.floor) >= rows:
+            prepared = max(shallow, key=lambda prepared: prepared.floor)
+            if rows is not None and _count(prepared_partitions, prepared.floor) >= rows:
                 return
-            if lane.shelf not in walks:
-                walks[lane.shelf] = log.walk(context, (lane.shelf,), highest=lane.floor - 1, reverse=True)
-            entry = next(walks[lane.shelf], None)
+            if prepared.partition not in walks:
+                walks[prepared.partition] = log.walk(
+                    context, (prepared.partition,), highest=prepared.floor - 1, reverse=True
+                )
+            entry = next(walks[prepared.partition], None)
             if entry is None:
-                lane.complete = True
+                prepared.complete = True
             else:
                 yield from self._prepare(context, entry)
-                lane.older.append(entry.message_id)
+                prepared.older.append(entry.message_id)
 
     def _prepare(self, context: Context, entry: Entry) -> Slices[None]:
         message = entry.message
@@ -134,25 +156,25 @@ class Lanes:
         self._left -= len(message.content) + len(values)
         yield from self._index.add_in_slices(
             entry.message_id,
-            entry.shelf,
+            entry.partition,
             message.sender,
             message.content,
             values,
-            context.slice_over,
+            context.should_yield,
             created_at=message.timestamp,
         )
 
 
-def _count(lanes: Sequence[Lane], lowest: int) -> int:
-    return sum(lane.count_from(lowest) for lane in lanes)
+def _count(prepared_partitions: Sequence[PreparedMessages], lowest: int) -> int:
+    return sum(prepared.count_from(lowest) for prepared in prepared_partitions)
 
 
-def _nth_newest(lanes: Sequence[Lane], number: int) -> int:
+def _nth_newest(prepared_partitions: Sequence[PreparedMessages], number: int) -> int:
     """Return the highest id from which on there are ``number`` prepared messages."""
     low, high = 0, log.HIGHEST_ID
     while low < high:
         middle = (low + high + 1) // 2
-        if _count(lanes, middle) >= number:
+        if _count(prepared_partitions, middle) >= number:
             low = middle
         else:
             high = middle - 1

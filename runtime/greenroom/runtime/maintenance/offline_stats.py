@@ -7,11 +7,12 @@ from pathlib import Path
 
 from greenroom.runtime.base.errors import StoreError
 from greenroom.runtime.base.options import RuntimeOptions
+from greenroom.runtime.base.statistics import StoreStatistics
 from greenroom.runtime.lmdb.encryption import Encryption
 from greenroom.runtime.lmdb.files import DATA_FILE
-from greenroom.runtime.lmdb.lock_file import Owner
+from greenroom.runtime.lmdb.lock_file import FolderLock
 from greenroom.runtime.store.integrity import check_store
-from greenroom.runtime.store.store import Store, StoreStatistics
+from greenroom.runtime.store.store import Store
 
 
 def stopped_statistics(
@@ -32,7 +33,7 @@ def stopped_statistics(
         StoreError: there is no store in the folder.
     """
     options = options if options is not None else RuntimeOptions()
-    with Owner(folder, create=False) as owner:
+    with FolderLock(folder, create=False) as owner:
         if not (owner.folder / DATA_FILE).exists():
             raise StoreError(f"there is no store in {owner.folder}")
         is_checked = check_store(owner, encryption)

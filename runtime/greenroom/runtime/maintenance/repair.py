@@ -21,7 +21,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import Any, Final
 
 import lmdb
 import msgspec
@@ -31,7 +32,7 @@ from greenroom.runtime.base.errors import StoreDamagedError, StoreError
 from greenroom.runtime.journal.revocations import META_KEY
 from greenroom.runtime.lmdb import keys
 from greenroom.runtime.lmdb.codec import PlainCodec, RecordCodec
-from greenroom.runtime.lmdb.encryption import NAMES
+from greenroom.runtime.lmdb.encryption import NAMES, Encryption
 from greenroom.runtime.lmdb.environment import (
     ACTORS,
     FORMAT_KEY,
@@ -45,17 +46,12 @@ from greenroom.runtime.lmdb.environment import (
     store_error,
 )
 from greenroom.runtime.lmdb.files import DATA_FILE, folder_error, sync_file
-from greenroom.runtime.lmdb.key_blinding import NAME_BYTES, Veil, unwrapped, wrapped
-from greenroom.runtime.lmdb.lock_file import Owner
+from greenroom.runtime.lmdb.key_blinding import NAME_BYTES, KeyBlinder, strip_plain_key, with_plain_key
+from greenroom.runtime.lmdb.lock_file import FolderLock
 from greenroom.runtime.maintenance.backup import publish, temporary
 from greenroom.runtime.maintenance.salvage import Gap, Sound, salvage
 from greenroom.runtime.store.integrity import TableReport, inspect_file
 from greenroom.runtime.store.page_proofs import Prover
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from greenroom.runtime.lmdb.encryption import Encryption
 
 Mend = Callable[[Mapping[bytes, bytes]], Mapping[bytes, bytes]]
 """Given the sound records of an actor, by their own keys, returns those that are to take their place."""
@@ -132,14 +128,14 @@ def repair(
     if os.path.lexists(destination):
         raise StoreError(f"{destination} exists and is not overwritten; name a new file")
     part = destination.with_name(f".{destination.name}.{secrets.token_hex(4)}")
-    with Owner(folder, create=False) as owner:
+    with FolderLock(folder, create=False) as owner:
         data = owner.folder / DATA_FILE
         if not data.exists():
             raise StoreError(f"there is no store in {owner.folder}")
         what = f"what is sound of {data} cannot be written to {destination}"
         try:
             with suppress(StoreDamagedError):
-                owner.is_as_left()  # if it is not, that is kept in mind
+                owner.is_unchanged()  # if it is not, that is kept in mind
             with closing(Prover(data, None)) as prover, temporary(part):
                 try:
                     damaged = _Damaged(prover, encryption, data)
@@ -186,15 +182,15 @@ class _Damaged:
         self.bytes = path.stat().st_size
         self.unlock = None if encryption is None else encryption.key()
         self.codec: RecordCodec = PlainCodec()
-        self.veil: Veil | None = None
+        self.blinder: KeyBlinder | None = None
         seal = self.names.get(SEAL_KEY)
         if seal is not None:
             from greenroom.runtime.lmdb import record_cipher  # noqa: PLC0415 - see there
 
             data_key = record_cipher.unwrap(seal, self.unlock, os.fspath(path))
-            self.codec, self.veil = (
+            self.codec, self.blinder = (
                 record_cipher.SealedCodec(data_key),
-                Veil(record_cipher.derive(data_key, NAMES)),
+                KeyBlinder(record_cipher.derive(data_key, NAMES)),
             )
         self.gaps: list[list[Gap]] = []
         self.missing_rows = sum(tree.rows for tree in self._trees)
@@ -229,7 +225,7 @@ class _Damaged:
     def prefix_in(self, key: bytes) -> bytes:
         """Return what the keys of an actor begin with, one of which this is."""
         kind = key.index(0) + 1
-        return key[: key.index(0, kind) + 1 if self.veil is None else kind + NAME_BYTES]
+        return key[: key.index(0, kind) + 1 if self.blinder is None else kind + NAME_BYTES]
 
 
 class _Saved:
@@ -243,7 +239,7 @@ class _Saved:
     def __init__(self, damaged: _Damaged, mends: Mapping[Address, Mend]) -> None:
         self._damaged = damaged
         self._mends = {
-            keys.prefix_of(address, damaged.veil): (address, mend) for address, mend in mends.items()
+            keys.prefix_of(address, damaged.blinder): (address, mend) for address, mend in mends.items()
         }
         self._lacking: dict[bytes, bool] = {}
         self.set_aside: set[str] = set()
@@ -277,7 +273,7 @@ class _Saved:
                 yield key, record
             elif prefix not in mending:
                 kind, _, rest = prefix.partition(b"\0")
-                is_hidden = self._damaged.veil is not None
+                is_hidden = self._damaged.blinder is not None
                 self.set_aside.add(f"{kind.decode()}/{rest.hex() if is_hidden else _text(rest[:-1])}")
             elif key[len(prefix) :].startswith(keys.OWN):
                 mending[prefix][key] = record
@@ -289,14 +285,14 @@ class _Saved:
     def _mended(
         self, prefix: bytes, found: Mapping[bytes, bytes], mend: Mend
     ) -> Iterator[tuple[bytes, bytes]]:
-        codec, is_hidden = self._damaged.codec, self._damaged.veil is not None
+        codec, is_hidden = self._damaged.codec, self._damaged.blinder is not None
         payloads = {}
         for key, record in found.items():
             payload = codec.open(key, record)
-            payloads[key[len(prefix) :]] = unwrapped(payload) if is_hidden else payload
+            payloads[key[len(prefix) :]] = strip_plain_key(payload) if is_hidden else payload
         for own, payload in sorted(mend(payloads).items()):
             key = prefix + own
-            yield key, codec.seal(key, wrapped(own, own, payload) if is_hidden else payload)
+            yield key, codec.seal(key, with_plain_key(own, own, payload) if is_hidden else payload)
 
     def _rows(self) -> Iterator[tuple[bytes, bytes]]:
         for key, record in self._damaged.sound(INDEXES):
@@ -304,7 +300,7 @@ class _Saved:
             if address is None:
                 yield key, record
                 continue
-            prefix = keys.prefix_of(address, self._damaged.veil)
+            prefix = keys.prefix_of(address, self._damaged.blinder)
             if not self._lacks(prefix):
                 yield key, record
             elif prefix not in self._mends:
@@ -327,7 +323,7 @@ class _Saved:
         if not key.startswith(b"!"):
             kind = keys.RowRecord
         elif key.startswith(_PARCELS):
-            kind = keys.Parcel
+            kind = keys.StoredMessage
         if kind is None:
             return None
         found = msgspec.msgpack.decode(payload, type=kind)

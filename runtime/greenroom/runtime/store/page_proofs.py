@@ -20,19 +20,16 @@ LMDB 1.0 has checksums of pages: where `Pages.page` is they will be compared, an
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
 
+import lmdb
+
+from greenroom.runtime.lmdb.codec import RecordCodec
 from greenroom.runtime.lmdb.environment import TABLES
 from greenroom.runtime.lmdb.pages import NO_PAGE, TABLE, Big, Head, Page, Pages
-from greenroom.runtime.lmdb.snapshot import Reading
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    import lmdb
-
-    from greenroom.runtime.lmdb.codec import RecordCodec
+from greenroom.runtime.lmdb.snapshot import Snapshot
 
 
 class _Step(NamedTuple):
@@ -225,8 +222,8 @@ def child_of(page: Page, index: int, lower: bytes, upper: bytes | None) -> tuple
     return number, low, high
 
 
-class ProvenReading(Reading):
-    """One view of the committed rows, as `Reading`, in which nothing is believed that is not proven.
+class ProvenSnapshot(Snapshot):
+    """One view of the committed rows, as `Snapshot`, in which nothing is believed that is not proven.
 
     Args:
         prover: Reads the file.

@@ -9,21 +9,18 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING
 
-from greenroom.transports.base import exits
+from greenroom.transports.base import exit_codes
 from greenroom.transports.cli.catalogue import COMMANDS
 from greenroom.transports.cli.output import complain, prepare, remark
 from greenroom.transports.cli.parsing import make_parser
 from greenroom.transports.config.load import SettingsError, resolve
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs one command.
+    """Run one command.
 
     Args:
         arguments: The command line without the program's name; `sys.argv` unless given.
@@ -34,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     prepare()
     if sys.platform not in {"linux", "darwin"}:
         return complain(
-            "on this system", f"Linux and macOS are supported, {sys.platform} is not", exits.FAILED
+            "on this system", f"Linux and macOS are supported, {sys.platform} is not", exit_codes.FAILED
         )
     chosen, unknown = make_parser().parse_known_args(arguments)
     if unknown:
@@ -42,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     name = " ".join(filter(None, (chosen.command, getattr(chosen, "action", None))))
     if name not in COMMANDS:  # it was left out
         remark(chosen.parser.format_help().rstrip())
-        return exits.USAGE
+        return exit_codes.USAGE
     if name == "serve" and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         # Until the server listens for signals there is nothing to put in order, and an exception
         # would come out in the middle of an import.
@@ -53,9 +50,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         carry_out = getattr(import_module(f"greenroom.transports.cli.commands.{module}"), function)
         code: int = carry_out(chosen, resolved)
     except SettingsError as error:
-        return complain(chosen.command, str(error), exits.USAGE)
+        return complain(chosen.command, str(error), exit_codes.USAGE)
     except KeyboardInterrupt:
-        return exits.INTERRUPTED
+        return exit_codes.INTERRUPTED
     return code
 
 

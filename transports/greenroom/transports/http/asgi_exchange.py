@@ -9,12 +9,12 @@ from typing import Any, Final, Protocol
 
 import trio
 
-from greenroom.transports.auth.origin_check import RefusedError
+from greenroom.transports.base.errors import HttpRefusedError
 from greenroom.transports.http.event_log import PING
-from greenroom.transports.http.request_head import Head
-from greenroom.transports.http.responses import CLOSE, EVENTS, Header, Reply
-from greenroom.transports.net.body_budget import Body
-from greenroom.transports.net.reassembly import Gathering
+from greenroom.transports.http.request_head import RequestHead
+from greenroom.transports.http.responses import CLOSE, EVENTS, Header, Response
+from greenroom.transports.net.body_budget import BodyBudget
+from greenroom.transports.net.reassembly import ReassemblyBuffer
 
 Receive = Callable[[], Awaitable[Any]]
 Send = Callable[[Any], Awaitable[None]]
@@ -33,17 +33,17 @@ class ClientGoneError(Exception):
     """The client hung up before its request was whole."""
 
 
-class Connection(Protocol):
-    """What the server below tells of a connection, and does with it, if it is ours (`Wire`)."""
+class ConnectionPort(Protocol):
+    """The interface of the connection below, if the server is ours (`TimedConnection`)."""
 
     gone: bool
     address: str | None
 
-    def let_in(self, holder: str | None) -> None:
-        """Take note that a request was let in, and by whose key.
+    def accept(self, holder: str | None) -> None:
+        """Record that a request was accepted, and whose key it came by.
 
         Raises:
-            RefusedError: there is no place for it.
+            HttpRefusedError: there is no place for it.
         """
 
     def hold(self) -> None:
@@ -53,13 +53,13 @@ class Connection(Protocol):
         """Hang up."""
 
 
-class PlainConnection:
-    """A connection of a server that is not ours, which tells itself where it comes from."""
+class ForeignConnection:
+    """A connection of a server that is not ours; the ASGI scope tells its address."""
 
     gone = False
     address: str | None = None
 
-    def let_in(self, holder: str | None) -> None:
+    def accept(self, holder: str | None) -> None:
         """Leave it to the server."""
 
     def hold(self) -> None:
@@ -69,8 +69,8 @@ class PlainConnection:
         """Leave it to the server."""
 
 
-class Answer(Protocol):
-    """What is becoming of a request: a line of JSON, or a stream of events.
+class PendingResponse(Protocol):
+    """The response to a request while it is made: a line of JSON, or a stream of events.
 
     Attributes:
         line: The whole answer, if it is no stream.
@@ -96,7 +96,7 @@ class Answer(Protocol):
         """Return the events that are new, as they go over the wire."""
 
     def sent(self) -> None:
-        """Hear that the client has taken what was given."""
+        """Record that the client has taken what was given."""
 
     @property
     def over(self) -> bool:
@@ -123,13 +123,13 @@ class Exchange:
         *("extra", "gone", "head", "held", "whole"),
     )
 
-    def __init__(self, head: Head, connection: Connection, receive: Receive, send: Send) -> None:
+    def __init__(self, head: RequestHead, connection: ConnectionPort, receive: Receive, send: Send) -> None:
         self.head = head
         self.extra: Sequence[Header] = ()
         self.gone = False
         self.whole = False
-        self.held: Body | None = None
-        self._gathered = Gathering()
+        self.held: BodyBudget | None = None
+        self._gathered = ReassemblyBuffer()
         self._connection = connection
         self._receive = receive
         self._send = send
@@ -145,7 +145,7 @@ class Exchange:
             limit: The most bytes it may have.
 
         Raises:
-            RefusedError: it has more, does not come, or there is too much of others under way.
+            HttpRefusedError: it has more, does not come, or there is too much of others under way.
             ClientGoneError: the client hung up.
         """
         length = self.head.length()
@@ -163,12 +163,12 @@ class Exchange:
                     return self._gathered.take()
             raise _too_large(limit)
         sentence = f"the body of the request did not come within {BODY_TIME:g} s"
-        raise RefusedError(HTTPStatus.REQUEST_TIMEOUT, sentence)
+        raise HttpRefusedError(HTTPStatus.REQUEST_TIMEOUT, sentence)
 
     async def _kept_part(self) -> bytes:
         data = await self._part()
         if self.held is not None:
-            self.held.take(len(data))
+            self.held.reserve(len(data))
         return data
 
     async def _part(self) -> bytes:
@@ -180,10 +180,10 @@ class Exchange:
         return bytes(message.get("body", b""))
 
     def drop(self) -> None:
-        """Keep nothing of the body any more, and count it no more."""
+        """Drop the body, and release its budget."""
         self._gathered.clear()
         if self.held is not None:
-            self.held.drop()
+            self.held.release()
 
     async def discard(self) -> None:
         """Read what is left of the body, so that the client hears the answer; not for long."""
@@ -199,7 +199,7 @@ class Exchange:
 
     # -- out -------------------------------------------------------------------------------------
 
-    async def reply(self, reply: Reply) -> None:
+    async def reply(self, reply: Response) -> None:
         """Send an answer that is known whole."""
         if not self.whole:
             await self.discard()
@@ -211,7 +211,7 @@ class Exchange:
             await self._send_reply(reply._replace(headers=[*reply.headers, CLOSE]))
             nursery.cancel_scope.cancel()
 
-    async def _send_reply(self, reply: Reply) -> None:
+    async def _send_reply(self, reply: Response) -> None:
         headers = [*reply.headers, *self.extra]
         if reply.status != HTTPStatus.NO_CONTENT:
             headers.append((b"content-length", b"%d" % len(reply.body)))
@@ -219,8 +219,8 @@ class Exchange:
         await self._send({"type": "http.response.start", "status": reply.status, "headers": headers})
         await self._send({"type": "http.response.body", "body": reply.body})
 
-    async def settle(self, answer: Answer, whole: Callable[[bytes], Reply]) -> bool:
-        """Send what becomes of a request; return whether the client was there to the end.
+    async def settle(self, answer: PendingResponse, whole: Callable[[bytes], Response]) -> bool:
+        """Send the response to a request as it is made; return whether the client was there to the end.
 
         Args:
             answer: What becomes of it; it wakes this exchange when there is something new.
@@ -240,7 +240,7 @@ class Exchange:
         answer.sent()
         return True
 
-    async def _stream(self, answer: Answer) -> bool:
+    async def _stream(self, answer: PendingResponse) -> bool:
         self._connection.hold()
         await self._send(
             {"type": "http.response.start", "status": 200, "headers": [*EVENTS, *answer.headers, *self.extra]}
@@ -265,7 +265,7 @@ class Exchange:
         return True
 
     def wake(self) -> None:
-        """Let the exchange see what is new."""
+        """Wake the exchange: there is something new."""
         self._woken = True
         if self._scope is not None:
             self._scope.cancel()
@@ -275,9 +275,9 @@ class Exchange:
         """Where the client is, when known."""
         return self._connection.address
 
-    def let_in(self, holder: str | None) -> None:
-        """Take note that the request is let in, see `Connection`."""
-        self._connection.let_in(holder)
+    def accept(self, holder: str | None) -> None:
+        """Record that the request was accepted, see `ConnectionPort`."""
+        self._connection.accept(holder)
 
     def abort(self) -> None:
         """Hang up on a client that does not read, or is not to."""
@@ -295,7 +295,7 @@ class Exchange:
         return woken and not self.gone
 
 
-def _too_large(limit: int) -> RefusedError:
-    return RefusedError(
+def _too_large(limit: int) -> HttpRefusedError:
+    return HttpRefusedError(
         HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"Request body too large: the limit is {limit} bytes"
     )

@@ -1,6 +1,6 @@
-"""Where the lines for one request go, and how they become an answer of HTTP.
+"""Sinks for the lines of one request, which make HTTP responses of them.
 
-Nothing that is given to an outlet waits. What a client does not read is bounded: a notification
+Nothing that is given to a sink waits. What a client does not read is bounded: a notification
 is not made before there is room for it, and whoever lets more than `Limits.unsent_bytes` wait is
 hung up on.
 """
@@ -9,19 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import inf
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 import trio
 
 from greenroom.transports.http.asgi_exchange import PING_INTERVAL, Exchange
-from greenroom.transports.http.event_log import Stream, event, priming
+from greenroom.transports.http.event_log import EventLog, Stream, event, priming
 from greenroom.transports.http.request_head import SESSION_ID
 from greenroom.transports.http.responses import Header
 from greenroom.transports.mcp.frames import error_line
-
-if TYPE_CHECKING:
-    from greenroom.transports.http.sessions import Session
-    from greenroom.transports.mcp.limits import Limits
+from greenroom.transports.mcp.limits import Limits
 
 REQUEST_CANCELLED: Final = -32800
 """What answers a request of the handshake era that its client took back: over HTTP it must have an answer."""
@@ -32,12 +29,12 @@ RETRY: Final = 1.0
 PRIMED_AFTER: Final = 1.0
 """Seconds without an answer after which a client is given an id to come back with."""
 
-RESUMABLE: Final = "2025-11-25"
+RESUMABLE_SINCE: Final = "2025-11-25"
 """The first revision in which a client expects an event without a message."""
 
 
-class ModernAnswer:
-    """What becomes of a request of the later era: JSON, or a stream from its first notification on.
+class StatelessResponse:
+    """The response to a request of the later era: JSON, or a stream from its first notification on.
 
     Args:
         exchange: The request.
@@ -59,7 +56,7 @@ class ModernAnswer:
         self._limits = limits
         self._room: trio.Event | None = None
 
-    # -- an outlet's side ------------------------------------------------------------------------
+    # -- a sink's side -------------------------------------------------------------------------
 
     def send(self, line: bytes) -> None:
         """Take a notification."""
@@ -80,7 +77,7 @@ class ModernAnswer:
         self._exchange.wake()
 
     def unanswered(self) -> None:
-        """Hear that there will be no answer."""
+        """End without an answer."""
         self._done = True
         self._exchange.wake()
 
@@ -109,7 +106,7 @@ class ModernAnswer:
         return b"".join(events)
 
     def sent(self) -> None:
-        """Hear that the client has taken what was given."""
+        """Record that the client has taken what was given."""
         self._unsent = sum(map(len, self._events))
         if self._room is not None and self._unsent <= self._limits.unsent_notices:
             self._room.set()
@@ -118,6 +115,30 @@ class ModernAnswer:
     def over(self) -> bool:
         """Whether the stream ends when what is new is sent."""
         return self._done
+
+
+class StreamOwner(Protocol):
+    """A session as its readers see it.
+
+    Attributes:
+        id: What its client names it by.
+        limits: What its client may take.
+        log: What went out on its streams.
+    """
+
+    id: str
+    limits: Limits
+    log: EventLog
+
+    @property
+    def is_resumable(self) -> bool:
+        """Whether its client expects an event without a message."""
+
+    def has_read(self) -> None:
+        """Wake whoever waits for room."""
+
+    async def room(self, reader: StreamReader) -> None:
+        """Wait until nearly all was read of what a reader writes."""
 
 
 class StreamReader:
@@ -133,7 +154,7 @@ class StreamReader:
     patience = PING_INTERVAL
     headers: Sequence[Header] = ()
 
-    def __init__(self, exchange: Exchange, session: Session, stream: Stream | None = None) -> None:
+    def __init__(self, exchange: Exchange, session: StreamOwner, stream: Stream | None = None) -> None:
         self.unsent = 0
         self._exchange = exchange
         self._session = session
@@ -152,7 +173,7 @@ class StreamReader:
     # -- a stream's side -------------------------------------------------------------------------
 
     def wake(self) -> None:
-        """Hear that there is something new."""
+        """Wake: there is something new."""
         assert self._stream is not None, "it wakes its reader"
         waiting = self.unsent + self._stream.waiting
         if waiting > self._session.limits.unsent_bytes and not self._stream.over:  # an answer may be long
@@ -189,7 +210,7 @@ class StreamReader:
         return data
 
     def sent(self) -> None:
-        """Hear that the client has taken what was given."""
+        """Record that the client has taken what was given."""
         self.unsent = 0
         self._session.has_read()
 
@@ -198,7 +219,7 @@ class StreamReader:
         """Whether the stream ends when what is new is sent."""
         return self._left or (self._stream is not None and self._stream.over)
 
-    def part(self) -> None:
+    def disconnect(self) -> None:
         """Let the stream go: the client is not there any more."""
         self._parted, self.unsent = True, 0
         if self._stream is not None:
@@ -214,8 +235,8 @@ class ResumedStream(StreamReader):
         return b""
 
 
-class SessionAnswer(StreamReader):
-    """What becomes of a request in a session: JSON, or a stream that can be taken up again.
+class SessionResponse(StreamReader):
+    """The response to a request in a session: JSON, or a stream that can be resumed.
 
     Args:
         exchange: The request.
@@ -224,7 +245,7 @@ class SessionAnswer(StreamReader):
         opens: Whether it opens the session, whose id must then be told.
     """
 
-    def __init__(self, exchange: Exchange, session: Session, id: bytes, *, opens: bool) -> None:
+    def __init__(self, exchange: Exchange, session: StreamOwner, id: bytes, *, opens: bool) -> None:
         super().__init__(exchange, session)
         self.line = None
         if opens:
@@ -249,11 +270,11 @@ class SessionAnswer(StreamReader):
             self._exchange.wake()
 
     def unanswered(self) -> None:
-        """Hear that the request was taken back."""
+        """Answer that the request was cancelled."""
         self.answer(error_line(self._id, REQUEST_CANCELLED, "Request cancelled"))
 
     def close_stream(self) -> None:
-        """Let the client come back for the rest later, if it knows how."""
+        """Close the stream; the client resumes it later, if it knows how."""
         if self._session.is_resumable:
             self.begin()
             self.leave()

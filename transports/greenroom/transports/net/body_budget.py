@@ -1,4 +1,4 @@
-"""How many bytes of requests under way somebody has here, and all have together. No I/O, no clock."""
+"""Budgets of bytes of requests under way: for each caller, and for all together. No I/O, no clock."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import Counter
 from http import HTTPStatus
 from typing import Final
 
-from greenroom.transports.auth.origin_check import RefusedError
+from greenroom.transports.base.errors import HttpRefusedError
 
 EACH: Final = 32 << 20
 """Bytes that one key, or one address without a key, may have under way at least."""
@@ -14,8 +14,8 @@ _FRAMES: Final = 4
 _SHARES: Final = 8
 
 
-class Bodies:
-    """What is under way in one process.
+class BodyBudgets:
+    """The budgets of one process.
 
     Args:
         frame: The longest request, in bytes; everybody may have four of these.
@@ -27,28 +27,28 @@ class Bodies:
         self._sizes: Counter[str] = Counter()
         self._total = 0
 
-    def of(self, name: str | None) -> Body:
-        """Return a body of somebody's, of which nothing has come; None has no limit of its own."""
-        return Body(self, name)
+    def of(self, name: str | None) -> BodyBudget:
+        """Return an empty budget for a caller's name; None has no limit of its own."""
+        return BodyBudget(self, name)
 
-    def take(self, name: str | None, size: int) -> None:
-        """Count bytes that came.
+    def reserve(self, name: str | None, size: int) -> None:
+        """Count bytes that arrived.
 
         Raises:
-            RefusedError: they are too many.
+            HttpRefusedError: they are too many.
         """
         if name is not None and self._sizes[name] + size > self._each:
             sentence = f"requests of yours under way have {self._each:,} bytes, which is the limit; ask again"
-            raise RefusedError(HTTPStatus.TOO_MANY_REQUESTS, sentence, **{"Retry-After": "1"})
+            raise HttpRefusedError(HTTPStatus.TOO_MANY_REQUESTS, sentence, **{"Retry-After": "1"})
         if self._total + size > self._all:
             sentence = f"requests of all under way have {self._all:,} bytes, which is the limit; ask again"
-            raise RefusedError(HTTPStatus.SERVICE_UNAVAILABLE, sentence, **{"Retry-After": "1"})
+            raise HttpRefusedError(HTTPStatus.SERVICE_UNAVAILABLE, sentence, **{"Retry-After": "1"})
         self._total += size
         if name is not None:
             self._sizes[name] += size
 
-    def give_back(self, name: str | None, size: int) -> None:
-        """Count bytes no more."""
+    def release(self, name: str | None, size: int) -> None:
+        """Release counted bytes."""
         self._total -= size
         if name is not None:
             self._sizes[name] -= size
@@ -56,22 +56,22 @@ class Bodies:
                 del self._sizes[name]
 
 
-class Body:
-    """What came of one request, or of one message after the other."""
+class BodyBudget:
+    """The counted bytes of one request, or of one message after the other."""
 
     __slots__ = ("_bodies", "_name", "_size")
 
-    def __init__(self, bodies: Bodies, name: str | None) -> None:
+    def __init__(self, bodies: BodyBudgets, name: str | None) -> None:
         self._bodies = bodies
         self._name = name
         self._size = 0
 
-    def take(self, size: int) -> None:
-        """Count bytes that came; raises as `Bodies.take`."""
-        self._bodies.take(self._name, size)
+    def reserve(self, size: int) -> None:
+        """Count bytes that arrived; raises as `BodyBudgets.reserve`."""
+        self._bodies.reserve(self._name, size)
         self._size += size
 
-    def drop(self) -> None:
-        """Count them no more."""
-        self._bodies.give_back(self._name, self._size)
+    def release(self) -> None:
+        """Release all of them."""
+        self._bodies.release(self._name, self._size)
         self._size = 0

@@ -1,6 +1,6 @@
-"""One look at a whole server: the values that a scrape renders, taken in the event loop.
+"""A snapshot of a whole server: the values that a scrape renders, taken in the event loop.
 
-Taking a look is cheap. What it takes is frozen, so that it can be rendered in another thread.
+Taking one is cheap. It is frozen, so that it can be rendered in another thread.
 """
 
 from __future__ import annotations
@@ -8,16 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from greenroom.transports.observability.meter import OUTCOMES
+from greenroom.transports.observability.meter import OUTCOMES, Outcome, RequestCounts, RequestMeter
 
 if TYPE_CHECKING:
-    from greenroom.runtime import Doors
+    from greenroom.runtime import RuntimeClient
     from greenroom.runtime import RuntimeStatistics as RuntimeStatistics
-    from greenroom.transports.observability.meter import Outcome, RequestMeter, Requests
 
 
-class Connections(Protocol):
-    """What a transport says of those who connected to it."""
+class ConnectionStatistics(Protocol):
+    """The connection statistics of one transport."""
 
     @property
     def connections(self) -> int:
@@ -32,22 +31,22 @@ class Connections(Protocol):
         """Clients refused since the start."""
 
 
-class Look(NamedTuple):
+class Snapshot(NamedTuple):
     """A server at one moment.
 
     Attributes:
-        requests: What became of its requests.
-        runtime: What the parts of the runtime say of themselves.
-        connections: What each transport says of its clients, by the transport's name.
+        requests: The counts of its requests.
+        runtime: The statistics of its runtime.
+        connections: The connection statistics of each transport, by its name.
     """
 
-    requests: list[Requests]
+    requests: list[RequestCounts]
     runtime: RuntimeStatistics
-    connections: Mapping[str, Connections]
+    connections: Mapping[str, ConnectionStatistics]
 
 
-class Watched:
-    """A server that can be looked at.
+class ObservedServer:
+    """A server that can be observed.
 
     Args:
         meter: Counts its requests.
@@ -57,34 +56,34 @@ class Watched:
         runtime: The same.
     """
 
-    def __init__(self, meter: RequestMeter, runtime: Doors) -> None:
+    def __init__(self, meter: RequestMeter, runtime: RuntimeClient) -> None:
         self._meter = meter
         self.runtime = runtime
-        self._transports: dict[str, Callable[[], Connections]] = {}
+        self._transports: dict[str, Callable[[], ConnectionStatistics]] = {}
 
-    def add(self, transport: str, statistics: Callable[[], Connections]) -> None:
-        """Look at a transport, too, which tells its statistics when it is asked."""
+    def add_transport(self, transport: str, statistics: Callable[[], ConnectionStatistics]) -> None:
+        """Observe a transport as well, which returns its statistics when it is called."""
         self._transports[transport] = statistics
 
-    def look(self) -> Look:
+    def snapshot(self) -> Snapshot:
         """Return the figures of this moment.
 
         Raises:
             StoreError: The store is closed or cannot be read.
         """
-        return Look(
+        return Snapshot(
             self._meter.snapshot(),
             self.runtime.statistics(),
             self.connections(),
         )
 
-    def connections(self) -> dict[str, Connections]:
-        """Return what each transport says of its clients now, by the transport's name."""
+    def connections(self) -> dict[str, ConnectionStatistics]:
+        """Return the connection statistics of each transport now, by its name."""
         return {name: statistics() for name, statistics in self._transports.items()}
 
     def outcomes(self) -> dict[Outcome, int]:
         """Return how many requests have ended in which way."""
         counts: dict[Outcome, int] = dict.fromkeys(OUTCOMES, 0)
         for each in self._meter.snapshot():
-            counts[each.outcome] += sum(each.classes)
+            counts[each.outcome] += sum(each.buckets)
         return counts

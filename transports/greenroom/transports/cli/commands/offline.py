@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import json
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import trio
 
@@ -27,27 +29,21 @@ from greenroom.runtime import (
     stopped_statistics,
     verify,
 )
+from greenroom.transports.base.errors import InvalidValueError
 from greenroom.transports.cli.commands.audit_record import operator, record, record_afterwards
-from greenroom.transports.cli.commands.open_store import opened
-from greenroom.transports.cli.commands.runtime_options import encryption, runtime_options
-from greenroom.transports.config.parsers import KeyPlace, NotAllowedError, key_place
-from greenroom.transports.control.client import NobodyHomeError, as_json, verified
-
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Callable
-
-    from greenroom.transports.config.settings import Settings
-
+from greenroom.transports.cli.commands.open_store import encryption, open_store, runtime_options
+from greenroom.transports.config.parsers import KeyLocation, key_location
+from greenroom.transports.config.settings import Settings
+from greenroom.transports.control.client import NoOwnerError, as_json, merge_verify_results
 
 _STARTING_SECONDS: Final = 5.0  # how long a server may hold the lock before it listens
 _RETRY_SECONDS: Final = 0.05
 
 
-def as_owner(
+def run_as_owner(
     chosen: argparse.Namespace, settings: Settings, ask_owner: Callable[[], dict[str, Any]] | None
 ) -> dict[str, Any]:
-    """Carries a command out on the folder itself and returns the result as JSON's values.
+    """Carry a command out on the folder itself and return the result as JSON's values.
 
     A server that is just starting holds the lock already and listens a little later; until
     then both are tried.
@@ -59,7 +55,7 @@ def as_owner(
 
     Raises:
         StoreOwnedError: a server uses the folder and does not answer at its control socket.
-        DoorError: a server that started meanwhile did not carry the command out.
+        ControlSocketError: a server that started meanwhile did not carry the command out.
         GreenroomError: the command cannot be carried out.
     """
     patience_ends = time.monotonic() + _STARTING_SECONDS
@@ -70,28 +66,28 @@ def as_owner(
             if ask_owner is None or time.monotonic() > patience_ends:
                 raise
         time.sleep(_RETRY_SECONDS)
-        with contextlib.suppress(NobodyHomeError):
+        with contextlib.suppress(NoOwnerError):
             return ask_owner()
 
 
 async def _verify_memories(settings: Settings, rebuild: bool) -> MemoriesVerified:  # noqa: FBT001  trio passes places
-    async with opened(settings) as runtime:
+    async with open_store(settings) as runtime:
         await record(runtime, operator(settings), "verify_store", rebuild=rebuild)
         return await runtime.query(VerifyMemories(rebuild=rebuild))
 
 
 def _key(settings: Settings) -> Encryption:
-    """The key of a command that is of no use without one."""
+    """Return the key of a command that is of no use without one."""
     found = encryption(settings)
     if found is None:
         raise StoreKeyError("this command needs the store's key; name it with --encryption-key")
     return found
 
 
-def _new_key(text: str) -> KeyPlace:
+def _new_key(text: str) -> KeyLocation:
     try:
-        return key_place(text)
-    except NotAllowedError as error:
+        return key_location(text)
+    except InvalidValueError as error:
         raise GreenroomError(f"the new key cannot be read: {error}") from None
 
 
@@ -102,7 +98,7 @@ def _carry_out(chosen: argparse.Namespace, settings: Settings) -> dict[str, Any]
             result = _backup(Path(chosen.destination), settings)
         case "verify":
             checked = verify(settings.data, encryption=encryption(settings))
-            result = verified(checked, trio.run(_verify_memories, settings, chosen.rebuild))
+            result = merge_verify_results(checked, trio.run(_verify_memories, settings, chosen.rebuild))
         case "restore":
             result = _restore(Path(chosen.source), settings)
         case "repair":

@@ -1,18 +1,16 @@
-"""How far a long command is, on standard error, and only for somebody who watches."""
+"""Progress bars of long commands, on standard error, and only where it is a terminal."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
-from greenroom.transports.cli.commands.colours import draws
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from greenroom.transports.cli.commands.terminal import understands_escapes
 
 
-class Shows(Protocol):
+class ProgressDisplay(Protocol):
     """Shows how far a step is."""
 
     def __call__(self, step: str, done: int, total: int) -> None:
@@ -20,9 +18,9 @@ class Shows(Protocol):
 
 
 @contextmanager
-def metered() -> Iterator[Shows]:
+def show_progress() -> Iterator[ProgressDisplay]:
     """Show bars on a terminal, and nothing where nobody watches."""
-    if not draws(sys.stderr):
+    if not understands_escapes(sys.stderr):
         yield _nothing
         return
     from rich import progress as bars  # noqa: PLC0415 - a tenth of a second, for somebody who watches

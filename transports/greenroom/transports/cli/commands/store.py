@@ -6,18 +6,21 @@ runtime here; a stopped one is opened by `offline`, which takes the owner's lock
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import Any, Final
 
-from greenroom.transports.base import exits
+from greenroom.transports.base import exit_codes
 from greenroom.transports.cli.commands.store_texts import TEXTS, differs
 from greenroom.transports.cli.output import complain, say
+from greenroom.transports.config.load import Resolved
 from greenroom.transports.control.client import (
     Backup,
-    DoorError,
-    NobodyHomeError,
+    ControlSocketError,
+    NoOwnerError,
     Readmit,
     Request,
     Stats,
@@ -25,32 +28,26 @@ from greenroom.transports.control.client import (
     call,
 )
 
-if TYPE_CHECKING:
-    import argparse
-    from pathlib import Path
-
-    from greenroom.transports.config.load import Resolved
-
 _PATIENCE: Final = 10.0  # seconds for an answer that takes the owner no work
 
 
 def run(chosen: argparse.Namespace, resolved: Resolved) -> int:
-    """Carries the chosen command out, by the owner or as the owner; returns the exit code."""
+    """Carry the chosen command out, by the owner or as the owner; return the exit code."""
     request = _request(chosen)
     ask = partial(_ask_owner, resolved.settings.data, request) if request is not None else None
     if ask is not None:
         try:
             return _show(chosen, ask())
-        except DoorError as error:
+        except ControlSocketError as error:
             return complain(chosen.command, str(error), error.code)
-        except NobodyHomeError:
+        except NoOwnerError:
             pass
     # Imports trio, which takes longer than all that was done so far.
-    from greenroom.transports.cli.commands.error_report import reported, start_logging  # noqa: PLC0415
-    from greenroom.transports.cli.commands.offline import as_owner  # noqa: PLC0415
+    from greenroom.transports.cli.commands.error_report import run_reported, start_logging  # noqa: PLC0415
+    from greenroom.transports.cli.commands.offline import run_as_owner  # noqa: PLC0415
 
     start_logging(resolved.settings.log_level)
-    return reported(chosen.command, lambda: _show(chosen, as_owner(chosen, resolved.settings, ask)))
+    return run_reported(chosen.command, lambda: _show(chosen, run_as_owner(chosen, resolved.settings, ask)))
 
 
 def _ask_owner(folder: Path, request: Request) -> dict[str, Any]:
@@ -60,7 +57,7 @@ def _ask_owner(folder: Path, request: Request) -> dict[str, Any]:
 
 
 def _request(chosen: argparse.Namespace) -> Request | None:
-    """What the owner is asked; nothing for a restore, which only a stopped store can have."""
+    """Return the request to the owner; None for a restore, which only a stopped store can have."""
     match chosen.command:
         case "backup":
             return Backup(destination=os.path.abspath(chosen.destination))  # noqa: PTH100 - follows no link
@@ -75,7 +72,7 @@ def _request(chosen: argparse.Namespace) -> Request | None:
 
 def _show(chosen: argparse.Namespace, result: dict[str, Any]) -> int:
     if result.get("readmitted") is False:
-        return complain(chosen.command, f"{chosen.kind} {chosen.key} was not set aside", exits.FAILED)
+        return complain(chosen.command, f"{chosen.kind} {chosen.key} was not set aside", exit_codes.FAILED)
     text = json.dumps(result, indent=2) if chosen.json else TEXTS[chosen.command](result)
     say(text)
-    return exits.DAMAGED if differs(result) or result.get("ranges") else exits.OK
+    return exit_codes.DAMAGED if differs(result) or result.get("ranges") else exit_codes.OK

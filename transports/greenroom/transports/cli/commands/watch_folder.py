@@ -1,4 +1,4 @@
-"""What `greenroom watch` sees of a session on the folder, attached to whichever server has it open.
+"""The source of `greenroom watch` on a folder, attached to whichever server has it open.
 
 It never owns the folder: when that server ends, it waits for the next one.
 """
@@ -8,18 +8,16 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 import trio
 
 from greenroom.actors import Agent, GetMessages, ReadResource
 from greenroom.runtime import Message, OverloadedError, Refusal, StoreIdleError
-from greenroom.transports.cli.commands.open_store import opened, who
-from greenroom.transports.cli.commands.watch import SCHEME, NotWatchedError
-
-if TYPE_CHECKING:
-    from greenroom.transports.config.settings import Settings
+from greenroom.transports.cli.commands.open_store import open_store, principal_of
+from greenroom.transports.cli.commands.watch_source import SCHEME, WatchError
+from greenroom.transports.config.settings import Settings
 
 R = TypeVar("R")
 _NAME: Final = "greenroom-watch"
@@ -27,25 +25,25 @@ _PAGE: Final = 100  # messages at once when many were written since the last loo
 
 
 @asynccontextmanager
-async def on_folder(session_id: str, settings: Settings) -> AsyncIterator[_OnFolder]:
-    """Attaches to the server that uses the folder, and returns what is seen there.
+async def open_folder_source(session_id: str, settings: Settings) -> AsyncIterator[_FolderSource]:
+    """Attach to the server that uses the folder, and return the session as it shows it.
 
     Raises:
-        NotWatchedError: there is no server.
+        WatchError: there is no server.
         GreenroomError: as `open_greenroom`.
     """
-    principal = who(replace(settings, agent=settings.agent or _NAME))
+    principal = principal_of(replace(settings, agent=settings.agent or _NAME))
     try:
-        async with opened(settings, may="attach") as runtime:
-            yield _OnFolder(Agent(runtime, principal, client=_NAME), session_id)
+        async with open_store(settings, may="attach") as runtime:
+            yield _FolderSource(Agent(runtime, principal, client=_NAME), session_id)
     except StoreIdleError:
-        raise NotWatchedError(
+        raise WatchError(
             f"no server uses {settings.data}; start one, or name another folder with --data or a server "
             "elsewhere with --url"
         ) from None
 
 
-class _OnFolder:
+class _FolderSource:
     def __init__(self, agent: Agent, session_id: str) -> None:
         self._agent = agent
         self._session_id = session_id
@@ -78,6 +76,6 @@ class _OnFolder:
                 await trio.sleep(error.retry_after_ms / 1000)
                 continue
             except Refusal as refusal:
-                raise NotWatchedError(f"{SCHEME}{self._session_id}: {refusal.sentence}") from None
+                raise WatchError(f"{SCHEME}{self._session_id}: {refusal.sentence}") from None
             found: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(reply))
             return found

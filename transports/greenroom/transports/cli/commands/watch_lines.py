@@ -5,13 +5,10 @@ from __future__ import annotations
 import datetime as dt
 import json
 import zlib
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
-from greenroom.transports.cli.commands.colours import painted
-from greenroom.transports.cli.commands.terminal_safe import visible
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+from greenroom.transports.cli.commands.terminal import paint, printable
 
 Message = dict[str, Any]
 
@@ -27,38 +24,38 @@ _MARGIN: Final = (
 
 
 def as_json(message: Message) -> str:
-    """Returns a message as the server tells it, on one line."""
+    """Return a message as the server tells it, on one line."""
     return json.dumps(message)
 
 
 def plain(message: Message) -> str:
-    """Returns a message on one line without a terminal's commands."""
+    """Return a message on one line without a terminal's commands."""
     return "  ".join(
         [
-            visible(str(message["timestamp"])),
-            visible(message["sender"]),
-            visible(message["visibility"]),
-            visible(message["content"]),
+            printable(str(message["timestamp"])),
+            printable(message["sender"]),
+            printable(message["visibility"]),
+            printable(message["content"]),
         ]
     )
 
 
 def coloured(message: Message) -> str:
-    """Returns a message for a terminal, its time that of this place."""
-    sender, visibility = visible(message["sender"]), visible(message["visibility"])
+    """Return a message for a terminal, its time that of this place."""
+    sender, visibility = printable(message["sender"]), printable(message["visibility"])
     colour = _SENDERS[zlib.crc32(sender.encode(errors="replace")) % len(_SENDERS)]
     first, *others = message["content"].split("\n")
     head = [
-        painted(_local(message["timestamp"]), "dim"),
-        painted(f"{sender:<12}", "bold", colour),
-        painted(f"{visibility:<10}", *_VISIBILITIES.get(message["visibility"], ())),
-        visible(first),
+        paint(_local(message["timestamp"]), "dim"),
+        paint(f"{sender:<12}", "bold", colour),
+        paint(f"{visibility:<10}", *_VISIBILITIES.get(message["visibility"], ())),
+        printable(first),
     ]
-    return "\n".join(["  ".join(head), *(painted(_MARGIN, "dim") + visible(other) for other in others)])
+    return "\n".join(["  ".join(head), *(paint(_MARGIN, "dim") + printable(other) for other in others)])
 
 
 def style(*, json: bool, colours: bool) -> Callable[[Message], str]:
-    """Returns the way to print messages."""
+    """Return the way to print messages."""
     if json:
         return as_json
     return coloured if colours else plain

@@ -1,4 +1,4 @@
-"""What `greenroom watch` sees of a session at a WebSocket, as the client that programs have.
+"""The source of `greenroom watch` at a WebSocket, through the client that programs use.
 
 The transport connects again by itself and then tells of one change.
 """
@@ -10,30 +10,27 @@ import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from mcp import Client, MCPError
 from mcp.client.subscriptions import SubscriptionLost
 from mcp_types import Implementation, TextContent, TextResourceContents
 
-from greenroom.transports import WebSocketRefusedError, websocket_client
-from greenroom.transports.cli.commands.terminal_safe import visible
-from greenroom.transports.cli.commands.watch import SCHEME, NotWatchedError
-from greenroom.transports.config.settings import API_KEY_VARIABLE
-
-if TYPE_CHECKING:
-    from greenroom.transports.config.settings import Settings
+from greenroom.transports.cli.commands.terminal import printable
+from greenroom.transports.cli.commands.watch_source import SCHEME, WatchError
+from greenroom.transports.config.settings import API_KEY_VARIABLE, Settings
+from greenroom.transports.websocket.client import WebSocketRefusedError, websocket_client
 
 _PAGE: Final = 100  # messages at once when many were written since the last look
 
 
 @asynccontextmanager
-async def at_socket(session_id: str, url: str, settings: Settings) -> AsyncIterator[_AtSocket]:
-    """Connects, and returns what is seen there.
+async def open_socket_source(session_id: str, url: str, settings: Settings) -> AsyncIterator[_SocketSource]:
+    """Connect, and return the session as the server at the socket shows it.
 
     Raises:
         ValueError: the URL is none.
-        NotWatchedError: nobody is there, or we are not let in.
+        WatchError: nobody is there, or we are not let in.
     """
     us = Implementation(name="greenroom-watch", version=version("greenroom"))
     key = (os.environ.get(API_KEY_VARIABLE) or "").strip()
@@ -48,13 +45,13 @@ async def at_socket(session_id: str, url: str, settings: Settings) -> AsyncItera
         try:
             client = await stack.enter_async_context(Client(transport, client_info=us, cache=None))
         except WebSocketRefusedError as error:
-            raise NotWatchedError(f"{url} does not take us: {visible(str(error))}") from None
+            raise WatchError(f"{url} does not take us: {printable(str(error))}") from None
         except OSError as error:
-            raise NotWatchedError(f"no server was reached at {url}: {error}") from None
-        yield _AtSocket(client, session_id)
+            raise WatchError(f"no server was reached at {url}: {error}") from None
+        yield _SocketSource(client, session_id)
 
 
-class _AtSocket:
+class _SocketSource:
     def __init__(self, client: Client, session_id: str) -> None:
         self._client = client
         self._session_id = session_id
@@ -82,7 +79,7 @@ class _AtSocket:
         assert isinstance(content, TextContent), "tools answer with text"
         answer: dict[str, Any] = json.loads(content.text)
         if result.is_error:
-            raise NotWatchedError(f"{self._uri}: {visible(answer['error'])}")
+            raise WatchError(f"{self._uri}: {printable(answer['error'])}")
         return answer
 
     @asynccontextmanager
@@ -102,6 +99,6 @@ class _AtSocket:
         try:
             yield
         except MCPError as error:
-            raise NotWatchedError(f"{self._uri}: {visible(error.message)}") from None
+            raise WatchError(f"{self._uri}: {printable(error.message)}") from None
         except SubscriptionLost:
-            raise NotWatchedError("the connection is lost for good") from None
+            raise WatchError("the connection is lost for good") from None
