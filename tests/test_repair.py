@@ -14,8 +14,10 @@ from test_keys_process import create, keys
 
 from bench.damaging import KINDS, rewrite
 from greenroom.actors import Agent, CreateSession, GetSession, open_greenroom, repair_greenroom
-from greenroom.runtime import Encryption, restore
+from greenroom.actors._namespaces import memory_address, tag_of_root
+from greenroom.runtime import Address, Encryption, restore
 from greenroom.runtime._folder import DATA_FILE
+from greenroom.runtime._rows import address_tag, row_key
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -91,6 +93,48 @@ def test_what_is_sound_is_saved_and_what_is_not_is_set_aside_whole(tmp_path: Pat
     assert read(tmp_path) == truth | lost
     with serving(tmp_path) as server:
         assert server.call("get_memory", key="kept")["value"] == "the value"
+
+
+def rot_row(path: Path, index: str, sort_key: bytes, address: Address) -> None:
+    """Change what a row of a shared index says, wherever it is in a file."""
+    content = bytearray(path.read_bytes())
+    key = row_key(index, sort_key, address_tag(address))
+    assert key in content
+    at = -1
+    while (at := content.find(key, at + 1)) >= 0:
+        content[at + len(key) + 8] ^= 1
+    rewrite(path, bytes(content))
+
+
+@pytest.mark.promise("store.repair", "store.restated")
+def test_rows_of_indexes_that_are_lost_are_written_again(tmp_path: Path) -> None:
+    fill(tmp_path)
+    with serving(tmp_path) as server:
+        server.call("store_memory", value="a heron at the pond", namespace="birds:herons")
+        assert server.end() == 0
+    truth = read(tmp_path)
+    data = tmp_path / "store" / DATA_FILE
+    rot_row(data, "sessions", b"b", Address("session", "session-3"))
+    rot_row(data, "sessions", b"ppublic", Address("session", "session-4"))
+    rot_row(data, "namespaces", tag_of_root("birds:herons"), memory_address("birds:herons"))
+    said = repaired(tmp_path)
+    assert (said["missing_rows"], said["set_aside"], said["restating"]) == (3, [], SESSIONS + 2)
+    assert read(tmp_path) == truth
+    with serving(tmp_path) as server:
+        found = server.call("memory_search", query="heron at the pond")["memories"]
+        assert "birds:herons" in {each["namespace"] for each in found}
+
+
+@pytest.mark.promise("store.repair", "audit.records")
+def test_the_new_store_knows_that_it_was_repaired(tmp_path: Path) -> None:
+    fill(tmp_path)
+    rot(tmp_path / "store" / DATA_FILE, b"message 5 of session-7 ")
+    said = repaired(tmp_path)
+    lines = run_on_store(tmp_path, "audit", "tail", "--json", "--lines", "1000").stdout.splitlines()
+    (record,) = [each for each in map(json.loads, lines) if each["action"] == "repair_store"]
+    details = record["details"]
+    assert details.pop("repaired_at") > 0
+    assert details == {"missing_rows": 1, "ranges": len(said["ranges"]), "set_aside": 1, "mended": 0}
 
 
 @pytest.mark.promise("store.repair")

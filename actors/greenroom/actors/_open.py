@@ -13,7 +13,7 @@ from greenroom.actors._policy import Heard
 from greenroom.actors._principal import Principal
 from greenroom.actors._refusals import MAX_VALUE_BYTES
 from greenroom.actors._times import DAY
-from greenroom.actors.audit._actor import AuditActor
+from greenroom.actors.audit._actor import LOG, AuditActor, NoteDeed
 from greenroom.actors.audit._reading import CheckAudit, CheckpointAudit, GetAuditLog, ReadAuditLog
 from greenroom.actors.directory import _rows as directory
 from greenroom.actors.directory._query import ListSessions
@@ -44,9 +44,11 @@ from greenroom.actors.search._text import use_languages
 from greenroom.actors.session import _moves as moves
 from greenroom.actors.session._handing import HandedSession
 from greenroom.runtime import (
+    Address,
     EncryptInfo,
     Index,
     RepairInfo,
+    Restate,
     RuntimeOptions,
     encrypt,
     open_shared_runtime,
@@ -62,6 +64,7 @@ if TYPE_CHECKING:
         Committer,
         Encryption,
         Group,
+        Losses,
         Procedure,
         Query,
         RecordCodec,
@@ -242,5 +245,15 @@ def repair_greenroom(
     Raises:
         StoreError: as `greenroom.runtime.repair`.
     """
-    mends = {KEEPER: partial(revoked, key=KEY_PREFIX, now=now)}
-    return repair(Path(path), Path(destination), encryption=encryption, mends=mends)
+
+    def tell(losses: Losses) -> tuple[Address, NoteDeed]:
+        return LOG, NoteDeed(action="repair_store", details={"repaired_at": now, **losses._asdict()})
+
+    return repair(
+        Path(path),
+        Path(destination),
+        encryption=encryption,
+        mends={KEEPER: partial(revoked, key=KEY_PREFIX, now=now)},
+        restating=[each.kind for each in (HandedSession, *KINDS) if Restate in each.handlers],
+        tell=tell,
+    )

@@ -68,8 +68,10 @@ from greenroom.runtime._procedure import Procedure as Procedure
 from greenroom.runtime._query import IndexReader as IndexReader
 from greenroom.runtime._query import Query as Query
 from greenroom.runtime._renewing import renew_secret as renew_secret
+from greenroom.runtime._repair import Losses as Losses
 from greenroom.runtime._repair import MissingRange as MissingRange
 from greenroom.runtime._repair import RepairInfo as RepairInfo
+from greenroom.runtime._repair import Restate as Restate
 from greenroom.runtime._repair import repair as repair
 from greenroom.runtime._rewriting import EncryptInfo as EncryptInfo
 from greenroom.runtime._rewriting import encrypt as encrypt

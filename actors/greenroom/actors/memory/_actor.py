@@ -27,7 +27,7 @@ from greenroom.actors.requests import _memory_replies as answers
 from greenroom.actors.requests import _replies as replies
 from greenroom.actors.requests import _upkeep as upkeep
 from greenroom.actors.resources import _reading as resources
-from greenroom.runtime import Context, Slices, handles
+from greenroom.runtime import Context, Restate, Slices, handles
 
 
 class MemoryActor(MemoryExchange):
@@ -176,6 +176,13 @@ class MemoryActor(MemoryExchange):
     def tidy(self, _: TidyIndex, context: Context) -> Slices[None]:
         """Do a step of the index's upkeep."""
         return self._keeper.index.tidy(context)
+
+    @handles(Restate)
+    def restate(self, _: Restate, context: Context) -> None:
+        """Write the rows again by which searches and the embedder find the root."""
+        context.use_reserve()
+        self._keeper.list_again(context)
+        embedding.list_again(self._keeper, context)
 
     @handles(upkeep.VerifyIndex)
     def verify(self, request: upkeep.VerifyIndex, context: Context) -> Slices[upkeep.IndexVerified]:

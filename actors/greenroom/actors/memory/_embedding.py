@@ -67,6 +67,14 @@ def wait(keeper: Keeper, context: Context) -> None:
         context.companion.noticed(context.address)
 
 
+def list_again(keeper: Keeper, context: Context) -> None:
+    """Stage the rows of the embedder's index, which may be lost; it finds out whether vectors are lacking."""
+    space = serving(keeper, context)
+    rows.moves(context, None, space)
+    if keeper.counter:
+        wait(keeper, context)
+
+
 def look(keeper: Keeper, context: Context, corpus: Corpus) -> None:
     """Tell the embedder of memories that lack vectors, now that they are searched."""
     companion = context.companion

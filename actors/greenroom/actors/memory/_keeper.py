@@ -123,13 +123,18 @@ class Keeper:
         _directory.put(context, self.root, self.common.shelves)
         self._is_listed = True
 
+    def list_again(self, context: Context) -> None:
+        """Stage the root's row in the directory, which may be lost, unless none belongs there."""
+        if self.common is not None and self._has_entries(context):
+            self.list_root(context)
+
     def removed(self, context: Context) -> None:
         """Stage what follows from removals; to be called once after all that a message removes.
 
         The root stays in the directory as long as there are entries: by it also forgotten ones are found.
         """
         context.put(NEWEST, self.counter)  # no number is ever used twice
-        if next(context.scan(msgspec.Raw, prefix=records.ENTRIES), None) is None:
+        if not self._has_entries(context):
             _directory.remove(context, self.root)
             self._is_listed = False
 
@@ -348,6 +353,10 @@ class Keeper:
         return self.index.resident_bytes() + self.uses.resident_bytes() + views
 
     # -- parts -------------------------------------------------------------
+
+    @staticmethod
+    def _has_entries(context: Context) -> bool:
+        return next(context.scan(msgspec.Raw, prefix=records.ENTRIES), None) is not None
 
     def _derive(self) -> None:
         self._name(names.root_at(self.address) if self.common is None else self.common.root)

@@ -26,7 +26,7 @@ from greenroom.actors.session._lifecycle import CLOSED, seen_status
 from greenroom.actors.session._moves import Work
 from greenroom.actors.session._records import METADATA, STATE
 from greenroom.actors.session._travelling import TravellingSession, slices
-from greenroom.runtime import Context, Slices, handles
+from greenroom.runtime import Context, Restate, Slices, handles
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -143,6 +143,18 @@ class HandedSession(TravellingSession):
                 yield
         _audit.record(context, "sweep_session", context.address.key)
         self.activate(context)
+
+    @handles(Restate)
+    def restate(self, _: Restate, context: Context) -> None:
+        """Write the rows again by which listings, and whoever may go on with it, find the session."""
+        header = self._header
+        if header is None:
+            return
+        context.use_reserve()
+        directory.put_base(context, header)
+        for audience, activity in self._activity.items():
+            directory.move(context, audience, None, activity)
+        _moves.list_again(context, header.project_id, self._tool(header, context))
 
     # -- parts -------------------------------------------------------------
 

@@ -64,8 +64,8 @@ _UNLISTED: Final = (
 
 
 _UNLISTED_ROWS: Final = (
-    "rows of indexes are missing: a session or namespace that had one can be read by its id or name, and may "
-    "be missing from lists and searches over several; a timer or a message on its way may be gone"
+    "rows of indexes are missing: {restating:,} sessions, namespaces and imports write theirs again when "
+    "what was saved is first opened; a timer or a message on its way may be gone"
 )
 
 
@@ -79,7 +79,7 @@ def _repair(result: Result) -> str:
         for each in result["ranges"]
     ]
     if any(each["table"] == "indexes" for each in result["ranges"]):
-        lines.append(_UNLISTED_ROWS)
+        lines.append(_UNLISTED_ROWS.format(restating=result["restating"]))
     lines += [f"set aside, since it may lack something: {address}" for address in result["set_aside"]]
     lines += [f"mended, with every API key revoked: {address}" for address in result["mended"]]
     return "\n".join(lines)
