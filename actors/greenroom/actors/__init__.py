@@ -58,8 +58,10 @@ from greenroom.actors.recall._replies import TimeWindow as TimeWindow
 from greenroom.actors.recall._retrieve import RetrieveFilters as RetrieveFilters
 from greenroom.actors.recall._retrieve import RetrieveMemory as RetrieveMemory
 from greenroom.actors.recall._search import MemorySearch as MemorySearch
+from greenroom.actors.recall._verify import Imitations as Imitations
 from greenroom.actors.recall._verify import MemoriesVerified as MemoriesVerified
 from greenroom.actors.recall._verify import VerifyMemories as VerifyMemories
+from greenroom.actors.recall._verify import stopped_imitations as stopped_imitations
 from greenroom.actors.requests._exchange import MemoriesExported as MemoriesExported
 from greenroom.actors.requests._exchange import MemoriesImported as MemoriesImported
 from greenroom.actors.requests._exchange import MemoryLine as MemoryLine

@@ -38,7 +38,7 @@ from greenroom.actors.recall._context import RecallContext
 from greenroom.actors.recall._places import PlacesOfKey
 from greenroom.actors.recall._retrieve import RetrieveMemory
 from greenroom.actors.recall._search import MemorySearch
-from greenroom.actors.recall._verify import AllNamespaces, VerifyMemories
+from greenroom.actors.recall._verify import AllNamespaces, Imitations, VerifyMemories
 from greenroom.actors.resources._listing import CompleteResource, ListResources
 from greenroom.actors.search._text import use_languages
 from greenroom.actors.session import _moves as moves
@@ -179,6 +179,7 @@ async def open_greenroom(
             UnembeddedRoots,
             underway.FindUnderway,
             AllNamespaces,
+            Imitations,
             VerifyMemories,
             GetAuditLog,
             ReadAuditLog,

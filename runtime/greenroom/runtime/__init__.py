@@ -88,7 +88,9 @@ from greenroom.runtime._statistics import DispatcherStatistics as DispatcherStat
 from greenroom.runtime._statistics import MessageStatistics as MessageStatistics
 from greenroom.runtime._statistics import RelayStatistics as RelayStatistics
 from greenroom.runtime._statistics import RuntimeStatistics as RuntimeStatistics
+from greenroom.runtime._stopped import StoppedStore as StoppedStore
 from greenroom.runtime._stopped import stopped_statistics as stopped_statistics
+from greenroom.runtime._stopped import stopped_store as stopped_store
 from greenroom.runtime._store import Store as Store
 from greenroom.runtime._store import StoreStatistics as StoreStatistics
 from greenroom.runtime._supervision import Group as Group

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 import trio
 
-from greenroom.actors import GetEmbedding, VerifyMemories
+from greenroom.actors import GetEmbedding, Imitations, VerifyMemories
 from greenroom.actors._audit import LONGEST
 from greenroom.actors.audit._actor import tell
 from greenroom.runtime import Address, GreenroomError
@@ -104,6 +104,8 @@ async def perform(watched: Watched, request: Request) -> bytes:
                 "requests": watched.outcomes(),
                 **look.connections,
             }
+            if not request.often:
+                result["imitations"] = await runtime.query(Imitations())
         case Readmit():
             result = {"readmitted": runtime.readmit(Address(request.kind, request.key))}
             tell(runtime, "readmit_actor", target=f"{request.kind}/{request.key}"[:LONGEST])

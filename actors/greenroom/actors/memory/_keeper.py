@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from greenroom.actors import _namespaces as names
 from greenroom.actors import _policy, _refusals
@@ -105,6 +106,11 @@ class Keeper:
         """
         if self.common is None and (reserved := names.imitated(root)) is not None:
             raise _refusals.imitation(root, reserved)
+
+    @property
+    def imitates(self) -> str | UnsetType:
+        """What the root reads like, if it was made before such names were refused."""
+        return names.imitated(self.root) or UNSET
 
     def name_root(self, namespace: str) -> None:
         """Take note of the root's name, which the address does not tell when it is too long for one."""

@@ -6,6 +6,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec import UNSET
 
 from greenroom.actors import _budget, _cursor
 from greenroom.actors.memory import _upgrading as upgrading
@@ -53,6 +54,7 @@ def page(keeper: Keeper, request: requests.ListMemories, context: Context) -> Sl
         memories=cut.kept,
         count=len(cut.kept),
         next_cursor=_cursor.encode(updates[cut.passed - 1].to_bytes(8), binding) if has_more else None,
+        imitates=keeper.imitates if views else UNSET,
         tokens=cut.tokens,
         left_out=cut.left_out,
         over_budget=cut.over_budget,

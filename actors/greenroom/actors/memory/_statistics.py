@@ -6,6 +6,8 @@ import heapq
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from msgspec import UNSET
+
 from greenroom.actors._times import DAY, optional_datetime, to_datetime
 from greenroom.actors._tokens import tokens_of_size
 from greenroom.actors.memory import _links as links
@@ -84,6 +86,7 @@ def count(
         top_used=[_used(keeper, context, entry) for _, _, entry in sorted(used, reverse=True)],
         oldest=optional_datetime(min(times, default=None)),
         newest=optional_datetime(max(times, default=None)),
+        imitates=keeper.imitates if times else UNSET,
     )
 
 

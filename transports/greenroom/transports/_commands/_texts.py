@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
 Result = dict[str, Any]
 
@@ -19,10 +19,7 @@ def _verify(result: Result) -> str:
     found = result["index"]
     lines += [f"index of {root}: {problem}" for root, problem in found["problems"]]
     lines += [f"the index of {root} was made anew" for root in found["rebuilt"]]
-    lines += [
-        f"the namespace {root} reads like that of somebody and is open to everybody: move what is in it"
-        for root in found.get("imitations", ())
-    ]
+    lines += _imitations(found.get("imitations", ()))
     if differs(result):
         lines.append("make what differs anew with `greenroom verify --rebuild`")
     if found.get("unindexed"):
@@ -33,6 +30,13 @@ def _verify(result: Result) -> str:
     elif not found["rebuilt"] and not differs(result):
         lines.append(f"the index says what the memories say: {found['memories']:,}")
     return "\n".join(lines)
+
+
+def _imitations(roots: Iterable[str]) -> list[str]:
+    return [
+        f"the namespace {root} reads like that of somebody and is open to everybody: move what is in it"
+        for root in roots
+    ]
 
 
 def differs(result: Result) -> bool:
@@ -95,11 +99,12 @@ def _encrypt(result: Result) -> str:
 
 def _stats(result: Result) -> str:
     lines = ["a server is running" if result["running"] else "no server is running"]
+    lines += _imitations(result["imitations"])
     for part, figures in result.items():
         if isinstance(figures, dict):
             lines += ["", part]
             lines += [f"  {_named(name):<24} {_figure(name, value):>16}" for name, value in figures.items()]
-        elif part != "running" and figures is not None:
+        elif part not in {"running", "imitations"} and figures is not None:
             lines += ["", f"{_named(part):<26} {_figure(part, figures):>16}"]
     return "\n".join(lines)
 

@@ -89,7 +89,7 @@ def looks(
 
 def _look(folder: Path) -> Look:
     try:
-        answer = call(folder, Stats(), patience=_PATIENCE)
+        answer = call(folder, Stats(often=True), patience=_PATIENCE)
     except NobodyHomeError:
         raise _AwayError(f"no server uses {folder}") from None
     except DoorError as error:
