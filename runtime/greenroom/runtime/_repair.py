@@ -49,6 +49,7 @@ from greenroom.runtime._environment import (
 from greenroom.runtime._errors import StoreDamagedError, StoreError
 from greenroom.runtime._folder import DATA_FILE, folder_error, sync_file
 from greenroom.runtime._lasting import META_KEY
+from greenroom.runtime._orphans import Orphans
 from greenroom.runtime._owner import Owner
 from greenroom.runtime._proving import Prover
 from greenroom.runtime._salvage import Gap, Sound, salvage
@@ -218,6 +219,7 @@ class _Damaged:
         head = max(prover.heads())
         self.names = prover.names(head)
         self._trees = prover.tables(self.names)
+        self._orphans = Orphans(prover, head, [self.names, *self._trees])
         self.bytes = path.stat().st_size
         self.unlock = None if encryption is None else encryption.key()
         self.codec: RecordCodec = PlainCodec()
@@ -241,7 +243,7 @@ class _Damaged:
 
     def salvage(self, table: int) -> Iterator[Sound | Gap]:
         """Yield what is sound of a table, and the gaps between, in order."""
-        return salvage(self._prover, self._trees[table], self.codec)
+        return salvage(self._prover, self._trees[table], self.codec, self._orphans)
 
     def sound(self, table: int) -> Iterator[Sound]:
         """Yield what is sound of a table."""
