@@ -85,7 +85,10 @@ class SessionActor(Actor):
         session_id = context.address.key
         _policy.check_new_session(principal, session_id, request.user_id, request.project_id)
         if self._header is not None:
-            raise _refusals.session_exists(session_id)
+            # One id names one session, for whoever says it, so this id cannot be given; see docs/security.md.
+            is_hidden = not _policy.may_see_session(principal, self._header.project_id)
+            refusal = _refusals.session_exists(session_id)
+            raise _refusals.denial(refusal) if is_hidden else refusal
         metadata = yield from _fields.merged(context, "metadata", {}, request.metadata)
         state = yield from _fields.merged(context, "initial_state", {}, request.initial_state)
         now = context.now
