@@ -193,6 +193,32 @@ def test_nothing_comes_back_where_free_pages_cannot_be_told(tmp_path: Path) -> N
     assert set(found.values()) == {"SESSION_NOT_FOUND"}
 
 
+@pytest.mark.promise("store.repair", "store.rerooted")
+def test_without_the_table_of_tables_the_tables_are_found(tmp_path: Path) -> None:
+    fill(tmp_path)
+    truth = read(tmp_path)
+    data = tmp_path / "store" / DATA_FILE
+    _, head = pages_of(data)
+    rot(data, b"message 5 of session-7 ")
+    zero(data, head.root)
+    said = repaired(tmp_path)
+    assert said["set_aside"] == ["session/session-7"]
+    lost = {"session-7": "SESSION_NOT_FOUND", "listed": [n for n in truth["listed"] if n != "session-7"]}
+    assert read(tmp_path) == truth | lost
+
+
+@pytest.mark.promise("store.rerooted")
+def test_tables_that_cannot_be_told_for_certain_are_not_guessed(tmp_path: Path) -> None:
+    fill(tmp_path)
+    data = tmp_path / "store" / DATA_FILE
+    tree, head = pages_of(data)
+    zero(data, head.root, tree.root)
+    done = run_on_store(tmp_path, "repair", str(tmp_path / "saved"))
+    assert done.returncode == 65
+    assert "nothing can be saved" in sentence(done)
+    assert not (tmp_path / "saved").exists()
+
+
 @pytest.mark.promise("store.repair", "store.orphans")
 def test_what_was_forgotten_is_not_found_on_a_free_page(tmp_path: Path) -> None:
     fill(tmp_path)

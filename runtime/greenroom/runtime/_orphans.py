@@ -22,7 +22,7 @@ from greenroom.runtime._pages import Big, Page
 from greenroom.runtime._proving import Tree, child_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from greenroom.runtime._pages import Head
     from greenroom.runtime._proving import Prover
@@ -53,13 +53,16 @@ class Orphans:
         prover: Reads the file's pages, without looking at records.
         head: The newest.
         trees: The tables, and LMDB's own table of tables.
+        reached: Pages that are known to be of such a table besides.
     """
 
-    def __init__(self, prover: Prover, head: Head, trees: Sequence[Tree]) -> None:
+    def __init__(
+        self, prover: Prover, head: Head, trees: Sequence[Tree], reached: Collection[int] = ()
+    ) -> None:
         self._prover = prover
         self._head = head
         self._trees = trees
-        self._reached: set[int] = set()
+        self._reached = set(reached)
         self._lost: list[_Lost] = []
         self._counts: dict[int, int] = {}
         self._leaves: list[Page] | None = None
@@ -88,6 +91,16 @@ class Orphans:
 
     def _look(self) -> Iterator[Page]:
         """Yield the leaves that are in use and not reached."""
+        for _, page in self.unreached():
+            if page is not None and page.is_leaf and page.keys:
+                yield page
+
+    def unreached(self) -> Iterator[tuple[int, Page | None]]:
+        """Yield the pages in use that are not reached, but for those of records; None for one not believed.
+
+        Raises:
+            StoreDamagedError: the list of free pages is damaged.
+        """
         for tree in self._trees:
             self._reach(tree, tree.root, tree.depth, b"", None)
         free = self._free()
@@ -98,12 +111,13 @@ class Orphans:
             size = 1
             if number in self._reached or number in free:
                 is_believed = True
-            elif (page := self._readable(number)) is None:
-                is_believed = False
-            elif isinstance(page, int):
-                size = page
-            elif is_believed and page.is_leaf and page.keys:
-                yield page
+            else:
+                page = self._readable(number) if is_believed else None
+                is_believed = page is not None
+                if isinstance(page, int):
+                    size = page
+                else:
+                    yield number, page
             number += size
 
     def _readable(self, number: int) -> Page | int | None:

@@ -52,6 +52,7 @@ from greenroom.runtime._lasting import META_KEY
 from greenroom.runtime._orphans import Orphans
 from greenroom.runtime._owner import Owner
 from greenroom.runtime._proving import Prover
+from greenroom.runtime._rerooting import rerooted
 from greenroom.runtime._salvage import Gap, Sound, salvage
 from greenroom.runtime._veil import NAME_BYTES, Veil, unwrapped, wrapped
 
@@ -159,7 +160,8 @@ def repair(
 
     Raises:
         StoreOwnedError: a process owns the folder; stop it first.
-        StoreDamagedError: nothing can be saved, since what leads to the tables is damaged.
+        StoreDamagedError: nothing can be saved, since what leads to the tables is damaged, and they cannot be
+            told for certain without.
         StoreKeyError: the store is encrypted with another key.
         StoreError: the destination exists or cannot be written; there is no store in the folder.
     """
@@ -218,8 +220,12 @@ class _Damaged:
         self._prover = prover
         head = max(prover.heads())
         self.names = prover.names(head)
-        self._trees = prover.tables(self.names)
-        self._orphans = Orphans(prover, head, [self.names, *self._trees])
+        try:
+            self._trees = prover.tables(self.names)
+            self._orphans = Orphans(prover, head, [self.names, *self._trees])
+        except StoreDamagedError:
+            self.names, self._trees = rerooted(prover, head)
+            self._orphans = Orphans(prover, head, self._trees, {head.root})
         self.bytes = path.stat().st_size
         self.unlock = None if encryption is None else encryption.key()
         self.codec: RecordCodec = PlainCodec()
