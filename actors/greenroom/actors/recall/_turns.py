@@ -1,0 +1,71 @@
+"""Asking the owners that were chosen: the best first, and others as long as they change the answer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from greenroom.actors.recall._several import Answers, ask_each, merged
+
+if TYPE_CHECKING:
+    from greenroom.actors.recall._roots import Roots
+    from greenroom.actors.requests._memories import FindMemories
+    from greenroom.actors.requests._memory_replies import Found
+    from greenroom.runtime import Desk
+
+TURN = 16
+"""How many of those that were chosen are asked before it is looked what came of it."""
+
+
+class Answered(NamedTuple):
+    """What the owners that were asked said.
+
+    Attributes:
+        answers: Theirs.
+        asked: How many were asked.
+        is_minimum: Whether others may have something that matches.
+        partial: What is to be said of others that might have had better; None: nothing.
+    """
+
+    answers: Answers[Found]
+    asked: int
+    is_minimum: bool = False
+    partial: str | None = None
+
+
+async def ask_in_turns(desk: Desk, roots: Roots, message: FindMemories) -> Answered:
+    """Ask all owners; those that were chosen until a turn of them brings nothing into a full answer.
+
+    Raises:
+        GreenroomError: as `ask_each`.
+    """
+    if roots.chosen_from is None:
+        return Answered(await ask_each(desk, roots.ordered, message), len(roots.ordered))
+    answers: Answers[Found] = Answers([], [], None)
+    count, worst, is_settled = 0, 0.0, False
+    while count < len(roots.ordered) and not is_settled:
+        end = count + TURN + (0 if count else roots.anyway)
+        turn = roots.ordered[count:end]
+        more = await ask_each(desk, turn, message)
+        answers = Answers(
+            answers.found + more.found, answers.failed + more.failed, answers.error or more.error
+        )
+        hits = merged(answers.found)[: message.limit]
+        lowest = hits[-1].score if len(hits) == message.limit else 0.0
+        is_settled = count > 0 and 0.0 < lowest == worst
+        count, worst = count + len(turn), lowest
+    left = roots.chosen_from - (count - roots.anyway)
+    return Answered(
+        answers,
+        count,
+        is_minimum=left > 0 or roots.unknown > 0,
+        partial=_what_is_missing(roots, count, left if not is_settled else 0),
+    )
+
+
+def _what_is_missing(roots: Roots, asked: int, left: int) -> str | None:
+    if left <= 0 and not roots.unknown:
+        return None
+    return (
+        f"of more namespaces than one search asks the {asked} that fit best were searched; "
+        f"{max(0, left) + roots.unknown} others may have more: name a namespace, or ask with rarer words"
+    )
