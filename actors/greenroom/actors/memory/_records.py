@@ -83,11 +83,15 @@ class Gist(msgspec.Struct, frozen=True, array_like=True):
         rules: By which rules texts became terms; empty if the rows do not tell of all memories.
         upto: The update up to which memories are put together.
         parts: In how many rows.
+        cleared: Up to which of them rows of their own are gone.
+        space: The space of the vectors that were put together.
     """
 
     rules: str
     upto: int = 0
     parts: int = 0
+    cleared: int = 0
+    space: str | None = None
 
 
 class More(msgspec.Struct, frozen=True, array_like=True):

@@ -15,13 +15,14 @@ from greenroom.actors._times import DAY, to_microseconds
 from greenroom.actors.memory._finding import whole_terms
 from greenroom.actors.ranking._dates import Calendar
 from greenroom.actors.ranking._lexical import rarity
+from greenroom.actors.ranking._meaning import direction, word_weights
 from greenroom.actors.ranking._query import RankQuery
 from greenroom.actors.ranking._spelling import guesses
 from greenroom.actors.recall._sight import Sight
 from greenroom.actors.search._text import tokens
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -36,8 +37,8 @@ if TYPE_CHECKING:
     Floats = npt.NDArray[np.float32]
     Mask = npt.NDArray[np.bool_]
 
-WORD, DAYS, MONTH = 0.6, 9.5, 3.5
-"""What rarity, a day and a month are worth: about what ranking makes of them."""
+WORD, DAYS, MONTH, MEANING = 0.6, 9.5, 3.5, 4.8
+"""What rarity, a day, a month and a cosine are worth: about what ranking makes of them."""
 _SLIGHT = 0.1
 
 
@@ -53,6 +54,7 @@ class Choice:
     Attributes:
         visible: The names of all roots that the reader sees where it searches.
         unknown: The names of those of which it is not known what there is.
+        count: How many of them it is known of.
     """
 
     def __init__(
@@ -70,7 +72,7 @@ class Choice:
         self.visible = self._names(roots)
         self.unknown = self._names(roots & ~self._sight.known)
         self._wanted: Mask = roots & self._sight.known
-        self._count = int(np.count_nonzero(self._wanted))
+        self.count = int(np.count_nonzero(self._wanted))
 
     def made(self) -> Slices[list[int]]:
         """Return the numbers of the roots that can match, best first; of equals the newest first."""
@@ -85,7 +87,7 @@ class Choice:
             strength = yield from self._strength(text)
             if is_exact:
                 strength = np.sign(strength)
-            elif not self._asked.by_meaning:
+            elif self._asked.vectors is None:
                 can &= strength > 0
         found = np.flatnonzero(can)
         best: list[int] = found[np.lexsort((-newest[found], -strength[found]))].tolist()
@@ -118,10 +120,12 @@ class Choice:
         """Return how well each root fits the query's words and dates."""
         query = RankQuery.read(text)
         strength = np.zeros(len(self._wanted), np.float32)
+        counts: dict[str, int] = {}
         for term in query.terms:
             for likeness, found in (yield from self._holding(term)):
                 roots = found[self._wanted[found]]
-                strength[roots] += np.float32(WORD * likeness * rarity(len(roots), self._count))
+                counts[term.term] = len(roots) if likeness == 1.0 else 0
+                strength[roots] += np.float32(WORD * likeness * rarity(len(roots), self.count))
             if self._pace():
                 yield
         if query.dates:
@@ -135,7 +139,21 @@ class Choice:
                 if self._pace():
                     yield
             strength += best
+        strength += yield from self._meaning(counts)
         return strength
+
+    def _meaning(self, counts: Mapping[str, int]) -> Slices[Floats]:
+        """Return how near what each root has is to the query."""
+        best = np.zeros(len(self._wanted), np.float32)
+        vectors = self._asked.vectors
+        for each in () if vectors is None else (vectors, *vectors.older):
+            view: Any = self  # which has what is asked of it: how many there are
+            weights = word_weights(view, each.words, set(), counts, in_context=False)
+            query = direction(each, weights)
+            found = None if query is None else (yield from self._sight.closest(each.space, query, self._pace))
+            if found is not None:
+                best = np.maximum(best, found)
+        return best * np.float32(MEANING)
 
     def _holding(self, term: Term) -> Slices[list[tuple[float, Numbers]]]:
         """Return the roots that hold a term, or what it may have been meant to be."""

@@ -11,6 +11,7 @@ from greenroom.actors.memory._directory import NamespaceRow
 from greenroom.actors.recall._overview import Follower
 from greenroom.actors.requests import _memory_types as kinds
 from greenroom.actors.requests._memory_replies import MemoryFilters
+from greenroom.actors.requests._vectors import QueryVectors
 from greenroom.runtime import IndexReader, Query, Slices
 
 MOST = 100
@@ -39,14 +40,14 @@ class ChooseRoots(Query[Chosen], frozen=True, kw_only=True):
         text: The query, if there is one.
         mode: Of the search.
         filters: What narrows it.
-        by_meaning: Whether memories can match that share no word with the query.
+        vectors: The query as the embedder sees it; with it, what shares no word with the query can match.
     """
 
     below: kinds.Below | None = None
     text: str | None = None
     mode: kinds.SearchMode = "semantic"
     filters: MemoryFilters = MemoryFilters()
-    by_meaning: bool = False
+    vectors: QueryVectors | None = None
 
     def run(self, reader: IndexReader) -> Slices[Chosen]:
         """Read the directory if it is short, and look into the overview otherwise."""

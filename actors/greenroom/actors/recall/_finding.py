@@ -99,7 +99,7 @@ async def find(desk: Desk, search: Asked) -> Outcome:
         if vectors is None and not desk.companion.is_off:
             partial = f"memories were found by their words alone, for {absence}"
     clock.lap("query_vectors")
-    roots = await _roots(desk, search, by_meaning=vectors is not None and absence is None)
+    roots = await _roots(desk, search, vectors=None if absence is not None else vectors)
     clock.lap("namespaces")
     counted = len(roots.ordered) == 1 and search.uses
     message = FindMemories(
@@ -147,7 +147,7 @@ async def find(desk: Desk, search: Asked) -> Outcome:
     )
 
 
-async def _roots(desk: Desk, search: Asked, *, by_meaning: bool) -> Roots:
+async def _roots(desk: Desk, search: Asked, *, vectors: QueryVectors | None) -> Roots:
     if search.roots is not None:
         return Roots(search.roots)
     wanted = ChooseRoots(
@@ -155,7 +155,7 @@ async def _roots(desk: Desk, search: Asked, *, by_meaning: bool) -> Roots:
         text=search.query,
         mode=search.mode,
         filters=search.filters,
-        by_meaning=by_meaning,
+        vectors=vectors,
     )
     return await roots_for(desk, wanted)
 

@@ -10,18 +10,18 @@ from __future__ import annotations
 
 from array import array
 from collections import OrderedDict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from greenroom.actors import _policy
 from greenroom.actors._namespaces import MAX_ADDRESS, root_at, tag_of_root
 from greenroom.actors.memory import _directory as directory
 from greenroom.actors.memory import _gist as gists
 from greenroom.actors.memory._directory import NamespaceRow
-from greenroom.actors.memory._gist import GistMeta, GistRow
+from greenroom.actors.memory._gist import GistMeta, GistRow, VectorRow
 from greenroom.actors.search._text import current_rules
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from greenroom.actors._policy import MemoryShelf
     from greenroom.actors._principal import Principal
@@ -36,14 +36,26 @@ _BLOCK = 4_096  # words
 class _Known:
     """A root: what its rows say, and how far they were read."""
 
-    __slots__ = ("last", "meta", "name", "number", "units")
+    __slots__ = ("last", "last_vector", "meta", "name", "number", "units")
 
     def __init__(self, number: int, name: str) -> None:
         self.number = number
         self.name = name
         self.meta: GistMeta | None = None
-        self.last = -1
+        self.last = self.last_vector = -1
         self.units: dict[int, int] = {}
+
+
+class Space:
+    """Vectors that can be compared with each other: of which units, their scales, and their values."""
+
+    __slots__ = ("dimensions", "scales", "units", "values")
+
+    def __init__(self, dimensions: int) -> None:
+        self.dimensions = dimensions
+        self.units = array("l")
+        self.scales = bytearray()
+        self.values = bytearray()
 
 
 class Seen:
@@ -65,6 +77,7 @@ class Overview:
         newest: By unit, when the newest of it was made.
         terms: The units that hold a term.
         days: The units in which something was made on a day.
+        spaces: The vectors of units, by their space.
     """
 
     def __init__(self) -> None:
@@ -81,6 +94,7 @@ class Overview:
         self._dead = 0
         self.terms: dict[str, array[int]] = {}
         self.days: dict[int, array[int]] = {}
+        self.spaces: dict[str, Space] = {}
         self._words: list[str] = []
         self._new_words: list[str] = []
         self._readers: OrderedDict[Principal, Seen] = OrderedDict()
@@ -93,15 +107,17 @@ class Overview:
             self._list(listed.address, listed.value)
             if reader.slice_over():
                 yield
-        for meta in reader.rows(gists.INDEX, GistMeta, prefix=gists.META):
-            if (known := self._roots.get(meta.address)) is not None:
-                self._set_meta(known, meta.value)
-            if reader.slice_over():
-                yield
-        for kind in (gists.PARTS, gists.ROWS):
-            for row in reader.rows(gists.INDEX, GistRow, prefix=kind):
+        kinds: tuple[tuple[bytes, Any, Callable[[_Known, Any], None]], ...] = (
+            (gists.META, GistMeta, lambda known, row: self._set_meta(known, row.value)),
+            (gists.PARTS, GistRow, self._take),
+            (gists.ROWS, GistRow, self._take),
+            (gists.MIDDLES, VectorRow, self._take_vectors),
+            (gists.VECTORS, VectorRow, self._take_vectors),
+        )
+        for prefix, of, take in kinds:
+            for row in reader.rows(gists.INDEX, of, prefix=prefix):
                 if (known := self._roots.get(row.address)) is not None:
-                    self._take(known, row)
+                    take(known, row)
                 if reader.slice_over():
                     yield
 
@@ -129,10 +145,15 @@ class Overview:
             self._set_meta(known, meta)
             for row in reader.rows(gists.INDEX, GistRow, prefix=gists.PARTS + tag):
                 self._take(known, row)
-        prefix = gists.ROWS + tag
-        start = prefix + (known.last + 1).to_bytes(8)
-        for row in reader.rows(gists.INDEX, GistRow, prefix=prefix, start=start):
+            for vectors in reader.rows(gists.INDEX, VectorRow, prefix=gists.MIDDLES + tag):
+                self._take_vectors(known, vectors)
+        after = -1 if meta is None else meta.upto
+        start = gists.ROWS + tag + (max(known.last, after) + 1).to_bytes(8)
+        for row in reader.rows(gists.INDEX, GistRow, prefix=gists.ROWS + tag, start=start):
             self._take(known, row)
+        start = gists.VECTORS + tag + (max(known.last_vector, after) + 1).to_bytes(8)
+        for vectors in reader.rows(gists.INDEX, VectorRow, prefix=gists.VECTORS + tag, start=start):
+            self._take_vectors(known, vectors)
 
     def _list(self, address: Address, row: NamespaceRow) -> _Known:
         known = self._roots.get(address)
@@ -156,20 +177,12 @@ class Overview:
             self.unit_root[unit] = -1
         self._dead += len(known.units)
         known.units = {}
-        known.last = -1
+        known.last = known.last_vector = -1
 
     def _take(self, known: _Known, row: Row[GistRow]) -> None:
         """Take over what a row says; what is there already does no harm."""
         value = row.value
-        shelf = self._shelves.setdefault(value.shelf, len(self._shelves))
-        if shelf == len(self._shelf_list):
-            self._shelf_list.append(value.shelf)
-        unit = known.units.get(shelf)
-        if unit is None:
-            unit = known.units[shelf] = len(self.unit_root)
-            self.unit_root.append(known.number)
-            self.unit_shelf.append(shelf)
-            self.newest.append(value.newest)
+        unit = self._unit(known, value.shelf)
         self.newest[unit] = max(self.newest[unit], value.newest)
         if row.sort_key.startswith(gists.ROWS):
             known.last = int.from_bytes(row.sort_key[-8:])
@@ -181,6 +194,31 @@ class Overview:
             units.append(unit)
         for day in value.days:
             self.days.setdefault(day, array("l")).append(unit)
+
+    def _take_vectors(self, known: _Known, row: Row[VectorRow]) -> None:
+        value = row.value
+        count = len(value.scales) // 4
+        unit = self._unit(known, value.shelf)
+        if row.sort_key.startswith(gists.VECTORS):
+            known.last_vector = int.from_bytes(row.sort_key[-8:])
+        space = self.spaces.setdefault(value.space, Space(len(value.values) // count))
+        if len(value.values) == count * space.dimensions:
+            space.units.extend([unit] * count)
+            space.scales += value.scales
+            space.values += value.values
+
+    def _unit(self, known: _Known, shelf: MemoryShelf) -> int:
+        """Return the number of what a root has on a shelf, a new one if there is none."""
+        number = self._shelves.setdefault(shelf, len(self._shelves))
+        if number == len(self._shelf_list):
+            self._shelf_list.append(shelf)
+        unit = known.units.get(number)
+        if unit is None:
+            unit = known.units[number] = len(self.unit_root)
+            self.unit_root.append(known.number)
+            self.unit_shelf.append(number)
+            self.newest.append(0)
+        return unit
 
     # -- looking -----------------------------------------------------------
 

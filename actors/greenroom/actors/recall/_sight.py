@@ -8,13 +8,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy.typing as npt
 
     from greenroom.actors._principal import Principal
     from greenroom.actors.recall._overview import Overview
+    from greenroom.runtime import Slices
 
+    Floats = npt.NDArray[np.float32]
     Numbers = npt.NDArray[np.intp]
     Mask = npt.NDArray[np.bool_]
+
+_BLOCK = 4_096  # vectors compared without a pause
 
 
 class Sight:
@@ -45,6 +51,28 @@ class Sight:
     def with_day(self, day: int) -> Numbers:
         """Return the roots with a visible memory of a day, in days since 1970, each once."""
         return self._of(self._overview.days.get(day))
+
+    def closest(self, space: str, query: Floats, pace: Callable[[], bool]) -> Slices[Floats | None]:
+        """Return the highest cosine of a query with a visible vector of each root, 0 where there is none.
+
+        None if there are none at all.
+        """
+        found = self._overview.spaces.get(space)
+        if found is None or found.dimensions != len(query):
+            return None
+        units = _numbers(found.units)
+        scales = np.frombuffer(bytes(found.scales), np.float32)
+        values = np.frombuffer(bytes(found.values), np.int8).reshape(len(units), -1)
+        rows = np.flatnonzero(units < len(self._units))
+        rows = rows[self._units[units[rows]]]
+        best = np.zeros(len(self.roots), np.float32)
+        for start in range(0, len(rows), _BLOCK):
+            some = rows[start : start + _BLOCK]
+            cosine = np.vecdot(values[some].astype(np.float32), query) * scales[some]
+            np.maximum.at(best, self._root[units[some]], cosine)
+            if pace():
+                yield
+        return best
 
     def _of(self, units: array[int] | None) -> Numbers:
         if units is None:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from greenroom.actors.requests._memory_replies import Found
     from greenroom.runtime import Desk
 
-TURN = 16
+TURN = 8
 """How many of those that were chosen are asked before it is looked what came of it."""
 
 
@@ -43,7 +43,7 @@ async def ask_in_turns(desk: Desk, roots: Roots, message: FindMemories) -> Answe
     answers: Answers[Found] = Answers([], [], None)
     count, worst, is_settled = 0, 0.0, False
     while count < len(roots.ordered) and not is_settled:
-        end = count + TURN + (0 if count else roots.anyway)
+        end = count + TURN if count else roots.anyway + max(TURN, message.limit)
         turn = roots.ordered[count:end]
         more = await ask_each(desk, turn, message)
         answers = Answers(
