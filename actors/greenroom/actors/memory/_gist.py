@@ -172,7 +172,7 @@ def tidy(keeper: Keeper, context: Context) -> Slices[None]:
         for update in range(gist.cleared + 1, end + 1):
             _delete_own(keeper, context, update)
         _stage(keeper, context, msgspec.structs.replace(gist, cleared=end))
-    elif keeper.counter - gist.upto >= LOOSE and not keeper.waits:
+    elif keeper.counter - gist.upto >= LOOSE:
         yield from _put_together(keeper, context)
     else:
         return
@@ -194,6 +194,8 @@ def _put_together(keeper: Keeper, context: Context) -> Slices[None]:
             parts += 1
         if context.slice_over():
             yield
+    if space is not None and corpus.without_vectors(space, 1):
+        space = None  # what comes later is taken in by `renew`
     cleared = keeper.counter if old is None else old.cleared
     _stage(keeper, context, records.Gist(current_rules().name, keeper.counter, parts, cleared, space))
 

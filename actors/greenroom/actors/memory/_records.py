@@ -84,7 +84,7 @@ class Gist(msgspec.Struct, frozen=True, array_like=True):
         upto: The update up to which memories are put together.
         parts: In how many rows.
         cleared: Up to which of them rows of their own are gone.
-        space: The space of the vectors that were put together.
+        space: The space of the vectors that were put together; None if some were missing.
     """
 
     rules: str

@@ -1,4 +1,4 @@
-"""Asking the owners that were chosen: the best first, and others as long as they change the answer."""
+"""Asking the owners that were chosen: the best first, and on as long as it changes what comes first."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Answered(NamedTuple):
 
 
 async def ask_in_turns(desk: Desk, roots: Roots, message: FindMemories) -> Answered:
-    """Ask all owners; those that were chosen until a turn of them brings nothing into a full answer.
+    """Ask all owners; those that were chosen until a full answer keeps its first half through a turn.
 
     Raises:
         GreenroomError: as `ask_each`.
@@ -41,18 +41,20 @@ async def ask_in_turns(desk: Desk, roots: Roots, message: FindMemories) -> Answe
     if roots.chosen_from is None:
         return Answered(await ask_each(desk, roots.ordered, message), len(roots.ordered))
     answers: Answers[Found] = Answers([], [], None)
-    count, worst, is_settled = 0, 0.0, False
+    count, middle, is_full, is_settled = 0, 0.0, False, False
+    half = (message.limit + 1) // 2
     while count < len(roots.ordered) and not is_settled:
-        end = count + TURN if count else roots.anyway + max(TURN, message.limit)
+        end = count + TURN if count else roots.anyway + max(TURN, min(message.limit, 2 * TURN))
         turn = roots.ordered[count:end]
         more = await ask_each(desk, turn, message)
         answers = Answers(
             answers.found + more.found, answers.failed + more.failed, answers.error or more.error
         )
         hits = merged(answers.found)[: message.limit]
-        lowest = hits[-1].score if len(hits) == message.limit else 0.0
-        is_settled = count > 0 and 0.0 < lowest == worst
-        count, worst = count + len(turn), lowest
+        score = hits[half - 1].score if len(hits) >= half else 0.0
+        is_settled = is_full and score == middle
+        is_full = len(hits) == message.limit
+        count, middle = count + len(turn), score
     left = roots.chosen_from - (count - roots.anyway)
     return Answered(
         answers,
