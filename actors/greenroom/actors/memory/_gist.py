@@ -156,9 +156,14 @@ def clear(keeper: Keeper, context: Context) -> None:
 
 
 def make(keeper: Keeper, context: Context) -> Slices[None]:
-    """Stage what there is, put together, unless that is known; all of it has to be in the index."""
-    gist = keeper.gist(context)
-    if keeper.counter and (gist is None or gist.rules != current_rules().name):
+    """Stage what there is, put together, for a search that does not know it; all has to be in the index."""
+    if keeper.counter:
+        yield from _put_together(keeper, context)
+
+
+def remake(keeper: Keeper, context: Context) -> Slices[None]:
+    """Stage what there is, put together anew from an index that was made anew."""
+    if keeper.gist(context) is not None:
         yield from _put_together(keeper, context)
 
 
