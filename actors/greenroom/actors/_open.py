@@ -168,6 +168,7 @@ async def open_greenroom(
             ListResources,
             CompleteResource,
             namespaces.ListNamespaces,
+            namespaces.NewRoots,
             namespaces.RootOfMemory,
             ChooseRoots,
             MemorySearch,
