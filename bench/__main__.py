@@ -39,6 +39,7 @@ NAMES = (
     "damage",
     "finding",
     "heavy",
+    "roots",
     "embedding",
     "retrieval",
     "index",

@@ -31,9 +31,11 @@ from greenroom.actors.exchange._importing import UnembeddedRoots
 from greenroom.actors.keys._actor import KEEPER, KEY_PREFIX, KeysActor
 from greenroom.actors.keys._mending import revoked
 from greenroom.actors.memory import _directory as namespaces
+from greenroom.actors.memory import _gist as gists
 from greenroom.actors.memory._actor import MemoryActor
 from greenroom.actors.passport._actor import PassportActor
 from greenroom.actors.passport._offers import FindOffers
+from greenroom.actors.recall._choosing import ChooseRoots
 from greenroom.actors.recall._context import RecallContext
 from greenroom.actors.recall._places import PlacesOfKey
 from greenroom.actors.recall._retrieve import RetrieveMemory
@@ -84,6 +86,7 @@ def shared_indexes(audit_days: int) -> list[Index]:
         Index(directory.INDEX, names=directory.names_in),
         Index(moves.INDEX, names=moves.names_in),
         Index(namespaces.INDEX, names=namespaces.names_in),
+        Index(gists.INDEX, names=gists.names_in),
         Index(underway.INDEX),
         Index(embedding.INDEX),
         Index(embedding.SPACES),
@@ -168,7 +171,9 @@ async def open_greenroom(
             ListResources,
             CompleteResource,
             namespaces.ListNamespaces,
+            namespaces.NewRoots,
             namespaces.RootOfMemory,
+            ChooseRoots,
             MemorySearch,
             RetrieveMemory,
             RecallContext,

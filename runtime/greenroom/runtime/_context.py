@@ -20,6 +20,7 @@ from greenroom.runtime._lasting import LastingEntry
 from greenroom.runtime._rows import MAX_KEY_BYTES
 from greenroom.runtime._staged import Staged
 from greenroom.runtime._store import ACTORS
+from greenroom.runtime._tracks import Tracks
 from greenroom.runtime._veil import Names, Veil, key_of, no_names, unwrapped, wrapped
 from greenroom.runtime._work import PAGE
 
@@ -57,6 +58,8 @@ class Domain:
         notes: What waits to be appended to them.
         keys: The keys of each journal.
         seen: What was seen of the journals before.
+        tracks: Which actors wrote rows that somebody keeps in memory.
+        kept: What queries keep in memory, by what made it.
     """
 
     def __init__(
@@ -81,6 +84,8 @@ class Domain:
         self.random = randomness
         self.slice_over = slice_over
         self.last_number = 0
+        self.tracks = Tracks()
+        self.kept: dict[Callable[[], Any], Any] = {}
         self.companion: Any = None
         self.is_heard: Callable[[str], bool] = lambda _: False
 

@@ -399,6 +399,8 @@ class Kernel:
                 del overlay[key]
         if cell.last_work is work:
             cell.last_work = None
+        if staged.rows:
+            self._domain.tracks.note(cell.address, staged.rows)
         for row, address, message in staged.tells:
             self.deliveries.hand_over(row, address, message)
         if staged.next_due is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
@@ -86,6 +86,32 @@ class IndexReader:
             value = _rows.decode(record.value, of)
             place = _rows.sort_key_of(index, key)
             yield _rows.Row(record.sort_key or place, Address(record.kind, record.key), value, place)
+
+    def kept(self, make: Callable[[], T]) -> T:
+        """Return what ``make`` made when it was first asked for: queries keep there what they read before.
+
+        It lasts as long as the runtime, in this process alone; what it says of rows is to be held against
+        `changed`.
+        """
+        found: T | None = self._domain.kept.get(make)
+        if found is None:
+            found = self._domain.kept[make] = make()
+        return found
+
+    def changed(self, index: str, since: int | None) -> tuple[int, list[Address] | None]:
+        """Return whose rows of an index are not what they were, and a number to ask with the next time.
+
+        Of what this reader sees nothing is left out if it is asked before the query first yields.
+
+        Args:
+            index: The name of the index.
+            since: The number that was returned the last time; None at first.
+
+        Returns:
+            The number, and the actors; None in their place when all rows are to be read.
+        """
+        self._check(index)
+        return self._domain.tracks.since(index, since)
 
     def note(self, journal: str, value: Any) -> None:
         """Have a row of a journal follow soon; as `Context.note`."""

@@ -73,8 +73,12 @@ class MemoryIndex:
 
     # -- writing -----------------------------------------------------------
 
-    def add(self, context: Context, document: Document) -> Slices[None]:
-        """Add a memory, whose id must never have been there; yields when the slice is over."""
+    def add(self, context: Context, document: Document) -> Slices[Analysed]:
+        """Add a memory, whose id must never have been there; yields when the slice is over.
+
+        Returns:
+            What it is found by.
+        """
         analysed = yield from analyse(document, context.slice_over)
         self._begin(context)
         parts = yield from _stage_row(context, document, analysed)
@@ -83,6 +87,7 @@ class MemoryIndex:
             if parts:
                 self._loaded.long[document.id] = parts
         self._written(context)
+        return analysed
 
     def remove(self, context: Context, id: int) -> None:
         """Remove a memory; an unknown one is no error."""

@@ -1,10 +1,11 @@
-"""What somebody with a key may have: bytes that they send to be kept, sessions, subscriptions.
+"""What somebody with a key may have: bytes that they send to be kept, sessions, namespaces, subscriptions.
 
 Of a request that writes, the values of its arguments are counted, as far as they were given: neither their
 names nor what is usual. So an empty session costs its purpose.
-Bytes and sessions are counted by the keeper of the keys, before what costs them is done, so a count may be
-too high after a failure and is never too low. A repeat with the same idempotency key and the same arguments
-is counted once.
+A namespace counts by its root, unless that is the agent's, the user's or has memories already.
+Bytes, sessions and namespaces are counted by the keeper of the keys, before what costs them is done, so a
+count may be too high after a failure and is never too low. A repeat with the same idempotency key and the
+same arguments is counted once.
 Subscriptions are counted by the process that has the connection.
 """
 
@@ -16,12 +17,17 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from greenroom.actors import _refusals
+from greenroom.actors._namespaces import agent_namespace, root_of, user_namespace
 from greenroom.actors.keys._actor import KEEPER
 from greenroom.actors.keys._limits import Tally
+from greenroom.actors.memory._directory import NewRoots
 from greenroom.actors.requests._keys import ChargeKey
 from greenroom.runtime import Idempotency, Refusal
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from greenroom.actors._principal import Principal
     from greenroom.actors.keys._record import Credential
     from greenroom.runtime import Doors
 
@@ -40,18 +46,21 @@ class Quota:
         limits = credential.grant.limits
         self._key_id = credential.id
         self._limits = limits
-        self._is_counted = credential.by_key and (limits.stored_bytes or limits.sessions) is not None
+        self._is_counted = credential.by_key and any(
+            limit is not None for limit in (limits.stored_bytes, limits.sessions, limits.namespaces)
+        )
         self.subscriptions = Tally(limits.subscriptions)
 
     def counts(self, request: Any) -> bool:
         """Return whether a writing request has to be paid for before it is carried out."""
         return self._is_counted and type(request).__name__ not in FREE
 
-    async def pay(self, doors: Doors, request: Any, scope: str) -> None:
+    async def pay(self, doors: Doors, principal: Principal, request: Any, scope: str) -> None:
         """Have a writing request counted.
 
         Args:
             doors: Where the keeper is asked.
+            principal: Who asks.
             request: The request.
             scope: That of the caller's idempotency keys.
 
@@ -59,6 +68,9 @@ class Quota:
             Refusal: ``QUOTA_EXCEEDED``: that would be too much; nothing was counted.
             GreenroomError: as `Doors.ask`.
         """
+        namespace = getattr(request, "namespace", None)
+        if namespace is not None and type(request).__name__ in _MAKES_ROOTS:
+            await pay_roots(doors, principal, [root_of(namespace)])
         arguments = msgspec.json.encode(request)
         charge = ChargeKey(
             key_id=self._key_id,
@@ -80,6 +92,23 @@ class Quota:
             await _charge(doors, charge, Idempotency(deed, "bytes", b""))
 
 
+async def pay_roots(doors: Doors, principal: Principal, roots: Collection[str]) -> None:
+    """Have those of some roots counted that are new, once for all of them; whoever has no key pays nothing.
+
+    Raises:
+        Refusal: ``QUOTA_EXCEEDED``: that would be too many; nothing was counted.
+        GreenroomError: as `Doors.ask`.
+    """
+    own = {user_namespace(principal), agent_namespace(principal)}
+    if principal.key_id is None or own.issuperset(roots):
+        return
+    fresh = sorted(await doors.query(NewRoots(roots=sorted(set(roots) - own))))
+    if fresh:
+        deed = blake2b("\0".join(fresh).encode(), digest_size=16).hexdigest()
+        charge = ChargeKey(key_id=principal.key_id, namespaces=len(fresh))
+        await _charge(doors, charge, Idempotency(f"{principal.key_id} quota {deed}", "namespaces", b""))
+
+
 def given_bytes(request: msgspec.Struct) -> int:
     """Return how many bytes of UTF-8 the values of a request are that somebody gave; it may keep them all."""
     total = 0
@@ -98,4 +127,5 @@ async def _charge(doors: Doors, charge: ChargeKey, once: Idempotency | None) -> 
         raise _refusals.denial(refusal) from None
 
 
+_MAKES_ROOTS: Final = frozenset({"StoreMemory", "AddMemory"})
 _MAKES_SESSIONS: Final = frozenset({"CreateSession", "StartSession", "RestoreSession"})

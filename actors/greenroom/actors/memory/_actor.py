@@ -8,6 +8,7 @@ from greenroom.actors.memory import _by_key as by_key
 from greenroom.actors.memory import _embedding as embedding
 from greenroom.actors.memory import _finding as finding
 from greenroom.actors.memory import _forgetting as forgetting
+from greenroom.actors.memory import _gist as gist
 from greenroom.actors.memory import _keyvalue as keyvalue
 from greenroom.actors.memory import _listing as listing
 from greenroom.actors.memory import _rating as rating
@@ -175,7 +176,14 @@ class MemoryActor(MemoryExchange):
     @handles(TidyIndex)
     def tidy(self, _: TidyIndex, context: Context) -> Slices[None]:
         """Do a step of the index's upkeep."""
-        return self._keeper.index.tidy(context)
+        yield from self._keeper.index.tidy(context)
+        yield from gist.tidy(self._keeper, context)
+
+    @handles(requests.MakeGist)
+    def make_gist(self, _: requests.MakeGist, context: Context) -> Slices[None]:
+        """Say in short what there is, for searches that choose whom they ask."""
+        yield from upgrading.finish(self._keeper, context)
+        yield from gist.make(self._keeper, context)
 
     @handles(Restate)
     def restate(self, _: Restate, context: Context) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from greenroom.actors.embedding import _rows as rows
+from greenroom.actors.memory import _gist as gist
 from greenroom.actors.memory import _upgrading as upgrading
 from greenroom.actors.memory._values import beginning
 from greenroom.actors.requests import _memories as requests
@@ -55,6 +56,7 @@ def attend(keeper: Keeper, context: Context, written: Sequence[tuple[int, str]])
         space = companion.space
         before = serving(keeper, context)
         yield from keeper.index.set_vectors(context, space, vectors)
+        gist.note_vectors(keeper, context, space, vectors)
         if before is None:
             rows.moves(context, None, space)
 
@@ -121,6 +123,7 @@ def store(keeper: Keeper, request: requests.StoreVectors, context: Context) -> S
     """Keep vectors; when all have theirs, the space takes the place of older ones."""
     before = serving(keeper, context)
     stored = yield from keeper.index.set_vectors(context, request.space, request.vectors)
+    gist.note_vectors(keeper, context, request.space, request.vectors)
     if before is None and stored:
         rows.moves(context, None, request.space)
     corpus = yield from keeper.index.loaded(context)
@@ -137,6 +140,7 @@ def _complete(keeper: Keeper, context: Context, space: str) -> Slices[None]:
         if other != space:
             yield from keeper.index.drop_space(context, other)
             rows.moves(context, other, space)
+    yield from gist.renew(keeper, context, space)
 
 
 def _lacking(corpus: Corpus, space: str) -> int:

@@ -13,9 +13,9 @@ from greenroom.actors import _namespaces as names
 from greenroom.actors import _policy, _refusals
 from greenroom.actors._policy import MemoryShelf
 from greenroom.actors.index import Document, MemoryIndex
-from greenroom.actors.memory import _directory, _ids
+from greenroom.actors.memory import _directory, _gist, _ids
 from greenroom.actors.memory import _records as records
-from greenroom.actors.memory._records import PLAIN, Common, Entry, More, Version
+from greenroom.actors.memory._records import PLAIN, Common, Entry, Gist, More, Version
 from greenroom.actors.memory._uses import Uses
 from greenroom.actors.memory._values import searched_text, unpack
 from greenroom.actors.resources._uris import memory_uri
@@ -65,6 +65,8 @@ class Keeper:
         self._is_listed = False
         self.waits = False
         self._views: Views | None = None
+        self._gist: Gist | None = None
+        self._knows_gist = False
         self._derive()
 
     # -- the root ----------------------------------------------------------
@@ -142,6 +144,7 @@ class Keeper:
         context.put(NEWEST, self.counter)  # no number is ever used twice
         if not self._has_entries(context):
             _directory.remove(context, self.root)
+            _gist.clear(self, context)
             self._is_listed = False
 
     @property
@@ -162,6 +165,16 @@ class Keeper:
     def sub(self, namespace: str | None) -> str:
         """Return what a namespace has below the root; None is the root."""
         return "" if namespace is None else namespace[len(names.root_of(namespace)) + 1 :]
+
+    def gist(self, context: Context) -> Gist | None:
+        """Return how far it is put together what there is; None for a root of an older program."""
+        if not self._knows_gist:
+            self.set_gist(context.get(records.GIST, Gist))
+        return self._gist
+
+    def set_gist(self, gist: Gist | None) -> None:
+        """Take note of how far it is put together, as it is staged."""
+        self._gist, self._knows_gist = gist, True
 
     # -- shelves and ids ---------------------------------------------------
 

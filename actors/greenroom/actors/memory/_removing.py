@@ -8,6 +8,7 @@ import msgspec
 
 from greenroom.actors import _audit
 from greenroom.actors._times import SECOND
+from greenroom.actors.memory import _gist as gist
 from greenroom.actors.memory import _links as links
 from greenroom.actors.memory import _records as records
 from greenroom.actors.memory._keeper import Held, Keeper
@@ -37,6 +38,7 @@ def unlist(keeper: Keeper, context: Context, entry: Entry) -> None:
         context.delete(key)
     if keeper.is_indexed(entry):
         keeper.index.remove(context, entry.update)
+        gist.forget(keeper, context, entry.update)
 
 
 def clear(keeper: Keeper, context: Context, held: Held) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from greenroom.actors.memory import _gist as gist
 from greenroom.actors.memory import _records as records
 from greenroom.actors.memory import _upgrading as upgrading
 from greenroom.actors.requests import _upkeep as requests
@@ -33,6 +34,7 @@ def verify(keeper: Keeper, request: requests.VerifyIndex, context: Context) -> S
     if rebuilt:
         counted = _Counted(keeper, context)
         yield from keeper.index.rebuild(context, counted.documents())
+        yield from gist.remake(keeper, context)
     return requests.IndexVerified(
         memories=counted.number, problems=problems[:_MOST_PROBLEMS], rebuilt=rebuilt
     )

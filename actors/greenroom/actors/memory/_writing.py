@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from greenroom.actors import _refusals
+from greenroom.actors.memory import _gist as gist
 from greenroom.actors.memory import _links as links
 from greenroom.actors.memory import _records as records
 from greenroom.actors.memory import _removing as removing
@@ -128,7 +129,8 @@ def write(keeper: Keeper, context: Context, draft: Draft, held: Held | None) -> 
     quality = Quality() if old is None else keeper.uses.settle(context, old)
     if keeper.indexed_to is None:
         document = yield from keeper.document(context, entry, draft.value, quality)
-        yield from keeper.index.add(context, document)
+        analysed = yield from keeper.index.add(context, document)
+        gist.note(keeper, context, entry, analysed)
     keeper.counter = update
     keeper.publish(context)
     keeper.uses.write_soon(context)

@@ -11,8 +11,10 @@ from msgspec import UNSET
 from greenroom.actors import _audit, _budget
 from greenroom.actors._namespaces import memory_address
 from greenroom.actors.recall import _replies as replies
-from greenroom.actors.recall._roots import Root, roots_below
-from greenroom.actors.recall._several import ask_each, merged, summed
+from greenroom.actors.recall._choosing import ChooseRoots
+from greenroom.actors.recall._roots import Root, Roots, roots_for
+from greenroom.actors.recall._several import merged, summed
+from greenroom.actors.recall._turns import ask_in_turns
 from greenroom.actors.requests._memories import FindMemories, NoteUses
 from greenroom.runtime import ActorSetAsideError, OverloadedError
 
@@ -59,6 +61,7 @@ class Outcome(NamedTuple):
     Attributes:
         hits: The best, best first.
         total: How many memories match.
+        is_minimum: Whether there may be more.
         found: What each owner said.
         failed: The owners that said nothing.
         asked: How many owners were asked.
@@ -71,6 +74,7 @@ class Outcome(NamedTuple):
 
     hits: list[FoundMemory]
     total: int
+    is_minimum: bool
     found: list[Found]
     failed: list[replies.FailedNamespace]
     asked: int
@@ -88,16 +92,16 @@ async def find(desk: Desk, search: Asked) -> Outcome:
         GreenroomError: of all owners, none answered; it is what the first of them ended with.
     """
     clock = _Clock()
-    roots = await roots_below(desk, search.below) if search.roots is None else search.roots
-    clock.lap("namespaces")
     vectors = absence = partial = None
-    if search.query is not None and search.mode != "exact" and desk.companion is not None and roots:
+    if search.query is not None and search.mode != "exact" and desk.companion is not None:
         vectors = await desk.companion.query(search.query)
         absence = desk.companion.absence if vectors is None else _why_nothing(vectors)
         if vectors is None and not desk.companion.is_off:
             partial = f"memories were found by their words alone, for {absence}"
     clock.lap("query_vectors")
-    counted = len(roots) == 1 and search.uses
+    roots = await _roots(desk, search, vectors=None if absence is not None else vectors)
+    clock.lap("namespaces")
+    counted = len(roots.ordered) == 1 and search.uses
     message = FindMemories(
         text=search.query,
         vectors=vectors,
@@ -108,12 +112,14 @@ async def find(desk: Desk, search: Asked) -> Outcome:
         use=counted,
         debug=search.debug,
     )
-    answers = await ask_each(desk, roots, message)
+    asked = await ask_in_turns(desk, roots, message)
+    answers = asked.answers
     clock.lap("owners")
     if answers.error is not None and not answers.found:
         raise answers.error
     if vectors is not None and absence is None and any(map(_has_no_vectors, answers.found)):
         partial = "some memories were found by their words alone, for they are being embedded"
+    partial = "; ".join(filter(None, (partial, asked.partial))) or None
     hits = merged(answers.found)[: search.limit]
     clock.lap("merge")
     _audit.note(
@@ -131,13 +137,27 @@ async def find(desk: Desk, search: Asked) -> Outcome:
         total=sum(each.total for each in answers.found),
         found=answers.found,
         failed=answers.failed,
-        asked=len(roots),
+        asked=asked.asked,
+        is_minimum=asked.is_minimum or any(each.is_minimum for each in answers.found),
         space=None if vectors is None or absence is not None else vectors.space,
         absence=absence,
         partial=partial,
         counted=counted,
         timings=clock.laps,
     )
+
+
+async def _roots(desk: Desk, search: Asked, *, vectors: QueryVectors | None) -> Roots:
+    if search.roots is not None:
+        return Roots(search.roots)
+    wanted = ChooseRoots(
+        below=search.below,
+        text=search.query,
+        mode=search.mode,
+        filters=search.filters,
+        vectors=vectors,
+    )
+    return await roots_for(desk, wanted)
 
 
 def _has_no_vectors(found: Found) -> bool:
@@ -185,7 +205,7 @@ def reply(
     return replies.MemoriesFound(
         memories=cut.kept,
         total=outcome.total,
-        total_is_minimum=True if any(each.is_minimum for each in outcome.found) else UNSET,
+        total_is_minimum=True if outcome.is_minimum else UNSET,
         query=search.query,
         mode=mode or search.mode,
         query_time_ms=round((trio.current_time() - began) * MILLISECONDS, 3),
