@@ -39,14 +39,20 @@ class Messages:
         self._corpus = corpus
         self._metadata = metadata
         self._learned: dict[str, Postings] = {}
+        self._lines: list[str] = []
 
     def learn(self, term: str, found: Iterable[Postings]) -> int:
         """Take several lists of rows for those that hold ``term``, each row as often as it is there at most.
 
         Returns how many rows that are.
         """
+        some = [(rows, times) for rows, times in found if len(rows)]
+        if len(some) == 1:
+            rows, times = some[0]
+            self._learned[term] = rows, times.astype(np.float32)
+            return len(rows)
         most = np.zeros(self.size, np.float32)
-        for rows, times in found:
+        for rows, times in some:
             most[rows] = np.maximum(most[rows], times)
         rows = np.flatnonzero(most).astype(np.int32)
         self._learned[term] = rows, most[rows]
@@ -116,6 +122,13 @@ class Messages:
         yield from self._corpus.vocabulary(field)
         if field == "text" and self._metadata:
             yield from self._corpus.vocabulary("tags")
+
+    def lines(self) -> Iterator[str]:
+        """Yield the terms of texts in blocks again, each a text with a line for a term; they are kept."""
+        for place, block in enumerate(self.vocabulary("text")):
+            if place == len(self._lines):
+                self._lines.append("\n".join(block))
+            yield self._lines[place]
 
     def neighbours(self, mask: Mask) -> Neighbours:
         """Return who stands next to whom among the rows of ``mask`` only, and each row's place."""

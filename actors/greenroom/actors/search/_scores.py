@@ -95,23 +95,18 @@ def score(view: View, ranked: Ranked, unknown: int) -> Scores:
     """
     unknown += len(ranked.unknown)
     own = _own(view, ranked.reading, unknown)
-    strength = np.zeros(len(view.visible))
-    strength[ranked.rows] = _strength(view, ranked, unknown)
+    strong = _strength(view, ranked, unknown)
     exponent = 1 / max(1.0, 0.75 * math.log2(max(1, own.words)))
-    said = _ALL * own.share**exponent
-    found = np.minimum(_LESS, np.maximum(said, _ALL * np.minimum(1.0, strength) ** exponent))
-    everything = own.shared >= max(1, own.shareable)
-    found = np.where(everything, said, found)
-    found = np.where(own.shared > 0, found, np.minimum(found, _UNSHARED))
-    there = np.zeros(len(view.visible), np.bool_)
-    there[ranked.rows] = True
-    return Scores(
-        score=np.where(there, found, 0.0),
-        strength=strength,
-        own=own.share,
-        candidates=everything,
-        shared=bool(own.shared.any()),
-    )
+    candidates = own.shared >= max(1, own.shareable)
+    rows = ranked.rows
+    said = _ALL * own.share[rows] ** exponent
+    found = np.minimum(_LESS, np.maximum(said, _ALL * np.minimum(1.0, strong) ** exponent))
+    found = np.where(candidates[rows], said, found)
+    found = np.where(own.shared[rows] > 0, found, np.minimum(found, _UNSHARED))
+    every = no_scores(len(view.visible))
+    every.score[rows] = found
+    every.strength[rows] = strong
+    return every._replace(own=own.share, candidates=candidates, shared=bool(own.shared.any()))
 
 
 def no_scores(size: int) -> Scores:
