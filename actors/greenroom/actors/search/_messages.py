@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,6 +31,8 @@ class Messages:
     are, nothing can be said that does not hold for each. Metadata is searched as if it stood in the
     text, but it makes no message longer and says nothing of when something was.
 
+    They are right until the corpus changes.
+
     Args:
         corpus: The prepared messages: ``position`` is the id, ``tags`` has the metadata's terms.
         metadata: Whether the metadata is searched.
@@ -37,7 +40,8 @@ class Messages:
 
     def __init__(self, corpus: Corpus, *, metadata: bool) -> None:
         self._corpus = corpus
-        self._metadata = metadata
+        self._names = frozenset(chain.from_iterable(corpus.vocabulary("author")))
+        self._metadata = metadata and any(corpus.vocabulary("tags"))
         self._learned: dict[str, Postings] = {}
         self._lines: list[str] = []
 
@@ -100,8 +104,8 @@ class Messages:
 
     def postings(self, field: Any, term: str) -> Postings:
         """Return the rows that hold ``term``, and how often."""
-        if field == "author":
-            return self._corpus.postings("author", term)
+        if field == "author":  # asked for each word of a query, and hardly ever there
+            return self._corpus.postings("author", term) if term in self._names else _NO_POSTINGS
         if field != "text":
             return _NO_POSTINGS
         learned = self._learned.get(term)
