@@ -39,7 +39,7 @@ TYPES: Mapping[str, Any] = {
     "expires": np.int64,
 }
 _LEAST = 16
-_ROW_BYTES = sum(np.dtype(kind).itemsize for kind in TYPES.values())
+_ROW_BYTES: int = sum(np.dtype(kind).itemsize for kind in TYPES.values())
 
 
 class Names(Generic[N]):
