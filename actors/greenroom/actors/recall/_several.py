@@ -66,6 +66,25 @@ async def ask_each(desk: Desk, roots: Sequence[Root], message: Message[R]) -> An
     """
     began = trio.current_time()
     end = began + SHARE * (trio.current_effective_deadline() - began)
+    if len(roots) == 1:  # as mostly, and a nursery costs as much as what it would be for
+        answers = [await _ask(desk, roots[0], message, end)]
+    else:
+        answers = await _side_by_side(desk, roots, message, end)
+    found: list[R] = []
+    failed: list[FailedNamespace] = []
+    first: GreenroomError | None = None
+    for root, answer in zip(roots, answers, strict=True):
+        if isinstance(answer, GreenroomError):
+            first = first or answer
+            failed.append(FailedNamespace(namespace=root.name, error=_why(answer)))
+        else:
+            found.append(answer)
+    return Answers(found, failed, first)
+
+
+async def _side_by_side(
+    desk: Desk, roots: Sequence[Root], message: Message[R], end: float
+) -> list[R | GreenroomError]:
     answers: dict[int, R | GreenroomError] = {}
     of_all: GreenroomError | None = None
     waiting = iter(enumerate(roots))
@@ -85,17 +104,7 @@ async def ask_each(desk: Desk, roots: Sequence[Root], message: Message[R]) -> An
             nursery.start_soon(work)
     if of_all is not None:
         raise of_all
-    found: list[R] = []
-    failed: list[FailedNamespace] = []
-    first: GreenroomError | None = None
-    for number, root in enumerate(roots):
-        answer = answers[number]
-        if isinstance(answer, GreenroomError):
-            first = first or answer
-            failed.append(FailedNamespace(namespace=root.name, error=_why(answer)))
-        else:
-            found.append(answer)
-    return Answers(found, failed, first)
+    return [answers[number] for number in range(len(roots))]
 
 
 async def _ask(desk: Desk, root: Root, message: Message[R], end: float) -> R | GreenroomError:

@@ -89,9 +89,12 @@ class Lanes:
         self._left = CHARACTERS
         lanes = [self._lanes.setdefault(shelf, Lane(shelf, newest_id)) for shelf in shelves]
         for lane in lanes:
+            if lane.top >= newest_id:
+                continue
             yield from self._catch_up(context, lane)
             if self._left <= 0:
                 return None
+            lane.top = newest_id  # what comes from now on has higher ids, whatever its shelf
         yield from self._dig(context, lanes, lowest_id, rows)
         if self._left <= 0:
             lowest_id = max([lowest_id, *(lane.floor for lane in lanes if not lane.complete)])

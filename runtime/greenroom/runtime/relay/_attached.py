@@ -98,11 +98,12 @@ class Attached:
                         await self._room.wait()
 
     def _do(self, words: Sequence[frames.FromGuest]) -> None:
-        for word in words:
-            do: Any = self._words.get(type(word))
-            if do is not None:
-                do(word)
-        self.host.runtime.run_ready()
+        with self.host.runtime.held():
+            for word in words:
+                do: Any = self._words.get(type(word))
+                if do is not None:
+                    do(word)
+            self.host.runtime.run_ready()
         self.wire.flush()
 
     @property
