@@ -10,10 +10,10 @@ import trio
 
 from bench.harness import Figure, Plan, Report, Table, check, medians
 from greenroom.actors import Agent, CreateApiKey, KeyRefusedError, Principal, open_greenroom, open_key_ring
-from greenroom.actors.keys._text import new_key
+from greenroom.actors.auth.key_format import new_key
 from greenroom.runtime import RuntimeOptions
-from greenroom.transports._admission import Caller
-from greenroom.transports._gate import KeyGate
+from greenroom.transports.auth.authenticator import KeyGate
+from greenroom.transports.auth.origin_check import Caller
 
 ROUNDS = 5
 

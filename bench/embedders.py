@@ -11,12 +11,12 @@ import time
 import msgspec
 import trio
 
-import greenroom.transports._commands._serve  # noqa: F401  a server has all of this loaded
+import greenroom.transports.cli.commands.serve  # noqa: F401  a server has all of this loaded
 from bench.corpus import PLANTED
 from bench.harness import check, percentile
 from bench.servers import memory_of
 from greenroom.actors import read_choice
-from greenroom.actors.embedding._loading import load
+from greenroom.actors.embedding.loader import load
 
 QUERIES = 200
 

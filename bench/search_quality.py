@@ -23,8 +23,8 @@ from rapidfuzz import fuzz, process
 
 from bench.harness import Table, as_markdown, check
 from bench.locomo import ANSWERABLE, Question, Turn
-from greenroom.actors.search import metadata_text
-from greenroom.actors.search._index import SearchIndex, SearchRequest
+from greenroom.actors.session_search import metadata_text
+from greenroom.actors.session_search.index import SearchIndex, SearchRequest
 
 SHELF = "public"
 DEPTH = 50

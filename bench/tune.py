@@ -1,6 +1,6 @@
 """Fits the weights of the ranking: `python -m bench.tune --data DIR [--onnx DIR]`.
 
-Prints, for each situation (see `greenroom.actors.ranking._weights`), what weights fitted to all other
+Prints, for each situation (see `greenroom.actors.ranking.weights`), what weights fitted to all other
 conversations reach on each conversation, then what is lost without each signal, and at the end the
 weights fitted to all of them, as they stand in the table. The weights are fitted to three kinds of
 stores at once: one for each conversation, one of all conversations, and questions with a typing error.
@@ -21,20 +21,20 @@ import numpy as np
 
 from bench import fitting, trials
 from bench.harness import Table, Value, as_text
-from greenroom.actors.embedding._onnx import OnnxEmbedder
-from greenroom.actors.embedding._static import load_static
+from greenroom.actors.embedding.onnx import OnnxEmbedder
+from greenroom.actors.embedding.static import load_static
 from greenroom.actors.index import Document
-from greenroom.actors.index._corpus import Corpus
-from greenroom.actors.memory._embedding import said
+from greenroom.actors.index.corpus import Corpus
+from greenroom.actors.memory.embedding import said
 from greenroom.actors.ranking import RankQuery, View, signals
-from greenroom.actors.ranking._weights import SIGNALS, Situation, weights
+from greenroom.actors.ranking.weights import SIGNALS, Situation, weights
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping, Sequence
 
     from bench.locomo import Turn
-    from greenroom.actors.embedding._embedder import LocalEmbedder
-    from greenroom.actors.requests._vectors import Vectors
+    from greenroom.actors.embedding.embedder import LocalEmbedder
+    from greenroom.actors.schemas.vectors import Vectors
 
 SEED = 7
 AT_LEAST_0 = frozenset({"words", "nearby", "conversation"})
@@ -84,7 +84,7 @@ def main() -> int:
 
 
 def _onnx(folder: Path) -> LocalEmbedder:
-    from greenroom.actors.embedding._export import read_export  # noqa: PLC0415 - only for this
+    from greenroom.actors.embedding.model_files import read_export  # noqa: PLC0415 - only for this
 
     return OnnxEmbedder(read_export(folder), lambda: None)
 

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from greenroom.actors import Principal
-from greenroom.actors import _policy as policy
-from greenroom.actors._scopes import NEEDED, SCOPES, TOOLS, WILDCARDS, allows
+from greenroom.actors.auth import policy
+from greenroom.actors.auth.scopes import NEEDED, SCOPES, TOOLS, WILDCARDS, allows
 
 YES: Final = "yes"
 NO: Final = "no"

@@ -20,19 +20,19 @@ from access_tables import TABLES as ACCESS_TABLES
 from python_names import prose, python_page
 
 from greenroom.actors import is_write
-from greenroom.actors.passport._cargo import Cargo
-from greenroom.actors.passport._format import VERSION, Passport
-from greenroom.actors.requests._cargo import CargoMessage
-from greenroom.actors.requests._exchange import MemoryLine
-from greenroom.actors.requests._types import UNLISTED
+from greenroom.actors.passport.format import VERSION, Passport
+from greenroom.actors.passport.payload import Cargo
+from greenroom.actors.schemas.passport_payload import CargoMessage
+from greenroom.actors.schemas.transfer import MemoryLine
+from greenroom.actors.schemas.types import UNLISTED
 from greenroom.runtime import reply_type
-from greenroom.transports import _exits
-from greenroom.transports import _settings as settings
-from greenroom.transports.protocol._aliases import ALIASES
-from greenroom.transports.protocol._schema import input_schema
-from greenroom.transports.protocol._tool_errors import _PLAIN as PLAIN_ERRORS
-from greenroom.transports.protocol._tool_profiles import PROFILES
-from greenroom.transports.protocol._tools import TOOLS, Tool
+from greenroom.transports.base import exits as base_exits
+from greenroom.transports.config import settings
+from greenroom.transports.mcp.aliases import ALIASES
+from greenroom.transports.mcp.schema import input_schema
+from greenroom.transports.mcp.tool_errors import _PLAIN as PLAIN_ERRORS
+from greenroom.transports.mcp.tool_profiles import PROFILES
+from greenroom.transports.mcp.tools import TOOLS, Tool
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 SECURITY: Final = ROOT / "docs" / "security.md"
@@ -368,7 +368,7 @@ def settings_page() -> str:
         flag = f"`{settings.flag(key)}`" if setting.switch else f"`{settings.flag(key)} {setting.metavar}`"
         rows.append((flag, f"`{settings.variable(key)}`", f"`{key}`", shown, setting.help))
     head = ("flag", "variable", "key of the file", "default", "meaning")
-    exits = [(str(code), meaning) for code, meaning in _exits.MEANINGS.items()]
+    exits = [(str(code), meaning) for code, meaning in base_exits.MEANINGS.items()]
     return (
         "# Settings\n\n"
         "A flag wins over a variable, a variable over the file, the file over the default. "

@@ -15,11 +15,11 @@ import trio
 from trio.testing import memory_stream_pair
 
 from greenroom.actors import Agent, Principal, open_greenroom
-from greenroom.transports.protocol._connection import Connection, Limits
-from greenroom.transports.protocol._door import Door
-from greenroom.transports.protocol._server import McpServer
-from greenroom.transports.protocol._streams import LineSink, LineSource
-from greenroom.transports.protocol._tools import TOOLS, Tool
+from greenroom.transports.mcp.agent_port import Door
+from greenroom.transports.mcp.connection import Connection, Limits
+from greenroom.transports.mcp.line_io import LineSink, LineSource
+from greenroom.transports.mcp.server import McpServer
+from greenroom.transports.mcp.tools import TOOLS, Tool
 
 PROGRAM = [sys.executable, "-m", "greenroom.transports.cli"]
 PATIENCE = 300.0  # seconds until a test that waits for what never comes gives up

@@ -13,12 +13,12 @@ import pytest
 from harness import MODERN_META, Client, greenroom, principal, served, server_process
 
 from greenroom.actors import Agent, open_greenroom
-from greenroom.actors import _scopes as scopes
-from greenroom.actors.recall._retrieve import RetrieveMemory
-from greenroom.actors.recall._search import MemorySearch
+from greenroom.actors.auth import scopes
+from greenroom.actors.recall.memory_search import MemorySearch
+from greenroom.actors.recall.retrieve_memory import RetrieveMemory
 from greenroom.runtime import Refusal
-from greenroom.transports.protocol._aliases import ALIASES, META_KEY
-from greenroom.transports.protocol._tools import TOOLS
+from greenroom.transports.mcp.aliases import ALIASES, META_KEY
+from greenroom.transports.mcp.tools import TOOLS
 
 pytestmark = pytest.mark.promise("recall.aliases")
 

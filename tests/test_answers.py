@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from greenroom.transports.protocol._answers import FRESH, STATIC, Answers
-from greenroom.transports.protocol._content import Content
-from greenroom.transports.protocol._eras import SERVER_INFO_KEY, Era
-from greenroom.transports.protocol._profile import GREENROOM
+from greenroom.transports.mcp.content_blocks import Content
+from greenroom.transports.mcp.responses import FRESH, STATIC, Answers
+from greenroom.transports.mcp.server_info import GREENROOM
+from greenroom.transports.mcp.versions import SERVER_INFO_KEY, Era
 
 SIGNED = {"resultType": "complete", "_meta": {SERVER_INFO_KEY: GREENROOM.implementation}}
 AROUND = {Era.HANDSHAKE: {}, Era.MODERN: SIGNED}

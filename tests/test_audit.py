@@ -32,13 +32,13 @@ from greenroom.actors import (
     SearchContext,
     SetMemory,
     StoreMemory,
-    _cursor,
     open_greenroom,
 )
-from greenroom.actors._audit import INDEX, AuditRow
-from greenroom.actors.audit._actor import tell
+from greenroom.actors.audit.actor import tell
+from greenroom.actors.audit.record import INDEX, AuditRow
+from greenroom.actors.base import cursor as base_cursor
 from greenroom.runtime import Actor, Context, Index, Message, handles, open_runtime
-from greenroom.transports.protocol._tools import TOOLS
+from greenroom.transports.mcp.tools import TOOLS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -246,7 +246,7 @@ async def test_no_page_is_read_without_a_record_and_made_up_cursors_do_no_harm(e
         binding = 'audit {"action":"create_session"}'
         places = (b"", b"j", b"o", b"x", b"j" + bytes(8), b"j" + b"\xff" * 8, b"j" * 100, b"o" * 100)
         for place in places:
-            await boss.ask(GetAuditLog(action="create_session", cursor=_cursor.encode(place, binding)))
+            await boss.ask(GetAuditLog(action="create_session", cursor=base_cursor.encode(place, binding)))
         read = await log(boss, action="get_audit_log")
         assert sum(record.times for record in read) == 2 + len(places)
 

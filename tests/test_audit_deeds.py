@@ -31,9 +31,9 @@ from greenroom.actors import (
     StoreMemory,
     open_greenroom,
 )
-from greenroom.actors._scopes import SCOPES, needed_for_tool
+from greenroom.actors.auth.scopes import SCOPES, needed_for_tool
 from greenroom.runtime import Refusal
-from greenroom.transports.protocol._tools import TOOLS as LISTED
+from greenroom.transports.mcp.tools import TOOLS as LISTED
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,10 +12,10 @@ from support.keyed import create_key, premises, revoke_key
 from support.websockets import told
 
 from greenroom.actors import open_key_ring
-from greenroom.actors.audit._actor import tell
-from greenroom.actors.keys._text import new_key
-from greenroom.transports._admission import Caller, RefusedError
-from greenroom.transports._gate import KeyGate
+from greenroom.actors.audit.actor import tell
+from greenroom.actors.auth.key_format import new_key
+from greenroom.transports.auth.authenticator import KeyGate
+from greenroom.transports.auth.origin_check import Caller, RefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from support.keyed import Premises
 
     from greenroom.actors import ApiKeyMade
-    from greenroom.actors.keys._text import KeyText
+    from greenroom.actors.auth.key_format import KeyText
 
 pytestmark = pytest.mark.promise("audit.records")
 

@@ -20,14 +20,14 @@ from greenroom.runtime import (
     StoreError,
     StoreOwnedError,
     StoreTooNewError,
-    _check,
     restore,
 )
-from greenroom.runtime._backup import backup, verify
-from greenroom.runtime._check import check_store
-from greenroom.runtime._environment import FORMAT_KEY, FORMAT_VERSION
-from greenroom.runtime._owner import Owner
-from greenroom.runtime._store import ACTORS, INDEXES, META, Store, Work
+from greenroom.runtime.lmdb.environment import FORMAT_KEY, FORMAT_VERSION
+from greenroom.runtime.lmdb.lock_file import Owner
+from greenroom.runtime.maintenance.backup import backup, verify
+from greenroom.runtime.store import integrity
+from greenroom.runtime.store.integrity import check_store
+from greenroom.runtime.store.store import ACTORS, INDEXES, META, Store, Work
 
 
 def write(folder: Path, rows: dict[bytes, bytes]) -> None:
@@ -288,7 +288,7 @@ USE_ALL = """
 import random, sys
 from pathlib import Path
 from greenroom.runtime import StoreDamagedError
-from greenroom.runtime._store import Store, Work
+from greenroom.runtime.store.store import Store, Work
 for folder in sys.argv[1:]:
     store = Store(Path(folder), sync=False)
     keys = []
@@ -379,11 +379,11 @@ def test_a_folder_without_a_file_needs_no_check(tmp_path: Path) -> None:
 def test_the_check_does_not_wait_for_the_runtime_to_be_imported(tmp_path: Path) -> None:
     write(tmp_path / "data", {b"k": b"v"})
     paths = [
-        Path(_check.__file__).parent,
+        Path(integrity.__file__).parent,
         Path(lmdb.__file__).parent.parent,
         tmp_path / "data" / "greenroom.mdb",
     ]
-    program = _check._CHILD + "print(); print(*{name.partition('.')[0] for name in sys.modules})"
+    program = integrity._CHILD + "print(); print(*{name.partition('.')[0] for name in sys.modules})"
     child = subprocess.run(
         [sys.executable, "-I", "-S", "-c", program, *paths, "records", ""],
         capture_output=True,

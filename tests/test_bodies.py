@@ -13,8 +13,8 @@ from support.websockets import TEXT, frame
 from test_abuse_process import everywhere
 from test_websocket_process import resident
 
-from greenroom.transports._bodies import EACH
-from greenroom.transports._gathering import LARGE, Gathering
+from greenroom.transports.net.body_budget import EACH
+from greenroom.transports.net.reassembly import LARGE, Gathering
 
 if TYPE_CHECKING:
     from pathlib import Path

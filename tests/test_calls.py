@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trio.testing import MockClock
 
-from greenroom.transports.protocol._calls import SILENCED, Call, Deadlines
-from greenroom.transports.protocol._frames import Frame
-from greenroom.transports.protocol._turns import Turns
+from greenroom.transports.mcp.calls import SILENCED, Call, Deadlines
+from greenroom.transports.mcp.frames import Frame
+from greenroom.transports.mcp.ordering import Turns
 
 USUAL = 30.0
 

@@ -211,8 +211,8 @@ def test_a_client_that_does_not_read_standard_error_stops_nothing(
 
 STUCK = """
 import sys, time
-from greenroom.transports._commands import _serve
-from greenroom.transports.cli import main
+from greenroom.transports.cli.commands import _serve
+from greenroom.transports.cli.main import main
 
 async def stuck(*_, stop, **__):
     print("ready", flush=True)
@@ -240,11 +240,11 @@ def test_a_second_signal_ends_at_once(tmp_path: Path) -> None:
 
 INTERRUPTED_EARLY = """
 import os, signal, sys
-from greenroom.transports.cli import main
+from greenroom.transports.cli.main import main
 
 class Interrupts:
     def find_spec(self, name, path=None, target=None):
-        if name == "greenroom.transports._commands._serve":
+        if name == "greenroom.transports.cli.commands.serve":
             os.kill(os.getpid(), signal.SIGINT)
 
 sys.meta_path.insert(0, Interrupts())

@@ -15,7 +15,7 @@ from harness import PROGRAM, clean_environment
 from support.commands import serving
 from support.exchanges import line, text
 
-from greenroom.transports._commands import _meter
+from greenroom.transports.cli.commands import progress_bar
 
 if TYPE_CHECKING:
     from subprocess import CompletedProcess
@@ -227,7 +227,7 @@ def test_a_bad_query_is_named(tmp_path: Path, query: Any, sentence: str) -> None
 def test_nobody_who_watches_sees_nothing(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(_meter, "draws", lambda _: False)
-    with _meter.metered() as shows:
+    monkeypatch.setattr(progress_bar, "draws", lambda _: False)
+    with progress_bar.metered() as shows:
         shows("staging", 1, 2)
     assert capsys.readouterr().err == ""

@@ -14,10 +14,10 @@ import pytest
 from harness import PROGRAM, clean_environment
 from support.commands import run, run_on_store, sentence, serving
 
-from greenroom.transports import _exits
-from greenroom.transports._catalogue import COMMANDS
-from greenroom.transports._parsing import make_parser
-from greenroom.transports._settings import flag, table
+from greenroom.transports.base import exits
+from greenroom.transports.cli.catalogue import COMMANDS
+from greenroom.transports.cli.parsing import make_parser
+from greenroom.transports.config.settings import flag, table
 
 REFERENCE = Path(__file__).parent.parent / "docs/reference/settings.md"
 
@@ -36,7 +36,7 @@ CODES_BELOW = {65, 70, 74, 75, 76, 130}
 
 def test_every_documented_code_is_tried_here() -> None:
     rows = re.findall(r"^\| (\d+) \|", REFERENCE.read_text(), re.MULTILINE)
-    assert {int(row) for row in rows} == set(_exits.MEANINGS) == TRIED_OUT.keys() | CODES_BELOW
+    assert {int(row) for row in rows} == set(exits.MEANINGS) == TRIED_OUT.keys() | CODES_BELOW
 
 
 @pytest.mark.promise("cli.exit-codes")
@@ -125,11 +125,11 @@ def test_a_store_in_use_is_75_and_one_that_is_taken_away_74(tmp_path: Path) -> N
 
 FAULTY = """
 import os, signal, sys
-from greenroom.transports.cli import main
+from greenroom.transports.cli.main import main
 
 class AtImport:
     def find_spec(self, name, path=None, target=None):
-        if name == "greenroom.transports._commands._keys":
+        if name == "greenroom.transports.cli.commands.keys":
             WHAT
 
 sys.meta_path.insert(0, AtImport())

@@ -10,7 +10,7 @@ import trio
 from support.stores import BrokenCodec, put
 
 from greenroom.runtime import InlineCommitter, StorageFullError, StoreFailedError, ThreadCommitter
-from greenroom.runtime._store import ACTORS, Store, Work
+from greenroom.runtime.store.store import ACTORS, Store, Work
 
 
 class Listener:

@@ -24,9 +24,9 @@ from greenroom.runtime import (
     StorageFullError,
     StoreFailedError,
 )
-from greenroom.transports.protocol._connection import Limits
-from greenroom.transports.protocol._door import fit_agent_id
-from greenroom.transports.protocol._server import McpServer
+from greenroom.transports.mcp.agent_port import fit_agent_id
+from greenroom.transports.mcp.connection import Limits
+from greenroom.transports.mcp.server import McpServer
 
 
 @pytest.fixture

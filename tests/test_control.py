@@ -29,12 +29,11 @@ from greenroom.runtime import (
     GreenroomError,
     Message,
     SharedRuntime,
-    _socket_place,
     handles,
 )
-from greenroom.transports import _door
-from greenroom.transports._control import CONNECTIONS, LINE_SECONDS, serve_control
-from greenroom.transports._door import (
+from greenroom.runtime.base import unix_socket
+from greenroom.transports.control import client as control_client
+from greenroom.transports.control.client import (
     ANSWER_LIMIT,
     NAME,
     REQUEST_LIMIT,
@@ -48,8 +47,9 @@ from greenroom.transports._door import (
     call,
     path_of,
 )
-from greenroom.transports.observability._looks import Watched
-from greenroom.transports.observability._meter import RequestMeter
+from greenroom.transports.control.server import CONNECTIONS, LINE_SECONDS, serve_control
+from greenroom.transports.observability.meter import RequestMeter
+from greenroom.transports.observability.snapshot import Watched
 
 
 class Break(Message[None], frozen=True):
@@ -170,7 +170,7 @@ async def test_what_a_dead_owner_left_is_replaced(tmp_path: Path, shadow: str) -
 
 async def test_a_path_too_long_for_a_socket_gets_a_short_one(tmp_path: Path) -> None:
     folder = tmp_path / ("long" * 30) / "store"
-    assert len(os.fsencode(folder / NAME)) > _socket_place.PATH_LIMIT
+    assert len(os.fsencode(folder / NAME)) > unix_socket.PATH_LIMIT
     folder.parent.mkdir()
     async with owner(folder):
         place = path_of(folder)
@@ -347,7 +347,7 @@ def test_a_silent_owner_is_not_waited_for_longer_than_asked(tmp_path: Path) -> N
 
 
 @pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="takes a second user")
-@pytest.mark.parametrize("module", [_socket_place, _door])
+@pytest.mark.parametrize("module", [unix_socket, control_client])
 def test_another_users_end_is_not_ours(module: Any) -> None:
     name = f"\0greenroom-test-{os.getpid()}"
     with socket.socket(socket.AF_UNIX) as listener:

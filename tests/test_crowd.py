@@ -16,16 +16,16 @@ from support.keyed import create_key, premises
 from support.websockets import Peer, told, venue, venue_on_tcp
 
 from greenroom.actors import open_key_ring
-from greenroom.transports._admission import RefusedError
-from greenroom.transports._crowd import AT_ONCE, TOLD_EVERY, Crowd
-from greenroom.transports._gate import KeyGate
-from greenroom.transports.websocket._server import BEYOND
+from greenroom.transports.auth.authenticator import KeyGate
+from greenroom.transports.auth.origin_check import RefusedError
+from greenroom.transports.net.connection_limits import AT_ONCE, TOLD_EVERY, Crowd
+from greenroom.transports.websocket.server import BEYOND
 
 if TYPE_CHECKING:
     from support.agents import Enter
     from trio.testing import MockClock
 
-    from greenroom.transports._crowd import Visitor
+    from greenroom.transports.net.connection_limits import Visitor
 
 pytestmark = pytest.mark.promise("limits.connections")
 

@@ -21,8 +21,9 @@ from support.commands import run_on_store, sentence, serving
 from bench import damage
 from bench.damaging import rewrite
 from bench.harness import Plan
-from greenroom.runtime import Address, StoreDamagedError, _owner
-from greenroom.runtime._folder import DATA_FILE
+from greenroom.runtime import Address, StoreDamagedError
+from greenroom.runtime.lmdb import lock_file
+from greenroom.runtime.lmdb.files import DATA_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -108,8 +109,8 @@ def integrity(home: Path) -> str:
 DIE = """
 import os, sys
 from pathlib import Path
-from greenroom.runtime._owner import Owner
-from greenroom.runtime._store import Store
+from greenroom.runtime.lmdb.lock_file import Owner
+from greenroom.runtime.store.store import Store
 owner = Owner(Path(sys.argv[1])).__enter__()
 store = Store(owner.folder)
 owner.mark_open()
@@ -178,7 +179,7 @@ async def test_what_the_scrub_finds_ends_the_serving_and_keeps_the_store_closed(
 async def test_a_store_too_large_for_a_checksum_is_scrubbed(
     reopen: Open, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_owner, "DIGEST_BYTES", 4096)
+    monkeypatch.setattr(lock_file, "DIGEST_BYTES", 4096)
     async with reopen() as runtime:
         assert await runtime.ask(VISITS, Add(by=3)) == 3
         assert integrity_of(runtime) == "checked"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from greenroom.runtime._debounce import Debounce
+from greenroom.runtime.base.debounce import Debounce
 
 WINDOW = 100
 times = st.lists(st.integers(0, 2_000), max_size=60).map(sorted)

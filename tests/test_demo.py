@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from support.programs import running
 
-from greenroom.transports._commands._stage import Stage
+from greenroom.transports.cli.commands.stage import Stage
 
 LEAKY = """\
 import sys

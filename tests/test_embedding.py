@@ -15,17 +15,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
-from greenroom.actors._tokens import estimate_tokens
-from greenroom.actors.embedding import _static
-from greenroom.actors.embedding._cache import Cache
-from greenroom.actors.embedding._choice import EmbedderChoice, read_choice
-from greenroom.actors.embedding._embedder import EMBEDDED_CHARACTERS
-from greenroom.actors.embedding._errors import EmbedderError
-from greenroom.actors.embedding._numbers import single
-from greenroom.actors.embedding._safetensors import tensors
-from greenroom.actors.embedding._static import StaticEmbedder, load_static
-from greenroom.actors.requests._vectors import QueryVectors, Vectors
-from greenroom.actors.search._text import tokens
+from greenroom.actors.base.token_estimate import estimate_tokens
+from greenroom.actors.embedding import static
+from greenroom.actors.embedding.cache import Cache
+from greenroom.actors.embedding.choice import EmbedderChoice, read_choice
+from greenroom.actors.embedding.embedder import EMBEDDED_CHARACTERS
+from greenroom.actors.embedding.errors import EmbedderError
+from greenroom.actors.embedding.quantization import single
+from greenroom.actors.embedding.safetensors import tensors
+from greenroom.actors.embedding.static import StaticEmbedder, load_static
+from greenroom.actors.schemas.vectors import QueryVectors, Vectors
+from greenroom.actors.text.analyze import tokens
 
 HEAVY = ("numpy", "tokenizers", "onnxruntime", "wordllama", "safetensors", "httpx2", "requests")
 
@@ -52,7 +52,7 @@ def test_nothing_heavy_is_imported_before_the_first_text() -> None:
 def test_the_word_vectors_come_without_their_package() -> None:
     program = (
         "import sys, logging\n"
-        "from greenroom.actors.embedding._static import load_static\n"
+        "from greenroom.actors.embedding.static import load_static\n"
         "load_static().embed(['hello'])\n"
         "print([m for m in ('wordllama', 'requests', 'pydantic') if m in sys.modules], logging.root.handlers)"
     )
@@ -140,7 +140,7 @@ def theirs() -> Tokenizer:
     found = find_spec("wordllama")
     assert found is not None
     assert found.origin is not None
-    return Tokenizer.from_file(str(Path(found.origin).parent / _static._TOKENIZER))
+    return Tokenizer.from_file(str(Path(found.origin).parent / static._TOKENIZER))
 
 
 @given(st.text(st.sampled_from("ab \u2581\n.é東<s>/1"), max_size=40) | st.text(max_size=60))
@@ -164,11 +164,11 @@ def test_a_package_without_what_is_needed_of_it_is_named(
     with pytest.raises(EmbedderError, match=r"has no tokenizers/.*json; `pip install -U wordllama`"):
         load_static()
     (tmp_path / "wordllama/tokenizers").mkdir()
-    (tmp_path / "wordllama" / _static._TOKENIZER).write_text("{")
+    (tmp_path / "wordllama" / static._TOKENIZER).write_text("{")
     with pytest.raises(EmbedderError, match=r"has no weights/l2_supercat_256"):
         load_static()
     (tmp_path / "wordllama/weights").mkdir()
-    (tmp_path / "wordllama" / _static._WEIGHTS).write_bytes(b"\xff" * 20)
+    (tmp_path / "wordllama" / static._WEIGHTS).write_bytes(b"\xff" * 20)
     with pytest.raises(EmbedderError, match=r"tokenizer_config\.json cannot be read"):
         load_static()
 

@@ -10,10 +10,10 @@ import pytest
 import trio
 from support.endpoints import Answer, Endpoint, endpoint, failing, ok
 
-from greenroom.actors.embedding._choice import EmbedderChoice
-from greenroom.actors.embedding._errors import EmbedderError, TextRefusedError
-from greenroom.actors.embedding._http import HttpEmbedder
-from greenroom.actors.embedding._loading import load
+from greenroom.actors.embedding.choice import EmbedderChoice
+from greenroom.actors.embedding.errors import EmbedderError, TextRefusedError
+from greenroom.actors.embedding.http import HttpEmbedder
+from greenroom.actors.embedding.loader import load
 
 
 def choice_of(served: Endpoint, **more: Any) -> EmbedderChoice:
@@ -141,7 +141,7 @@ async def test_another_model_behind_the_same_name_is_noticed() -> None:
 
 
 async def test_an_endless_answer_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("greenroom.actors.embedding._http._ANSWER_LIMIT", 1 << 20)
+    monkeypatch.setattr("greenroom.actors.embedding.http._ANSWER_LIMIT", 1 << 20)
     async with endpoint() as served:
         served.behaviour = lambda _served, _body: (200, {}, b" " * (1 << 21))
         with pytest.raises(EmbedderError, match="more than"):
@@ -149,7 +149,7 @@ async def test_an_endless_answer_is_cut(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 async def test_an_endpoint_that_hangs_is_said_not_to_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("greenroom.actors.embedding._http._ANSWER_SECONDS", 0.05)
+    monkeypatch.setattr("greenroom.actors.embedding.http._ANSWER_SECONDS", 0.05)
     async with endpoint() as served:
         served.silent = True
         with pytest.raises(EmbedderError, match=r"/embeddings does not answer within 0.05 seconds"):

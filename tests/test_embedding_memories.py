@@ -24,12 +24,12 @@ from greenroom.actors import (
     SetMemory,
     open_greenroom,
 )
-from greenroom.actors.embedding import _spaces
-from greenroom.actors.embedding._choice import EmbedderChoice
-from greenroom.actors.embedding._embedding import Embedding
-from greenroom.actors.recall._replies import MemoriesFound, SearchDebug
-from greenroom.actors.recall._search import MemorySearch
-from greenroom.actors.requests._memories import ForgetMemory, StoreMemory
+from greenroom.actors.embedding import spaces
+from greenroom.actors.embedding.choice import EmbedderChoice
+from greenroom.actors.embedding.service import Embedding
+from greenroom.actors.recall.memory_search import MemorySearch
+from greenroom.actors.recall.replies import MemoriesFound, SearchDebug
+from greenroom.actors.schemas.memories import ForgetMemory, StoreMemory
 from greenroom.runtime import Desk, Procedure, RuntimeOptions, SharedRuntime
 
 FAST = RuntimeOptions(durability="process")
@@ -168,7 +168,7 @@ async def test_whoever_is_attached_searches_by_the_owners_vectors(folder: Path) 
         await owner.store(REFUNDS, *OTHERS)
         await other.settle()
         assert contents(await other.search())[0] == REFUNDS
-        assert (await other.runtime.query(GetEmbedding())).space == _spaces.STATIC
+        assert (await other.runtime.query(GetEmbedding())).space == spaces.STATIC
 
 
 async def test_hostile_texts_have_vectors_too(folder: Path) -> None:
@@ -236,7 +236,7 @@ async def test_a_search_without_vectors_says_that_it_is_partial_and_why(
         await here.store(REFUNDS, *OTHERS)
         whole = await ask_all(here)
         assert not any({"partial", "partial_reason"} & answer.keys() for answer in whole), "none are wanted"
-    patience = "greenroom.actors.embedding._embedding.QUERY_SECONDS"
+    patience = "greenroom.actors.embedding.service.QUERY_SECONDS"
     async with endpoint() as served:
         served.silent = True
         monkeypatch.setattr(patience, 0.05)
@@ -270,7 +270,7 @@ async def test_a_search_without_vectors_says_that_it_is_partial_and_why(
 async def test_a_look_up_does_not_wait_for_the_embedder(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("greenroom.actors.embedding._embedding.QUERY_SECONDS", 3_600)
+    monkeypatch.setattr("greenroom.actors.embedding.service.QUERY_SECONDS", 3_600)
     async with endpoint() as served:
         served.silent = True
         async with shop(folder, at(served)) as here, trio.open_nursery() as nursery:

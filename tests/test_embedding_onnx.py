@@ -16,12 +16,12 @@ from support.models import HIDDEN, LONGEST, WORDS, write_json, write_model
 from tokenizers import Tokenizer, processors
 
 from bench import minilm
-from greenroom.actors.embedding._choice import EmbedderChoice
-from greenroom.actors.embedding._errors import EmbedderError
-from greenroom.actors.embedding._export import read_export
-from greenroom.actors.embedding._loading import check_choice, load
-from greenroom.actors.embedding._onnx import OnnxEmbedder
-from greenroom.actors.requests._vectors import QueryVectors, Vectors
+from greenroom.actors.embedding.choice import EmbedderChoice
+from greenroom.actors.embedding.errors import EmbedderError
+from greenroom.actors.embedding.loader import check_choice, load
+from greenroom.actors.embedding.model_files import read_export
+from greenroom.actors.embedding.onnx import OnnxEmbedder
+from greenroom.actors.schemas.vectors import QueryVectors, Vectors
 
 MINILM_REQUIRED = os.environ.get("MINILM_REQUIRED")
 

@@ -43,7 +43,7 @@ def test_a_server_loads_nothing_for_it_at_its_start(tmp_path: Path) -> None:
     program = (
         "import sys, atexit\n"
         f"atexit.register(lambda: print([m for m in {heavy!r} if m in sys.modules], file=sys.stderr))\n"
-        "from greenroom.transports.cli import main\n"
+        "from greenroom.transports.cli.main import main\n"
         "sys.exit(main(sys.argv[1:]))"
     )
     done = subprocess.run(

@@ -14,15 +14,15 @@ from support.clocks import VirtualClock
 from support.endpoints import Endpoint, endpoint, failing
 from support.keepers import Break, Keep, Keeper, Kept, Letters, Show
 
-from greenroom.actors.embedding import _rows, _spaces
-from greenroom.actors.embedding._choice import EmbedderChoice
-from greenroom.actors.embedding._embedder import Embedder
-from greenroom.actors.embedding._embedding import LOAD_SECONDS, QUERY_SECONDS, Embedding, open_embedding
-from greenroom.actors.embedding._errors import EmbedderError, TextRefusedError
-from greenroom.actors.embedding._loading import load
-from greenroom.actors.embedding._patience import LONGEST_SECONDS, Patience
-from greenroom.actors.embedding._progress import EmbeddingStatistics, GetEmbedding
-from greenroom.actors.embedding._register import EmbedderActor
+from greenroom.actors.embedding import rows, spaces
+from greenroom.actors.embedding.backoff import LONGEST_SECONDS, Patience
+from greenroom.actors.embedding.choice import EmbedderChoice
+from greenroom.actors.embedding.embedder import Embedder
+from greenroom.actors.embedding.errors import EmbedderError, TextRefusedError
+from greenroom.actors.embedding.loader import load
+from greenroom.actors.embedding.model_registry import EmbedderActor
+from greenroom.actors.embedding.progress import EmbeddingStatistics, GetEmbedding
+from greenroom.actors.embedding.service import LOAD_SECONDS, QUERY_SECONDS, Embedding, open_embedding
 from greenroom.runtime import Address, Index, InlineCommitter, Runtime, RuntimeOptions, open_runtime
 
 ANNA, BERT = Address("keeper", "anna"), Address("keeper", "bert")
@@ -64,7 +64,7 @@ async def home(
     async with open_runtime(
         folder,
         actors=[Keeper, EmbedderActor],
-        indexes=[Index(_rows.INDEX), Index(_rows.SPACES)],
+        indexes=[Index(rows.INDEX), Index(rows.SPACES)],
         options=RuntimeOptions(durability="process"),
         clock=VirtualClock(),
         committer=InlineCommitter(),
@@ -73,8 +73,8 @@ async def home(
         yield Home(runtime, opened[0])
 
 
-def unfinished(space: str) -> _rows.FindUnfinished:
-    return _rows.FindUnfinished(space=space, maker=_rows.Space("none"))
+def unfinished(space: str) -> rows.FindUnfinished:
+    return rows.FindUnfinished(space=space, maker=rows.Space("none"))
 
 
 def loads(*made: Letters) -> Callable[[EmbedderChoice], Awaitable[Embedder]]:
@@ -104,7 +104,7 @@ async def test_nothing_is_loaded_before_it_is_needed_and_the_first_query_waits_f
         assert (await here.statistics()).state == "idle"
         query = await here.embedding.query("painter")
         assert query is not None
-        assert query.space == here.embedding.space == _spaces.STATIC
+        assert query.space == here.embedding.space == spaces.STATIC
         assert here.embedding.absence is None
         after = await here.statistics()
         assert (after.state, after.queries, after.queries_without) == ("ready", 1, 0)
@@ -118,8 +118,8 @@ async def test_what_is_stored_before_it_is_loaded_gets_its_vectors_after(folder:
         await here.embedding.settled()
         for address, count in ((ANNA, 600), (BERT, 1)):
             kept = await here.show(address)
-            assert kept.serving == _spaces.STATIC
-            assert len(kept.vectors[_spaces.STATIC]) == count
+            assert kept.serving == spaces.STATIC
+            assert len(kept.vectors[spaces.STATIC]) == count
         assert (await here.statistics()).embedded == 601
 
 
@@ -127,7 +127,7 @@ async def test_once_loaded_vectors_are_stored_with_the_text(folder: Path) -> Non
     async with home(folder) as here:
         await here.embedding.query("", wait=True)
         await here.keep(ANNA, "in the same commit")
-        assert len((await here.show(ANNA)).vectors[_spaces.STATIC]) == 1
+        assert len((await here.show(ANNA)).vectors[spaces.STATIC]) == 1
         assert (await here.statistics()).embedded == 0
 
 
@@ -141,7 +141,7 @@ async def test_what_was_not_embedded_at_the_end_is_at_the_next_start(folder: Pat
     async with home(folder) as here:
         await here.embedding.query("", wait=True)
         await here.embedding.settled()
-        assert len((await here.show(ANNA)).vectors[_spaces.STATIC]) == 2
+        assert len((await here.show(ANNA)).vectors[spaces.STATIC]) == 2
     async with home(folder) as here:  # and then there is nothing left to do
         await trio.testing.wait_all_tasks_blocked()
         assert (await here.statistics()).state == "idle"
@@ -187,7 +187,7 @@ async def test_a_silent_endpoint_is_waited_for_two_seconds_and_then_left_alone(
     assert QUERY_SECONDS == 2.0
     async with endpoint() as served, home(folder, at(served)) as here:
         assert await here.embedding.query("", wait=True) is not None
-        monkeypatch.setattr("greenroom.actors.embedding._embedding.QUERY_SECONDS", 0.05)
+        monkeypatch.setattr("greenroom.actors.embedding.service.QUERY_SECONDS", 0.05)
         served.silent = True
         assert await here.embedding.query("slow") is None
         await served.hung_up.wait()
@@ -213,7 +213,7 @@ async def test_who_closes_does_not_wait_for_a_silent_endpoint(folder: Path) -> N
 async def test_an_endpoint_that_fails_at_first_is_tried_again(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("greenroom.actors.embedding._patience.FIRST_SECONDS", 0.01)
+    monkeypatch.setattr("greenroom.actors.embedding.backoff.FIRST_SECONDS", 0.01)
     async with endpoint() as served:
         served.behaviour = failing(503)
         async with home(folder, at(served)) as here:
@@ -481,7 +481,7 @@ async def test_from_word_vectors_to_an_endpoint_and_back(folder: Path) -> None:
         async with home(folder) as here:
             await here.embedding.query("", wait=True)
             await here.embedding.settled()
-            assert (await here.show(ANNA)).serving == _spaces.STATIC
+            assert (await here.show(ANNA)).serving == spaces.STATIC
 
 
 async def test_an_older_embedder_that_is_gone_costs_the_meaning_only(

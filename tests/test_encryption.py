@@ -29,8 +29,8 @@ from greenroom.runtime import (
     stopped_statistics,
     verify,
 )
-from greenroom.runtime._sealing import SealedCodec, mark_of, unwrap, wrap
-from greenroom.runtime._store import ACTORS, Store, Work
+from greenroom.runtime.lmdb.record_cipher import SealedCodec, mark_of, unwrap, wrap
+from greenroom.runtime.store.store import ACTORS, Store, Work
 
 KEY = bytes(range(32))
 OTHER = bytes(range(1, 33))

@@ -10,8 +10,9 @@ import test_memories_model
 import test_runtime_model
 import test_session_service_model
 
-from greenroom.runtime import Encryption, _store
-from greenroom.runtime._encryption import Opened, open_seal
+from greenroom.runtime import Encryption
+from greenroom.runtime.lmdb.encryption import Opened, open_seal
+from greenroom.runtime.store import store
 
 ENCRYPTED = Encryption(lambda: bytes(32), required=True)
 
@@ -22,7 +23,7 @@ def sealed(environment: Any, tables: Any, encryption: Encryption | None, name: s
 
 @pytest.fixture(autouse=True)
 def every_store_is_encrypted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_store, "open_seal", sealed)
+    monkeypatch.setattr(store, "open_seal", sealed)
 
 
 @pytest.mark.promise("encryption.the_same")

@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 from support.planted import SESSION, WORDS, guesses, live, look
 
 from greenroom.actors import open_greenroom
-from greenroom.actors._policy import Shelf
-from greenroom.actors.directory import _rows as directory
-from greenroom.actors.memory import _directory as namespaces
-from greenroom.actors.memory import _records as memories
-from greenroom.actors.session import _events
-from greenroom.actors.session import _records as sessions
+from greenroom.actors.auth.policy import Shelf
+from greenroom.actors.memory import directory as namespaces
+from greenroom.actors.memory import records as memories
+from greenroom.actors.session import directory_rows as directory
+from greenroom.actors.session import events
+from greenroom.actors.session import records as sessions
 from greenroom.runtime import Encryption, Names
-from greenroom.runtime._store import ACTORS, INDEXES, Store
-from greenroom.runtime._veil import Veil
+from greenroom.runtime.lmdb.key_blinding import Veil
+from greenroom.runtime.store.store import ACTORS, INDEXES, Store
 
 KEY = b"\x07" * 32
 ENCRYPTED = Encryption(lambda: KEY, required=True)
@@ -46,7 +46,7 @@ def session_keys(draw: st.DrawFn) -> tuple[bytes, list[bytes]]:
             [
                 (prefix + draw(numbers), [b"m", prefix]),
                 (sessions.tally_key(shelf, draw(names)), [b"t"]),
-                (_events.event_key(shelf, draw(names)), [b"e"]),
+                (events.event_key(shelf, draw(names)), [b"e"]),
                 (b"c" + draw(numbers) + b"f" + draw(numbers) * 2, []),
                 (b"c" + draw(numbers) + b"s" + draw(numbers) + b"\0\1", []),
                 (b"l" + draw(numbers), []),

@@ -32,11 +32,11 @@ from greenroom.runtime import (
     restore,
     verify,
 )
-from greenroom.runtime import _rewriting as rewriting
-from greenroom.runtime._environment import SEAL_KEY, open_environment
-from greenroom.runtime._store import ACTORS as RECORDS
-from greenroom.runtime._store import INDEXES as ROWS
-from greenroom.runtime._store import META, Store, Work
+from greenroom.runtime.lmdb.environment import SEAL_KEY, open_environment
+from greenroom.runtime.maintenance import reencrypt as rewriting
+from greenroom.runtime.store.store import ACTORS as RECORDS
+from greenroom.runtime.store.store import INDEXES as ROWS
+from greenroom.runtime.store.store import META, Store, Work
 
 if TYPE_CHECKING:
     from support.asking import Open

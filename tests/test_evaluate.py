@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from support.exchanges import imported, line
 
 from greenroom.actors import Principal
-from greenroom.actors._namespaces import memory_address
-from greenroom.actors.exchange._evaluating import JudgedQuery, judged, measure, ready
-from greenroom.actors.requests._memories import ReadMemory
+from greenroom.actors.auth.namespaces import memory_address
+from greenroom.actors.recall.evaluate import JudgedQuery, judged, measure, ready
+from greenroom.actors.schemas.memories import ReadMemory
 
 if TYPE_CHECKING:
     from support.agents import Enter

@@ -12,8 +12,8 @@ from harness import MODERN_META, Client, greenroom
 from support.exchanges import line, text
 
 from greenroom.actors import Agent, MemorySearch, Principal, open_greenroom
-from greenroom.actors.exchange._errands import ImportMemories
-from greenroom.actors.keys._administering import CreateApiKey
+from greenroom.actors.keys.admin import CreateApiKey
+from greenroom.actors.orchestrations.import_export import ImportMemories
 from greenroom.runtime import Refusal
 
 SOURCE = text(

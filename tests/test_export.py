@@ -18,10 +18,10 @@ from support.committers import full
 from support.exchanges import export, imported, keys, line
 
 from greenroom.actors import ExportMemories, ImportMemories, Principal, ReadResource, SetMemory
-from greenroom.actors.exchange._errands import ExportWriter
-from greenroom.actors.requests import _exchange as requests
-from greenroom.actors.requests._memories import ForgetMemory, StoreMemory, UpdateMemory
-from greenroom.actors.requests._memory_replies import MemoryFilters
+from greenroom.actors.orchestrations.import_export import ExportWriter
+from greenroom.actors.schemas import transfer as requests
+from greenroom.actors.schemas.memories import ForgetMemory, StoreMemory, UpdateMemory
+from greenroom.actors.schemas.memory_replies import MemoryFilters
 from greenroom.runtime import (
     Address,
     IndexReader,
@@ -111,7 +111,7 @@ async def test_what_is_written_meanwhile_is_in_it_once_or_not_at_all(enter: Ente
         await imported(home.runtime, ANN, *(line(f"k{n:03}", large) for n in range(300)))
         agent = home.agent("planner", user="ann")
         seen: list[str] = []
-        from greenroom.actors.exchange._exporting import exported  # noqa: PLC0415
+        from greenroom.actors.transfer.export_run import exported  # noqa: PLC0415
 
         pages = exported(home.runtime, ANN, None)
         number = 0

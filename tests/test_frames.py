@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from greenroom.transports.protocol._frames import (
+from greenroom.transports.mcp.frames import (
     INVALID_PARAMS,
     INVALID_REQUEST,
     MAX_ID_BYTES,

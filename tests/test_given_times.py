@@ -11,8 +11,8 @@ from harness import Client, served
 from support.exchanges import line, text
 
 from greenroom.actors import REQUESTS, Agent, Principal, open_greenroom
-from greenroom.transports.protocol._aliases import ALIASES
-from greenroom.transports.protocol._tools import TOOLS
+from greenroom.transports.mcp.aliases import ALIASES
+from greenroom.transports.mcp.tools import TOOLS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable

@@ -24,7 +24,7 @@ from greenroom.actors import (
     UpdateSession,
     open_greenroom,
 )
-from greenroom.actors.passport._travels import Whereabouts
+from greenroom.actors.orchestrations.client_session import Whereabouts
 
 if TYPE_CHECKING:
     from pathlib import Path

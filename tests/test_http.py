@@ -13,8 +13,8 @@ from support.https import Event, place, told
 from support.scripts import script, stage
 from trio.testing import wait_all_tasks_blocked
 
-from greenroom.transports._admission import Caller
-from greenroom.transports.protocol._limits import Limits
+from greenroom.transports.auth.origin_check import Caller
+from greenroom.transports.mcp.limits import Limits
 
 # -- both eras -----------------------------------------------------------------------------------
 

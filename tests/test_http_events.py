@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from greenroom.transports.http._events import EventLog, Stream, event, priming
+from greenroom.transports.http.event_log import EventLog, Stream, event, priming
 
 LINE = b'{"jsonrpc":"2.0","method":"notifications/message","params":{"data":%d}}\n'
 EVENT = re.compile(rb"id: ([0-9]+-[0-9]+)\r\nevent: message\r\ndata: (.*)\r\n\r\n")

@@ -16,12 +16,12 @@ from mcp.server.streamable_http import check_accept_headers
 from mcp.shared import inbound
 from starlette.requests import Request
 
-from greenroom.transports._admission import Caller, RefusedError
-from greenroom.transports.http import _cors
-from greenroom.transports.http._head import Head
-from greenroom.transports.http._replies import RefusedRpcError, refusal
-from greenroom.transports.http._rules import STATUS, plain_value, rejection_of, status_of
-from greenroom.transports.protocol._frames import Frame, error_line, parse_frame
+from greenroom.transports.auth.origin_check import Caller, RefusedError
+from greenroom.transports.http import cors
+from greenroom.transports.http.request_head import Head
+from greenroom.transports.http.responses import RefusedRpcError, refusal
+from greenroom.transports.http.stateless_rules import STATUS, plain_value, rejection_of, status_of
+from greenroom.transports.mcp.frames import Frame, error_line, parse_frame
 
 HOST = ("host", "127.0.0.1:8080")
 NONE: frozenset[str] = frozenset()
@@ -212,20 +212,20 @@ def test_a_page_hears_what_it_may_send_and_read() -> None:
         ("access-control-request-headers", "content-type, mcp-session-id"),
         method="OPTIONS",
     )
-    reply = _cors.preflight(asked)
+    reply = cors.preflight(asked)
     assert reply is not None
     assert reply.status == 204
     assert (b"access-control-allow-headers", b"content-type, mcp-session-id") in reply.headers
-    assert (b"access-control-allow-origin", b"http://localhost:3000") in _cors.headers_for(asked)
-    assert _cors.headers_for(head(HOST)) == []
-    assert _cors.preflight(head(*page, method="OPTIONS")) is None
+    assert (b"access-control-allow-origin", b"http://localhost:3000") in cors.headers_for(asked)
+    assert cors.headers_for(head(HOST)) == []
+    assert cors.preflight(head(*page, method="OPTIONS")) is None
     smuggled = head(
         *page,
         ("access-control-request-method", "POST"),
         ("access-control-request-headers", "x\x0b: y"),
         method="OPTIONS",
     )
-    assert _cors.preflight(smuggled) == reply._replace(headers=reply.headers[:2])
+    assert cors.preflight(smuggled) == reply._replace(headers=reply.headers[:2])
 
 
 # -- head and body -------------------------------------------------------------------------------

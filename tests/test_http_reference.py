@@ -23,9 +23,9 @@ from mcp_types import (
 )
 from support.desk import NOTES, Desk
 
-from greenroom.transports.http._app import HttpApp, HttpOptions
-from greenroom.transports.protocol._limits import Limits
-from greenroom.transports.protocol._server import McpServer
+from greenroom.transports.http.app import HttpApp, HttpOptions
+from greenroom.transports.mcp.limits import Limits
+from greenroom.transports.mcp.server import McpServer
 
 HOST, ORIGIN = "localhost:8080", "http://localhost:3000"
 LIMIT = 5_000

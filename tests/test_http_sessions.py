@@ -13,8 +13,8 @@ from support.scripts import script, stage
 from trio.testing import wait_all_tasks_blocked
 
 from greenroom.actors import Agent, CreateSession
-from greenroom.transports._admission import Caller
-from greenroom.transports.protocol._tools import TOOLS
+from greenroom.transports.auth.origin_check import Caller
+from greenroom.transports.mcp.tools import TOOLS
 
 # -- sessions ------------------------------------------------------------------------------------
 

@@ -19,11 +19,11 @@ from greenroom.actors import (
     VerifyMemories,
     open_greenroom,
 )
-from greenroom.actors._namespaces import memory_address
-from greenroom.actors._policy import MemoryShelf
-from greenroom.actors.memory import _directory
-from greenroom.actors.memory._ids import SECRET_BYTES
-from greenroom.actors.memory._records import COMMON, Common
+from greenroom.actors.auth.namespaces import memory_address
+from greenroom.actors.auth.policy import MemoryShelf
+from greenroom.actors.memory import directory
+from greenroom.actors.memory.ids import SECRET_BYTES
+from greenroom.actors.memory.records import COMMON, Common
 from greenroom.runtime import Context, Index, Message, Refusal, handles, open_runtime
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Older(MemoryActor):
     def begin(self, asked: Begin, context: Context) -> None:
         shelf = MemoryShelf("public", "ann", None)
         context.put(COMMON, Common(asked.root, bytes(SECRET_BYTES), (shelf,), None))
-        _directory.put(context, asked.root, (shelf,))
+        directory.put(context, asked.root, (shelf,))
 
 
 async def made_before(folder: Path, root: str) -> None:

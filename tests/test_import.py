@@ -11,9 +11,9 @@ from support.agents import AuditTrail
 from support.exchanges import ANN, BOB, QUIET, export, imported, keys, line
 
 from greenroom.actors import GetMemory, Principal, open_greenroom
-from greenroom.actors._namespaces import memory_address
-from greenroom.actors.recall._search import MemorySearch
-from greenroom.actors.requests._memories import ListVersions, ReadMemory, StoreMemory
+from greenroom.actors.auth.namespaces import memory_address
+from greenroom.actors.recall.memory_search import MemorySearch
+from greenroom.actors.schemas.memories import ListVersions, ReadMemory, StoreMemory
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,10 +15,10 @@ from support.commands import serving
 from support.exchanges import export, line, text
 
 from greenroom.actors import Principal, open_greenroom
-from greenroom.actors.exchange._importing import Importer
-from greenroom.actors.exchange._sources import open_source
-from greenroom.actors.memory._importing import topic_of
-from greenroom.actors.requests._exchange import ReadImport
+from greenroom.actors.memory.import_staging import topic_of
+from greenroom.actors.schemas.transfer import ReadImport
+from greenroom.actors.transfer.import_run import Importer
+from greenroom.actors.transfer.sources import open_source
 from greenroom.runtime import Address
 
 if TYPE_CHECKING:
@@ -46,8 +46,8 @@ def _command(path: Path, folder: Path, *more: str) -> list[str]:
 # Ends itself without a word when the import has come so far.
 KILLED_AT = """
 import os, signal, sys
-from greenroom.actors.exchange import _importing
-from greenroom.transports.cli import main
+from greenroom.actors.transfer import _importing
+from greenroom.transports.cli.main import main
 
 stage, share = sys.argv[1], float(sys.argv[2])
 tell = _importing.Importer.__init__
@@ -66,8 +66,8 @@ main(sys.argv[3:])
 # Ends the process that owns the folder when the import, which is attached to it, has come so far.
 KILLS_THE_OWNER_AT = """
 import os, signal, sys
-from greenroom.actors.exchange import _importing
-from greenroom.transports.cli import main
+from greenroom.actors.transfer import _importing
+from greenroom.transports.cli.main import main
 
 owner, stage, share = int(sys.argv[1]), sys.argv[2], float(sys.argv[3])
 tell, alive = _importing.Importer.__init__, [True]

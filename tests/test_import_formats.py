@@ -12,9 +12,9 @@ import pytest
 from support.exchanges import memories, read, taken
 
 from greenroom.actors import GetMemory
-from greenroom.actors.exchange._importing import ImportRefusedError
-from greenroom.actors.exchange._sources import FORMATS
-from greenroom.transports._catalogue import FORMATS as FORMATS_OF_THE_COMMAND
+from greenroom.actors.transfer.import_run import ImportRefusedError
+from greenroom.actors.transfer.sources import FORMATS
+from greenroom.transports.cli.catalogue import FORMATS as FORMATS_OF_THE_COMMAND
 
 if TYPE_CHECKING:
     from support.agents import Enter

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from greenroom.actors import Principal
-from greenroom.actors.exchange._lines import check_line, decode_line
+from greenroom.actors.schemas.import_lines import check_line, decode_line
 from greenroom.runtime import Refusal
 
 ANN = Principal(agent_id="planner", user="ann", projects=frozenset({"atlas"}))

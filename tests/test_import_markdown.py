@@ -12,8 +12,8 @@ import pytest
 from harness import PROGRAM, clean_environment
 from support.exchanges import ANN, memories, read, taken
 
-from greenroom.actors.exchange._making import SourceError
-from greenroom.actors.exchange._sources import open_source
+from greenroom.actors.transfer.normalize import SourceError
+from greenroom.actors.transfer.sources import open_source
 
 if TYPE_CHECKING:
     from support.agents import Enter

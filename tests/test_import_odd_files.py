@@ -17,9 +17,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.exchanges import ANN, read
 
-from greenroom.actors.exchange._lines import decode_line
-from greenroom.actors.exchange._making import Made, SourceError, key_of, made, tags_of, time_of
-from greenroom.actors.exchange._sources import open_source
+from greenroom.actors.schemas.import_lines import decode_line
+from greenroom.actors.transfer.normalize import Made, SourceError, key_of, made, tags_of, time_of
+from greenroom.actors.transfer.sources import open_source
 
 _HUGE = b"9" * 5_000
 _DEEP = b"[" * 30_000 + b"]" * 30_000

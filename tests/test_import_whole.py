@@ -12,15 +12,15 @@ import trio
 from support.exchanges import ANN, BOB, QUIET, imported, keys, line, text
 
 from greenroom.actors import Principal
-from greenroom.actors._namespaces import memory_address
-from greenroom.actors.exchange._importing import Importer, ImportRefusedError
-from greenroom.actors.exchange._json_lines import Source, source_of_text
-from greenroom.actors.exchange._making import Made, SourceError
-from greenroom.actors.exchange._sources import open_source
-from greenroom.actors.memory import _importing
-from greenroom.actors.requests._exchange import BeginImport, ReadImport, StageLines
+from greenroom.actors.auth.namespaces import memory_address
+from greenroom.actors.memory import import_staging
+from greenroom.actors.schemas.transfer import BeginImport, ReadImport, StageLines
+from greenroom.actors.transfer.import_run import Importer, ImportRefusedError
+from greenroom.actors.transfer.json_lines import Source, source_of_text
+from greenroom.actors.transfer.normalize import Made, SourceError
+from greenroom.actors.transfer.sources import open_source
 from greenroom.runtime import ActorFailedError, Address, Refusal, verify
-from greenroom.runtime._mailbox import Envelope
+from greenroom.runtime.kernel.mailbox import Envelope
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -265,7 +265,7 @@ async def test_a_namespace_that_fails_is_told_and_the_same_again_finishes_it(
 ) -> None:
     caplog.set_level("CRITICAL")
     lines = [line(f"k{n}", namespace=f"team:t{n % 3}") for n in range(300)]
-    write: Any = vars(_importing)["write"]
+    write: Any = vars(import_staging)["write"]
 
     def fail(keeper: Any, *more: Any) -> Any:
         if keeper.root == "team:t1":
@@ -273,10 +273,10 @@ async def test_a_namespace_that_fails_is_told_and_the_same_again_finishes_it(
         return write(keeper, *more)
 
     async with enter(**QUIET) as home:
-        monkeypatch.setattr(_importing, "write", fail)
+        monkeypatch.setattr(import_staging, "write", fail)
         with pytest.raises(ActorFailedError, match="a namespace failed while it wrote its part"):
             await imported(home.runtime, ANN, *lines)
-        monkeypatch.setattr(_importing, "write", write)
+        monkeypatch.setattr(import_staging, "write", write)
         home.runtime.readmit(memory_address("team:t1"))
         done = await imported(home.runtime, ANN, *lines)
         # Virtual time does not wait for threads, so it may have come to its end by itself meanwhile.
@@ -291,7 +291,7 @@ async def test_a_namespace_that_failed_finishes_its_part_by_itself(
 ) -> None:
     caplog.set_level("CRITICAL")
     lines = [line(f"k{n}", namespace=f"team:t{n % 3}") for n in range(300)]
-    write: Any = vars(_importing)["write"]
+    write: Any = vars(import_staging)["write"]
     fails = [True]
 
     def fail(keeper: Any, *more: Any) -> Any:
@@ -299,7 +299,7 @@ async def test_a_namespace_that_failed_finishes_its_part_by_itself(
             raise RuntimeError("as the test wants it")
         return write(keeper, *more)
 
-    monkeypatch.setattr(_importing, "write", fail)
+    monkeypatch.setattr(import_staging, "write", fail)
     async with enter(**QUIET) as home:
         with pytest.raises(ActorFailedError, match="it tries again in two minutes"):
             await imported(home.runtime, ANN, *lines)

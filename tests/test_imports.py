@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from greenroom.actors._imports import imported
+from greenroom.actors.base.lazy_import import imported
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,8 +31,8 @@ from greenroom.actors import (
     AddMessage, Agent, CreateSession, ImportMemories, MemorySearch, Principal, RecallContext, SearchContext,
     StoreMemory, open_greenroom
 )
-from greenroom.actors._namespaces import memory_address
-from greenroom.actors.requests._upkeep import VerifyIndex
+from greenroom.actors.auth.namespaces import memory_address
+from greenroom.actors.schemas.index_checks import VerifyIndex
 
 heavy = {{"numpy", "rapidfuzz", "tokenizers", "wordllama", "dateparser"}}
 by_thread = {{True: set(), False: set()}}
@@ -110,8 +110,8 @@ def test_others_have_their_turns_while_a_module_is_imported(
 def test_what_numpy_imports_later_comes_with_it() -> None:
     program = """
 import sys
-from greenroom.actors._imports import imported
-for _ in imported("greenroom.actors.index._upkeep"):
+from greenroom.actors.base.lazy_import import imported
+for _ in imported("greenroom.actors.index.compaction"):
     pass
 before = set(sys.modules)
 import numpy

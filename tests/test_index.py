@@ -37,13 +37,12 @@ from support.indexing import (
     seen,
 )
 
-from greenroom.actors.index import QUESTION, TEMPORAL, Document
-from greenroom.actors.index import _records as records
-from greenroom.actors.index._corpus import Corpus
-from greenroom.actors.index._document import analyse
-from greenroom.actors.index._tiers import merge_start
-from greenroom.actors.requests._vectors import Vectors
-from greenroom.actors.search._text import use_languages
+from greenroom.actors.index import QUESTION, TEMPORAL, Document, records
+from greenroom.actors.index.corpus import Corpus
+from greenroom.actors.index.document import analyse
+from greenroom.actors.index.merge_policy import merge_start
+from greenroom.actors.schemas.vectors import Vectors
+from greenroom.actors.text.analyze import use_languages
 from greenroom.runtime import ActorFailedError, Address
 
 if TYPE_CHECKING:

@@ -34,14 +34,14 @@ from support.indexing import (
 )
 from trio.testing import MockClock
 
-from greenroom.actors.requests._vectors import Vectors
+from greenroom.actors.schemas.vectors import Vectors
 from greenroom.runtime import Address, InlineCommitter, RuntimeOptions, StorageFullError, open_runtime
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from greenroom.runtime import Message, Runtime
-    from greenroom.runtime._store import Store, Work
+    from greenroom.runtime.store.store import Store, Work
 
 R = TypeVar("R")
 HERE = Address("indexed", "here")

@@ -9,8 +9,8 @@ import pytest
 from support.keyed import Premises, bearer, create_key, premises
 
 from greenroom.actors import ApiKeyMade
-from greenroom.actors._scopes import SCOPES, TOOLS, WILDCARDS, allows
-from greenroom.transports.protocol._profile import GREENROOM
+from greenroom.actors.auth.scopes import SCOPES, TOOLS, WILDCARDS, allows
+from greenroom.transports.mcp.server_info import GREENROOM
 
 if TYPE_CHECKING:
     from support.agents import Enter
@@ -23,7 +23,7 @@ EVERYTHING = frozenset({"*"})
 @pytest.fixture(autouse=True)
 def _with_the_sdk() -> None:
     """Import the SDK here: a server imports it in a thread, in which virtual time would run away."""
-    import greenroom.transports.protocol._sdk  # noqa: F401, PLC0415
+    import greenroom.transports.mcp.sdk_server  # noqa: F401, PLC0415
 
 
 def named_in(text: str) -> set[str]:

@@ -35,7 +35,7 @@ from greenroom.runtime import (
     StoreFailedError,
     UnknownKindError,
 )
-from greenroom.runtime._renewing import renew_secret
+from greenroom.runtime.maintenance.rotate_secret import renew_secret
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable

@@ -172,7 +172,7 @@ def test_a_value_has_a_limit_in_bytes(field: str) -> None:
 def test_a_value_beyond_every_limit_is_not_taken_apart_first(
     monkeypatch: pytest.MonkeyPatch, field: str
 ) -> None:
-    monkeypatch.setattr("greenroom.actors._parse.check_json", None)
+    monkeypatch.setattr("greenroom.actors.base.parse.check_json", None)
     value = "[" + "{}," * 400_000 + "1]"
     with refused("VALIDATION_ERROR", field=field, size=len(value), unit="bytes"):
         parse_request(SetMemory, f'{{"key": "k", "{field}": {value}}}'.encode())

@@ -26,10 +26,10 @@ from greenroom.actors import (
     open_key_ring,
     parse_request,
 )
-from greenroom.actors.keys._actor import KEEPER
-from greenroom.actors.keys._record import check_claims, credential_of, principal_of
-from greenroom.actors.keys._text import digest_of, fits, has_key, new_key, read_key, without_keys
-from greenroom.actors.requests._keys import KeepKey, ReadKeys, RevokeKey
+from greenroom.actors.auth.grants import check_claims, credential_of, principal_of
+from greenroom.actors.auth.key_format import digest_of, fits, has_key, new_key, read_key, without_keys
+from greenroom.actors.keys.actor import KEEPER
+from greenroom.actors.schemas.keys import KeepKey, ReadKeys, RevokeKey
 from greenroom.runtime import Refusal
 
 if TYPE_CHECKING:

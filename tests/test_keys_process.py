@@ -18,9 +18,9 @@ from support.websocket_programs import answer, connected, port_in, server
 from support.websockets import Peer
 from test_websocket_process import certificate, refused
 
-from greenroom.actors.keys._text import new_key
+from greenroom.actors.auth.key_format import new_key
 from greenroom.transports import WebSocketRefusedError
-from greenroom.transports.protocol._tool_profiles import PROFILES
+from greenroom.transports.mcp.tool_profiles import PROFILES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -198,7 +198,7 @@ def test_the_log_itself_shows_no_key_whoever_logs_one(tmp_path: Path) -> None:
     key = new_key()
     program = (
         "import logging, sys\n"
-        "from greenroom.transports._commands._reporting import start_logging\n"
+        "from greenroom.transports.cli.commands.error_report import start_logging\n"
         "start_logging('debug')\n"
         "log = logging.getLogger('greenroom.somewhere')\n"
         "log.debug('it was %s', sys.argv[1])\n"

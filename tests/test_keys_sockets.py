@@ -14,7 +14,7 @@ from support.keyed import Premises, bearer, create_key, premises, revoke_key
 from support.websockets import Peer, told
 
 from greenroom.actors import AddMessage, ApiKeyMade
-from greenroom.actors.keys._text import new_key
+from greenroom.actors.auth.key_format import new_key
 
 if TYPE_CHECKING:
     from support.agents import Enter

@@ -28,7 +28,7 @@ from greenroom.actors import (
     RotateApiKey,
     open_key_ring,
 )
-from greenroom.actors.requests import _passports as requests
+from greenroom.actors.schemas import passports as requests
 from greenroom.runtime import (
     Actor,
     Address,
@@ -44,8 +44,8 @@ from greenroom.runtime import (
     open_runtime,
     restore,
 )
-from greenroom.runtime._lasting import SUFFIX
-from greenroom.runtime._writing import Writer
+from greenroom.runtime.journal.revocations import SUFFIX
+from greenroom.runtime.store.writer import Writer
 from greenroom.transports import WebSocketRefusedError
 
 if TYPE_CHECKING:

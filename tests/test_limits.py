@@ -15,11 +15,11 @@ from support.keyed import administrator, bearer, create_key, premises, revoke_ke
 from support.websockets import TEXT, Peer, frame, told
 
 from greenroom.actors import ApiKeyMade, RotateApiKey, open_key_ring
-from greenroom.actors.keys._limits import REMEMBERED, Bucket, Buckets, Tally
-from greenroom.transports._admission import Caller, RefusedError
-from greenroom.transports._gate import KeyGate
-from greenroom.transports._origins import client_address, network
-from greenroom.transports._values import NotAllowedError
+from greenroom.actors.keys.limits import REMEMBERED, Bucket, Buckets, Tally
+from greenroom.transports.auth.authenticator import KeyGate
+from greenroom.transports.auth.origin_check import Caller, RefusedError
+from greenroom.transports.config.parsers import NotAllowedError
+from greenroom.transports.net.forwarded import client_address, network
 
 if TYPE_CHECKING:
     from support.agents import Enter

@@ -35,9 +35,9 @@ from greenroom.actors import (
     StoreMemory,
     parse_request,
 )
-from greenroom.actors._scopes import PROMPTS, RESOURCES, SCOPES, TOOLS
+from greenroom.actors.auth.scopes import PROMPTS, RESOURCES, SCOPES, TOOLS
 from greenroom.runtime import Refusal
-from greenroom.transports.protocol._profile import GREENROOM
+from greenroom.transports.mcp.server_info import GREENROOM
 
 if TYPE_CHECKING:
     from support.agents import Enter, House

@@ -10,8 +10,8 @@ from support.agents import wire
 from support.clocks import VirtualClock
 
 from greenroom.actors import Agent, ImportMemories, MemorySearch
-from greenroom.actors.memory import _finding
-from greenroom.actors.requests import _memories as requests
+from greenroom.actors.memory import search
+from greenroom.actors.schemas import memories as requests
 
 if TYPE_CHECKING:
     from support.agents import Enter
@@ -58,7 +58,7 @@ async def test_every_piece_of_a_value_as_it_is_shown_is_found(enter: Enter) -> N
 async def test_an_exact_search_says_when_its_total_is_a_minimum(
     enter: Enter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_finding, "COUNTED", 20)
+    monkeypatch.setattr(search, "COUNTED", 20)
     async with enter(embedder="none") as at:
         alice = at.agent("a", user="alice")
         for number in range(30):

@@ -10,9 +10,9 @@ import trio
 from support.agents import AuditTrail, refused
 
 from greenroom.actors import Agent, ImportMemories, MemorySearch, MemoryService
-from greenroom.actors.memory import _forgetting
-from greenroom.actors.requests import _memories as requests
-from greenroom.actors.requests._memory_replies import MemoryFilters, MemoryForgotten
+from greenroom.actors.memory import forget as memory_forget
+from greenroom.actors.schemas import memories as requests
+from greenroom.actors.schemas.memory_replies import MemoryFilters, MemoryForgotten
 from greenroom.runtime import InlineCommitter, RuntimeOptions, StorageFullError
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ async def test_many_are_forgotten_a_thousand_a_commit(enter: Enter, *, purge: bo
 async def test_a_long_history_of_a_key_is_purged_in_bounded_commits(
     enter: Enter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_forgetting, "AT_ONCE", 3)
+    monkeypatch.setattr(memory_forget, "AT_ONCE", 3)
     purged: list[int] = []
 
     def watch(store: Any, works: Any) -> None:

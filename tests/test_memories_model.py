@@ -19,10 +19,10 @@ from support.lives import ENDINGS, SECOND, Action, Lives, answer_to
 from support.memory_model import NAMESPACES, PEOPLE, ROOTS, Memories, exported, shown
 
 from greenroom.actors import Agent, DeleteMemory, SetMemory
-from greenroom.actors._namespaces import memory_address
-from greenroom.actors.requests import _memories as requests
-from greenroom.actors.requests._exchange import ExportPage
-from greenroom.actors.requests._memory_replies import MemoryFilters, MemoryView
+from greenroom.actors.auth.namespaces import memory_address
+from greenroom.actors.schemas import memories as requests
+from greenroom.actors.schemas.memory_replies import MemoryFilters, MemoryView
+from greenroom.actors.schemas.transfer import ExportPage
 from greenroom.runtime import Doors, Message, Refusal
 
 people = st.sampled_from(sorted(PEOPLE))

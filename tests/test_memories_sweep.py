@@ -11,8 +11,8 @@ from support.agents import AuditTrail, moment
 from support.clocks import VirtualClock
 
 from greenroom.actors import ListMemory, SetMemory
-from greenroom.actors._namespaces import memory_address
-from greenroom.actors.requests import _memories as requests
+from greenroom.actors.auth.namespaces import memory_address
+from greenroom.actors.schemas import memories as requests
 from greenroom.runtime import InlineCommitter
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ from support.clocks import START, VirtualClock
 from support.commands import run_on_store
 
 from greenroom.actors import ListMemory, VerifyMemories
-from greenroom.actors._namespaces import memory_address
-from greenroom.actors.requests import _memories as requests
-from greenroom.actors.requests._memory_replies import MemoryFilters
+from greenroom.actors.auth.namespaces import memory_address
+from greenroom.actors.schemas import memories as requests
+from greenroom.actors.schemas.memory_replies import MemoryFilters
 from greenroom.runtime import Actor, Address, Context, InlineCommitter, Message, handles, open_runtime
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import trio
 from support.agents import keep, value_of
 
 from greenroom.actors import ImportMemories, MemorySearch, RetrieveMemory
-from greenroom.actors.requests import _memories as requests
+from greenroom.actors.schemas import memories as requests
 from greenroom.runtime import InlineCommitter, StorageFullError
 
 if TYPE_CHECKING:

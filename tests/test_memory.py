@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from support.agents import Enter
 
-    from greenroom.runtime._store import Store, Work
+    from greenroom.runtime.store.store import Store, Work
 
 FOUR_BYTES = "\U0001f600"
 MINUTE = 60

@@ -13,7 +13,7 @@ from support.agents import FAST, refused, value_of
 
 from greenroom.actors import ListMemories, RateMemory, StoreMemory, UpdateMemory
 from greenroom.runtime import Actor, Address, Context, InlineCommitter, Message, handles, open_runtime
-from greenroom.transports.protocol._tools import TOOLS
+from greenroom.transports.mcp.tools import TOOLS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

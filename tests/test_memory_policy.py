@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 
 from greenroom.actors import Principal
-from greenroom.actors._policy import (
+from greenroom.actors.auth.policy import (
     MemoryShelf,
     may_see_memory,
     may_write_namespace,

@@ -14,7 +14,7 @@ from harness import Client, served, server_process
 
 from greenroom.actors import Agent, Principal, open_greenroom
 from greenroom.runtime import Doors
-from greenroom.transports.protocol._tools import TOOLS
+from greenroom.transports.mcp.tools import TOOLS
 
 pytestmark = pytest.mark.promise("recall.tools")
 

@@ -18,7 +18,7 @@ from trio.testing import MockClock
 
 from greenroom.actors import Agent, Principal
 from greenroom.runtime import GreenroomError, IdempotencyConflictError, Refusal
-from greenroom.transports.protocol._tools import TOOLS
+from greenroom.transports.mcp.tools import TOOLS
 
 MEMORY = "@memory"
 CURSOR = "@cursor"

@@ -24,11 +24,11 @@ from prometheus_client.parser import text_string_to_metric_families as parse_pla
 
 from greenroom.actors import Agent, SetMemory, open_greenroom
 from greenroom.runtime import Distribution, RuntimeStatistics
-from greenroom.transports.observability._figures import COUNTERS, GAUGES, SPREADS, Figure, Spread
-from greenroom.transports.observability._looks import Look, Watched
-from greenroom.transports.observability._meter import BOUNDS, METHODS, OTHER, OUTCOMES, RequestMeter
-from greenroom.transports.observability._prometheus import render
-from greenroom.transports.observability._scrape import metrics_app
+from greenroom.transports.observability.meter import BOUNDS, METHODS, OTHER, OUTCOMES, RequestMeter
+from greenroom.transports.observability.metrics import COUNTERS, GAUGES, SPREADS, Figure, Spread
+from greenroom.transports.observability.prometheus import render
+from greenroom.transports.observability.scrape import metrics_app
+from greenroom.transports.observability.snapshot import Look, Watched
 
 OPENMETRICS = "application/openmetrics-text; version=1.0.0, text/plain; version=0.0.4; q=0.5"
 
@@ -144,7 +144,7 @@ def test_every_tool_has_its_figures_before_its_first_call() -> None:
 def test_the_meter_needs_nothing_but_the_standard_library() -> None:
     code = (
         "import sys; before = set(sys.modules)\n"
-        "import greenroom.transports.observability._meter\n"
+        "import greenroom.transports.observability.meter\n"
         "names = {name.partition('.')[0] for name in set(sys.modules) - before}\n"
         "print(sorted(names - sys.stdlib_module_names))"
     )
@@ -276,7 +276,7 @@ def test_units_and_suffixes_follow_the_conventions() -> None:
 def test_a_server_that_nobody_scrapes_or_traces_imports_neither_library() -> None:
     code = (
         "import sys\n"
-        "import greenroom.transports._commands._serve, greenroom.transports.http._server\n"
+        "import greenroom.transports.cli.commands.serve, greenroom.transports.http.server\n"
         "print({'prometheus_client', 'opentelemetry', 'mcp'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

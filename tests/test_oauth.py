@@ -20,15 +20,15 @@ from test_http_process import guests_at, server
 
 from greenroom.actors import CreateSession, open_greenroom
 from greenroom.runtime import RuntimeOptions, SystemClock
-from greenroom.transports._commands._admitting import check_admission
-from greenroom.transports._settings import Settings
-from greenroom.transports._tokens import (
+from greenroom.transports.auth.jwt import (
     ALGORITHMS,
     JwtVerifier,
     credential_of_token,
     metadata_paths,
     metadata_url,
 )
+from greenroom.transports.cli.commands.authentication import check_admission
+from greenroom.transports.config.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -214,7 +214,7 @@ async def test_a_new_key_of_the_issuer_is_found_and_one_that_is_gone_is_gone(
         assert await verifier.verify_token(old) is not None
         issuer.keys["two"] = rsa_key()
         del issuer.keys["one"]
-        monkeypatch.setattr("greenroom.transports._tokens.REFETCH_SECONDS", 0.0)
+        monkeypatch.setattr("greenroom.transports.auth.jwt.REFETCH_SECONDS", 0.0)
         assert await verifier.verify_token(issuer.token(kid="two")) is not None
         assert await verifier.verify_token(old) is None
 
@@ -225,12 +225,12 @@ async def test_an_issuer_that_is_away_lets_nobody_in_by_old_keys(monkeypatch: py
         issuer.away = True
         assert await verifier.verify_token(issuer.token()) is None
         issuer.away = False
-        monkeypatch.setattr("greenroom.transports._tokens.REFETCH_SECONDS", 0.0)
+        monkeypatch.setattr("greenroom.transports.auth.jwt.REFETCH_SECONDS", 0.0)
         assert await verifier.verify_token(issuer.token()) is not None
         issuer.away = True
-        monkeypatch.setattr("greenroom.transports._tokens.REFRESH_SECONDS", 0.0)
+        monkeypatch.setattr("greenroom.transports.auth.jwt.REFRESH_SECONDS", 0.0)
         assert await verifier.verify_token(issuer.token()) is not None
-        monkeypatch.setattr("greenroom.transports._tokens.KEYS_SECONDS", 0.0)
+        monkeypatch.setattr("greenroom.transports.auth.jwt.KEYS_SECONDS", 0.0)
         assert await verifier.verify_token(issuer.token()) is None
 
 

@@ -13,15 +13,15 @@ from pathlib import Path
 import pytest
 
 from greenroom.runtime import StoreDamagedError, StoreError, StoreOwnedError, open_runtime
-from greenroom.runtime._check import check_store
-from greenroom.runtime._folder import DATA_FILE
-from greenroom.runtime._owner import Owner
-from greenroom.runtime._store import Store
+from greenroom.runtime.lmdb.files import DATA_FILE
+from greenroom.runtime.lmdb.lock_file import Owner
+from greenroom.runtime.store.integrity import check_store
+from greenroom.runtime.store.store import Store
 
 HOLD = """
 import sys
 from pathlib import Path
-from greenroom.runtime._owner import Owner
+from greenroom.runtime.lmdb.lock_file import Owner
 from greenroom.runtime import StoreOwnedError
 try:
     with Owner(Path(sys.argv[1])) as owner:
@@ -122,8 +122,8 @@ def test_an_owner_that_was_killed_left_uncleanly(used: Path) -> None:
 KEEP = """
 import os, sys
 from pathlib import Path
-from greenroom.runtime._owner import Owner
-from greenroom.runtime._store import Store
+from greenroom.runtime.lmdb.lock_file import Owner
+from greenroom.runtime.store.store import Store
 owner = Owner(Path(sys.argv[1])).__enter__()
 store = Store(owner.folder)
 if sys.argv[2] == "open":
@@ -152,7 +152,7 @@ def test_only_the_death_of_a_process_spares_the_check(
     with Owner(tmp_path / "new") as owner:
         assert (owner.unclean, owner.survived) == (True, True)
     die(used, "open")
-    monkeypatch.setattr("greenroom.runtime._owner._boot", lambda: "another")
+    monkeypatch.setattr("greenroom.runtime.lmdb.lock_file._boot", lambda: "another")
     with Owner(used) as owner:
         assert (owner.unclean, owner.survived) == (True, False)
     monkeypatch.undo()

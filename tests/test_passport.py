@@ -55,12 +55,12 @@ from greenroom.actors import (
     WorkflowState,
     open_greenroom,
 )
-from greenroom.actors.passport import _cargo as cargos
-from greenroom.actors.passport import _format as formats
-from greenroom.actors.passport import _packing
-from greenroom.actors.passport._format import Content
-from greenroom.actors.passport._signing import Signers
-from greenroom.actors.resources._reading import ReadResource
+from greenroom.actors.passport import format as formats
+from greenroom.actors.passport import packing
+from greenroom.actors.passport import payload as cargos
+from greenroom.actors.passport.format import Content
+from greenroom.actors.passport.signing import Signers
+from greenroom.actors.schemas.resource_reads import ReadResource
 from greenroom.runtime import ActorFailedError, InlineCommitter, Refusal, StorageFullError, StoreFailedError
 
 WORDS = "correct horse"
@@ -250,7 +250,7 @@ async def test_servers_that_share_a_secret_take_each_other_s_passports(open_at: 
 async def test_an_encrypted_passport_tells_nothing_of_what_is_inside(
     open_at: Opens, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_packing, "SCRYPT_N", 1 << 8)
+    monkeypatch.setattr(packing, "SCRYPT_N", 1 << 8)
     async with two(open_at) as (here, there, signer):
         claude = member(here.runtime)
         session = await begun(
@@ -402,11 +402,11 @@ async def test_a_trusted_server_cannot_bring_in_what_no_client_could(
 
 
 def unpacked(content: dict[str, Any]) -> bytes:
-    return _packing.unpack(msgspec.convert(content, Content), "", None)
+    return packing.unpack(msgspec.convert(content, Content), "", None)
 
 
 def packed(content: bytes, passport_id: str) -> Any:
-    return msgspec.to_builtins(_packing.pack(content, passport_id))
+    return msgspec.to_builtins(packing.pack(content, passport_id))
 
 
 @pytest.mark.promise("passport.all-or-nothing")
@@ -455,7 +455,7 @@ async def test_a_restoring_that_is_cut_short_is_whole_after_the_next_try(
 
 @pytest.mark.promise("passport.schema")
 async def test_passports_are_what_their_schema_says(open_at: Opens, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_packing, "SCRYPT_N", 1 << 8)
+    monkeypatch.setattr(packing, "SCRYPT_N", 1 << 8)
     schema = json.loads(SCHEMA.read_text())
     outside = jsonschema.Draft202012Validator(schema)
     inside = jsonschema.Draft202012Validator({"$defs": schema["$defs"], "$ref": "#/$defs/Cargo"})

@@ -15,11 +15,11 @@ from support.clocks import HOUR, VirtualClock
 from support.passports import begun, member, text_of
 
 from greenroom.actors import Agent, EndSession, ExportSession, ListSessions, Principal
-from greenroom.actors.passport._aside import MOST_AT_ONCE, aside
+from greenroom.actors.base.threads import MOST_AT_ONCE, aside
 from greenroom.runtime import InlineCommitter
-from greenroom.runtime._store import ACTORS, Store
-from greenroom.transports.protocol._methods import LARGE_ARGUMENTS
-from greenroom.transports.protocol._tools import TOOLS
+from greenroom.runtime.store.store import ACTORS, Store
+from greenroom.transports.mcp.fast_path import LARGE_ARGUMENTS
+from greenroom.transports.mcp.tools import TOOLS
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -19,10 +19,9 @@ import zxingcpp
 from hypothesis import given
 from support.passports import signers
 
-from greenroom.actors.passport import _claims as claims
-from greenroom.actors.passport import _format as formats
-from greenroom.actors.passport import _packing, _qr
-from greenroom.actors.passport._signing import Signers, check_signer, encode
+from greenroom.actors.passport import claims, packing, qr
+from greenroom.actors.passport import format as formats
+from greenroom.actors.passport.signing import Signers, check_signer, encode
 from greenroom.runtime import Refusal
 
 WORDS = "correct horse"
@@ -31,7 +30,7 @@ CONTENT = b'{"what": "travels"}'
 
 
 def body(content: bytes = CONTENT, passphrase: str | None = None, **changes: Any) -> dict[str, Any]:
-    packed = msgspec.to_builtins(_packing.pack(content, PASSPORT_ID, passphrase))
+    packed = msgspec.to_builtins(packing.pack(content, PASSPORT_ID, passphrase))
     return {
         "greenroom_passport": 2,
         "passport_id": PASSPORT_ID,
@@ -72,7 +71,7 @@ def opened(document: bytes | str | dict[str, Any], signer: Signers, passphrase: 
     """Do what restoring does with the document."""
     passport, text = formats.read(document)
     signer.check(text, passport.signature)
-    return _packing.unpack(passport.content, passport.passport_id, passphrase)
+    return packing.unpack(passport.content, passport.passport_id, passphrase)
 
 
 def refusal(document: Any, signer: Signers, passphrase: str | None = None) -> Refusal:
@@ -157,7 +156,7 @@ def test_a_key_that_is_none_is_told(key: str) -> None:
 
 @pytest.mark.promise("passport.passphrase")
 def test_an_encrypted_passport_opens_with_its_passphrase_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_packing, "SCRYPT_N", 1 << 8)  # the cost of guessing is no part of this
+    monkeypatch.setattr(packing, "SCRYPT_N", 1 << 8)  # the cost of guessing is no part of this
     signer = signers()
     document = signed(signer, passphrase=WORDS)
     assert opened(document, signer, WORDS) == CONTENT
@@ -284,7 +283,7 @@ def test_what_a_qr_code_carries_comes_out_of_it_again() -> None:
     assert text is not None
     claim = claims.claim_text(claims.Claim("passport", PASSPORT_ID, 1_800_000_000), signer)
     for carried in (text, claim):
-        pixels = np.array(_pixels(_qr.png(carried)), dtype=np.uint8)
+        pixels = np.array(_pixels(qr.png(carried)), dtype=np.uint8)
         (found,) = zxingcpp.read_barcodes(pixels)
         assert found.text == carried
     assert claims.read_small(text, signer) == document

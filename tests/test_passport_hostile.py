@@ -28,12 +28,12 @@ from greenroom.actors import (
     StoreMemory,
     open_greenroom,
 )
-from greenroom.actors.keys._quota import Quota
-from greenroom.actors.keys._record import Credential, Grant, KeyLimits
-from greenroom.actors.passport import _format as formats
-from greenroom.actors.passport._claims import CLAIM, PASSPORT, _encode
-from greenroom.actors.passport._travels import PassportOptions
-from greenroom.actors.requests._travel import SessionContext
+from greenroom.actors.auth.grants import Credential, Grant, KeyLimits
+from greenroom.actors.keys.quota import Quota
+from greenroom.actors.orchestrations.client_session import PassportOptions
+from greenroom.actors.passport import format as formats
+from greenroom.actors.passport.claims import CLAIM, PASSPORT, _encode
+from greenroom.actors.schemas.session_travel import SessionContext
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -21,7 +21,7 @@ from greenroom.actors import (
     StoreMemory,
     open_greenroom,
 )
-from greenroom.actors.passport._signing import Signers
+from greenroom.actors.passport.signing import Signers
 
 if TYPE_CHECKING:
     from pathlib import Path

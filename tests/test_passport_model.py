@@ -29,9 +29,9 @@ from greenroom.actors import (
     UpdateSession,
     WorkflowState,
 )
-from greenroom.actors.passport._cargo import Cargo
-from greenroom.actors.passport._signing import Signers
-from greenroom.actors.requests._events import AppendEvent
+from greenroom.actors.passport.payload import Cargo
+from greenroom.actors.passport.signing import Signers
+from greenroom.actors.schemas.session_events import AppendEvent
 from greenroom.runtime import Address
 
 PEOPLE: dict[str, dict[str, Any]] = {

@@ -23,8 +23,8 @@ from greenroom.actors import (
     StartSession,
     StoreMemory,
 )
-from greenroom.actors.passport._signing import Signers
-from greenroom.actors.resources._reading import ReadResource
+from greenroom.actors.passport.signing import Signers
+from greenroom.actors.schemas.resource_reads import ReadResource
 from greenroom.runtime import ActorFailedError, InlineCommitter, Refusal, StoreFailedError, restore
 
 if TYPE_CHECKING:

@@ -29,7 +29,7 @@ from greenroom.actors import (
     UpdateSession,
     parse_request,
 )
-from greenroom.actors import _policy as policy
+from greenroom.actors.auth import policy
 from greenroom.runtime import Refusal
 
 if TYPE_CHECKING:

@@ -15,15 +15,15 @@ import pytest
 
 from bench.damaging import KINDS, PAGE
 from greenroom.runtime import PlainCodec, StoreDamagedError
-from greenroom.runtime._backup import verify
-from greenroom.runtime._environment import ACTORS, INDEXES
-from greenroom.runtime._proving import ProvenReading, Prover
-from greenroom.runtime._store import Store, Work
+from greenroom.runtime.lmdb.environment import ACTORS, INDEXES
+from greenroom.runtime.maintenance.backup import verify
+from greenroom.runtime.store.page_proofs import ProvenReading, Prover
+from greenroom.runtime.store.store import Store, Work
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from greenroom.runtime._reading import Reading
+    from greenroom.runtime.lmdb.snapshot import Reading
 
 SIZES = (0, 10, 200, 1_900, 2_100, 9_000)
 """Bytes of payloads; from half a page on a record has pages of its own."""

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from support.ranking import SPACE, Note, order, search, stored
 
-from greenroom.actors.memory._embedding import said
+from greenroom.actors.memory.embedding import said
 from greenroom.actors.ranking import RankQuery, View
-from greenroom.actors.ranking._dates import Calendar, Date, dates_in
-from greenroom.actors.ranking._weights import SIGNALS, Situation, weights
-from greenroom.actors.requests._vectors import QueryVectors
+from greenroom.actors.ranking.dates import Calendar, Date, dates_in
+from greenroom.actors.ranking.weights import SIGNALS, Situation, weights
+from greenroom.actors.schemas.vectors import QueryVectors
 
 pytestmark = pytest.mark.promise("ranking.signals")
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from support.ranking import always, finish
 
 from greenroom.actors.index import Document
-from greenroom.actors.index._corpus import Corpus
+from greenroom.actors.index.corpus import Corpus
 from greenroom.actors.ranking import RankQuery, View, signals
 
 if TYPE_CHECKING:

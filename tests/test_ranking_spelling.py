@@ -12,9 +12,9 @@ from rapidfuzz.distance import OSA
 from support.ranking import always, finish
 
 from greenroom.actors.index import Document
-from greenroom.actors.index._corpus import Corpus
+from greenroom.actors.index.corpus import Corpus
 from greenroom.actors.ranking import RankQuery, View, rank
-from greenroom.actors.search._words import Rules
+from greenroom.actors.text.words import Rules
 
 pytestmark = pytest.mark.promise("ranking.spelling")
 

@@ -15,21 +15,21 @@ from support.agents import House, json, moment, refused, wire
 from support.committers import GatedCommitter
 
 from greenroom.actors import Agent, Principal, SetMemory
-from greenroom.actors.memory import _directory
-from greenroom.actors.recall import _several
+from greenroom.actors.memory import directory
+from greenroom.actors.recall import scatter_gather
 from greenroom.actors.recall._choosing import MOST
-from greenroom.actors.recall._context import RecallContext
-from greenroom.actors.recall._retrieve import RetrieveFilters, RetrieveMemory
-from greenroom.actors.recall._roots import Root
-from greenroom.actors.recall._search import MemorySearch
-from greenroom.actors.requests._memories import (
+from greenroom.actors.recall.memory_search import MemorySearch
+from greenroom.actors.recall.recall_context import RecallContext
+from greenroom.actors.recall.retrieve_memory import RetrieveFilters, RetrieveMemory
+from greenroom.actors.recall.roots import Root
+from greenroom.actors.schemas.memories import (
     FindMemories,
     ForgetMemory,
     MemoryStats,
     RateMemory,
     StoreMemory,
 )
-from greenroom.actors.requests._memory_replies import Found, FoundMemory, MemoryView
+from greenroom.actors.schemas.memory_replies import Found, FoundMemory, MemoryView
 from greenroom.runtime import (
     Actor,
     Address,
@@ -429,7 +429,7 @@ async def test_a_namespace_of_a_crowd_is_there_for_those_who_see_something_in_it
 ) -> None:
     """It has more owners than its row in the directory lists."""
     codec = RottenCodec()
-    crowd = 3 * _directory.MOST_SHELVES
+    crowd = 3 * directory.MOST_SHELVES
     async with house(enter, codec=codec) as at:
         writers = [agent(at, f"a{n}", f"u{n}" if n % 2 else None) for n in range(crowd)]
         for n, writer in enumerate(writers):
@@ -485,8 +485,8 @@ class AskOdd(Procedure[list[list[str]]], frozen=True, kw_only=True):
 
     async def run(self, desk: Desk) -> list[list[str]]:
         roots = [Root(f"odd:{key}", Address("odd", key)) for key in self.keys]
-        answers = await _several.ask_each(desk, roots, FindMemories(text="x"))
-        hits = [hit.memory.key for hit in _several.merged(answers.found)]
+        answers = await scatter_gather.ask_each(desk, roots, FindMemories(text="x"))
+        hits = [hit.memory.key for hit in scatter_gather.merged(answers.found)]
         return [hits, [f"{each.namespace} {each.error}" for each in answers.failed]]
 
 
@@ -512,9 +512,9 @@ async def test_one_that_hangs_holds_nobody_up_for_ever(odd: Any) -> None:
     async with odd(committer=gate) as at:
         began = trio.current_time()
         found, failed = await at.runtime.query(AskOdd(keys=["hangs", "a"]), principal=who())
-        assert trio.current_time() - began == pytest.approx(_several.PATIENCE)
+        assert trio.current_time() - began == pytest.approx(scatter_gather.PATIENCE)
         assert found == ["a"]
-        assert failed == [f"odd:hangs it did not answer within {_several.PATIENCE:g} s"]
+        assert failed == [f"odd:hangs it did not answer within {scatter_gather.PATIENCE:g} s"]
         with trio.fail_after(5):  # a caller with less time hears of it in time
             found, failed = await at.runtime.query(AskOdd(keys=["hangs", "a"]), principal=who())
         assert (found, failed) == (["a"], ["odd:hangs it did not answer within 4 s"])
@@ -555,7 +555,7 @@ async def test_what_ends_all_of_them_is_raised_as_it_is(odd: Any, keys: list[str
 async def test_a_search_that_is_given_up_asks_nobody_any_more(odd: Any) -> None:
     gate = GatedCommitter()
     async with odd(committer=gate) as at:
-        keys = ["hangs"] * _several.AT_ONCE + ["a"] * 1_000
+        keys = ["hangs"] * scatter_gather.AT_ONCE + ["a"] * 1_000
         async with trio.open_nursery() as nursery:
             nursery.start_soon(functools.partial(at.runtime.query, AskOdd(keys=keys), principal=who()))
             await gate.arrived()

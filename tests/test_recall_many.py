@@ -14,12 +14,12 @@ from support.agents import house as housed
 from support.clocks import VirtualClock
 
 from greenroom.actors import Agent, Principal
-from greenroom.actors._namespaces import tag_of_root
+from greenroom.actors.auth.namespaces import tag_of_root
 from greenroom.actors.memory import _gist
 from greenroom.actors.recall._choosing import MOST
-from greenroom.actors.recall._context import RecallContext
-from greenroom.actors.recall._search import MemorySearch
-from greenroom.actors.requests._memories import ForgetMemory, StoreMemory
+from greenroom.actors.recall.memory_search import MemorySearch
+from greenroom.actors.recall.recall_context import RecallContext
+from greenroom.actors.schemas.memories import ForgetMemory, StoreMemory
 from greenroom.runtime import IndexReader, Query
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from greenroom.actors import _budget
-from greenroom.actors.recall._window import Window, machine_zone, time_window, time_zone
+from greenroom.actors.base import budget as base_budget
+from greenroom.actors.recall.time_window import Window, machine_zone, time_window, time_zone
 from greenroom.runtime import Refusal
 
 BERLIN = zoneinfo.ZoneInfo("Europe/Berlin")
@@ -117,32 +117,32 @@ def test_from_page_to_page_everything_is_reached_or_named_once(some: list[Any], 
     kept: list[tuple[int, Any]] = []
     large: list[int | None] = []
     while left:
-        cut = _budget.cut(left, budget, numbered)
+        cut = base_budget.cut(left, budget, numbered)
         assert cut.passed, "a reader who goes on always gets further"
-        assert cut.tokens == sum(map(_budget.tokens_of, cut.kept)) <= budget
+        assert cut.tokens == sum(map(base_budget.tokens_of, cut.kept)) <= budget
         assert cut.left_out == len(left) - len(cut.kept)
         if cut.passed < len(left):  # as much as fits is given
-            assert cut.tokens + _budget.tokens_of(left[cut.passed]) > budget
+            assert cut.tokens + base_budget.tokens_of(left[cut.passed]) > budget
         kept += cut.kept
         large += [] if cut.over_budget is msgspec.UNSET else [each.version for each in cut.over_budget]
         left = left[cut.passed :]
     wanted = list(enumerate(some))
-    assert kept == [each for each in wanted if _budget.tokens_of(each) <= budget]
-    assert large == [number for number, thing in wanted if _budget.tokens_of((number, thing)) > budget]
+    assert kept == [each for each in wanted if base_budget.tokens_of(each) <= budget]
+    assert large == [number for number, thing in wanted if base_budget.tokens_of((number, thing)) > budget]
 
 
 @pytest.mark.promise("recall.budget")
 @given(things, budgets)
 def test_a_budget_is_filled_as_far_as_it_goes(some: list[Any], budget: int) -> None:
-    kept, spent = _budget.fill(some, budget)
-    assert spent == sum(map(_budget.tokens_of, kept)) <= budget
+    kept, spent = base_budget.fill(some, budget)
+    assert spent == sum(map(base_budget.tokens_of, kept)) <= budget
     left = iter(some)
     assert all(any(one is each for each in left) for one in kept), "the order is kept"
     if len(kept) < len(some):
-        assert any(spent + _budget.tokens_of(thing) > budget for thing in some)
+        assert any(spent + base_budget.tokens_of(thing) > budget for thing in some)
 
 
 def test_without_a_budget_nothing_is_cut_and_nothing_said() -> None:
-    cut = _budget.cut([(1, "x" * 1_000)], None, numbered)
-    assert cut == _budget.Cut([(1, "x" * 1_000)], 1)
+    cut = base_budget.cut([(1, "x" * 1_000)], None, numbered)
+    assert cut == base_budget.Cut([(1, "x" * 1_000)], 1)
     assert (cut.tokens, cut.left_out, cut.over_budget) == (msgspec.UNSET,) * 3

@@ -39,9 +39,9 @@ from greenroom.runtime import (
     StoreError,
     UnknownKindError,
 )
-from greenroom.runtime.relay import _frames as frames
-from greenroom.runtime.relay._guest import UNANSWERED_LIMIT
-from greenroom.runtime.relay._wire import WireError
+from greenroom.runtime.sharing import frames
+from greenroom.runtime.sharing.follower import UNANSWERED_LIMIT
+from greenroom.runtime.sharing.framed_connection import WireError
 
 if TYPE_CHECKING:
     from pathlib import Path

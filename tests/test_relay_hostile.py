@@ -26,9 +26,9 @@ from greenroom.runtime import (
     ActorFailedError,
     Refusal,
 )
-from greenroom.runtime._owner import Owner
-from greenroom.runtime.relay import _frames as frames
-from greenroom.runtime.relay._wire import WireError
+from greenroom.runtime.lmdb.lock_file import Owner
+from greenroom.runtime.sharing import frames
+from greenroom.runtime.sharing.framed_connection import WireError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -178,7 +178,7 @@ async def test_the_socket_is_for_this_user_alone_and_leaves_with_the_owner(
     async with join() as owner:
         place = folder / "relay.sock"
         assert stat.S_IMODE(place.stat().st_mode) == 0o600
-        monkeypatch.setattr("greenroom.runtime.relay._host.peer_is_ours", lambda _: False)
+        monkeypatch.setattr("greenroom.runtime.sharing.leader.peer_is_ours", lambda _: False)
         with bare_guest(folder) as stranger:
             stranger.say(hello())
             with pytest.raises(WireError):

@@ -30,9 +30,9 @@ from greenroom.runtime import (
     StoreTooNewError,
     open_shared_runtime,
 )
-from greenroom.runtime._owner import Owner
-from greenroom.runtime.relay import _frames as frames
-from greenroom.runtime.relay._wire import WireError
+from greenroom.runtime.lmdb.lock_file import Owner
+from greenroom.runtime.sharing import frames
+from greenroom.runtime.sharing.framed_connection import WireError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -230,8 +230,8 @@ async def test_want_of_descriptors_delays_a_takeover_and_no_more(
 ) -> None:
     async with join():
         guest = await nursery.start(attached, join)
-        monkeypatch.setattr("greenroom.runtime._owner._lock", no_descriptor)
-        monkeypatch.setattr("greenroom.runtime.relay._keeper._connected", no_descriptor)
+        monkeypatch.setattr("greenroom.runtime.lmdb.lock_file._lock", no_descriptor)
+        monkeypatch.setattr("greenroom.runtime.sharing.election._connected", no_descriptor)
     asked = posting(guest.post, VISITS, Add())
     await trio.sleep(1)
     assert guest.role == "attached"

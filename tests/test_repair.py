@@ -15,17 +15,17 @@ from test_keys_process import create, keys
 
 from bench.damaging import KINDS, PAGE, rewrite
 from greenroom.actors import Agent, CreateSession, GetSession, open_greenroom, repair_greenroom
-from greenroom.actors._namespaces import memory_address, tag_of_root
+from greenroom.actors.auth.namespaces import memory_address, tag_of_root
 from greenroom.runtime import Address, Encryption, restore
-from greenroom.runtime._folder import DATA_FILE
-from greenroom.runtime._proving import Prover
-from greenroom.runtime._rows import address_tag, row_key
+from greenroom.runtime.lmdb.files import DATA_FILE
+from greenroom.runtime.lmdb.keys import address_tag, row_key
+from greenroom.runtime.store.page_proofs import Prover
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from greenroom.runtime._pages import Head
-    from greenroom.runtime._proving import Tree
+    from greenroom.runtime.lmdb.pages import Head
+    from greenroom.runtime.store.page_proofs import Tree
 
 SESSIONS = 8
 MESSAGES = 10

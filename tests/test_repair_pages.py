@@ -24,9 +24,9 @@ from greenroom.actors import (
     repair_greenroom,
 )
 from greenroom.runtime import StoreDamagedError
-from greenroom.runtime._environment import TABLES
-from greenroom.runtime._folder import DATA_FILE
-from greenroom.runtime._proving import Prover
+from greenroom.runtime.lmdb.environment import TABLES
+from greenroom.runtime.lmdb.files import DATA_FILE
+from greenroom.runtime.store.page_proofs import Prover
 
 if TYPE_CHECKING:
     from pathlib import Path

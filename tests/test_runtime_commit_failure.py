@@ -26,7 +26,7 @@ from greenroom.runtime import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from greenroom.runtime._store import Store, Work
+    from greenroom.runtime.store.store import Store, Work
 
 VISITS = Address("counter", "visits")
 OTHER = Address("counter", "other")

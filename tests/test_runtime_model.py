@@ -37,7 +37,7 @@ from greenroom.runtime import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from greenroom.runtime._store import Store, Work
+    from greenroom.runtime.store.store import Store, Work
 
 LEDGERS = ("a", "b", "c")
 OPTIONS = RuntimeOptions(durability="process", mailbox_limit=8, quantum=3, resident_limit=2, idle_seconds=5)

@@ -23,8 +23,8 @@ from greenroom.actors import (
     SetMemory,
     parse_request,
 )
-from greenroom.actors._policy import NEEDED, allows
-from greenroom.actors._scopes import (
+from greenroom.actors.auth.policy import NEEDED, allows
+from greenroom.actors.auth.scopes import (
     ADMIN,
     AUDIT,
     RESOURCES,
@@ -34,12 +34,12 @@ from greenroom.actors._scopes import (
     needed_for_tool,
     unknown_scopes,
 )
-from greenroom.actors.exchange._export_actor import ExportActor
-from greenroom.actors.passport._actor import PassportActor
+from greenroom.actors.passport.actor import PassportActor
+from greenroom.actors.transfer.export_actor import ExportActor
 from greenroom.runtime import Message
-from greenroom.transports.protocol._methods import template_list
-from greenroom.transports.protocol._tools import TOOLS as LISTED
-from greenroom.transports.protocol._tools import visible
+from greenroom.transports.mcp.fast_path import template_list
+from greenroom.transports.mcp.tools import TOOLS as LISTED
+from greenroom.transports.mcp.tools import visible
 
 if TYPE_CHECKING:
     from support.agents import Enter, House

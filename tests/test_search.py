@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from greenroom.actors.ranking._weights import SIGNALS
-from greenroom.actors.search import Preview, metadata_text, preview
-from greenroom.actors.search._index import Match, SearchIndex, SearchRequest
-from greenroom.actors.search._scores import NOT_OF_THE_QUERY
+from greenroom.actors.ranking.weights import SIGNALS
+from greenroom.actors.session_search import Preview, metadata_text, preview
+from greenroom.actors.session_search.index import Match, SearchIndex, SearchRequest
+from greenroom.actors.session_search.scores import NOT_OF_THE_QUERY
 
 WORDS = ["database", "databse", "databases", "auth", "authentication", "the", "who", "bob", "café", "東京"]
 WORDS += ["東京都", "user_name", "userName", "2024-05-08", "May", "8", "🎉", "=>", "?", "x" * 70]

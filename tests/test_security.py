@@ -45,12 +45,12 @@ from greenroom.actors import (
     UpdateMemory,
     UpdateSession,
 )
-from greenroom.actors._agent import _ASKED as ASKED
-from greenroom.actors._parse import check_request, parse_request
-from greenroom.actors._scopes import RESOURCES, SCOPES, TOOLS, WILDCARDS
+from greenroom.actors.api import _ASKED as ASKED
+from greenroom.actors.auth.scopes import RESOURCES, SCOPES, TOOLS, WILDCARDS
+from greenroom.actors.base.parse import check_request, parse_request
 from greenroom.runtime import Message, Refusal
-from greenroom.transports.protocol._tools import TOOLS as LISTED
-from greenroom.transports.protocol._tools import visible
+from greenroom.transports.mcp.tools import TOOLS as LISTED
+from greenroom.transports.mcp.tools import visible
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

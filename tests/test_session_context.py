@@ -33,12 +33,12 @@ from greenroom.actors import (
     WorkflowState,
     open_greenroom,
 )
-from greenroom.actors.passport import _travels
-from greenroom.actors.passport._adapters import ADAPTERS, adapter_of
-from greenroom.actors.passport._travels import project_of_path
-from greenroom.actors.requests import _travel as travel
+from greenroom.actors.orchestrations import client_session
+from greenroom.actors.orchestrations.client_session import project_of_path
+from greenroom.actors.schemas import session_travel as travel
+from greenroom.actors.session.client_tools import ADAPTERS, adapter_of
 from greenroom.runtime import Refusal
-from greenroom.transports.protocol import _roots
+from greenroom.transports.mcp import roots as mcp_roots
 
 HOME = "/home/user/greenroom"
 
@@ -409,7 +409,7 @@ async def test_a_client_that_has_roots_is_asked_where_it_works(tmp_path: Path) -
 async def test_a_client_that_does_not_say_where_it_works_starts_a_session_anyway(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, response: dict[str, Any] | None
 ) -> None:
-    monkeypatch.setattr(_roots, "PATIENCE_SECONDS", 0.01 if response is None else 300)
+    monkeypatch.setattr(mcp_roots, "PATIENCE_SECONDS", 0.01 if response is None else 300)
     async with greenroom(tmp_path) as client:
         await shake_hands_with_roots(client)
         await client.send_call("start_session", {})
@@ -506,8 +506,8 @@ async def alone(guest: Guest, tool: str, who: dict[str, str], **arguments: Any) 
 
 
 def test_of_too_many_callers_the_first_is_forgotten() -> None:
-    whereabouts = _travels.Whereabouts()
-    for number in range(_travels.MOST_CALLERS + 1):
+    whereabouts = client_session.Whereabouts()
+    for number in range(client_session.MOST_CALLERS + 1):
         whereabouts.note(str(number), f"s{number}")
     assert whereabouts.find("0") is None
     assert whereabouts.find("1") == "s1"

@@ -29,8 +29,8 @@ from greenroom.actors import (
     UpdateSession,
     open_greenroom,
 )
-from greenroom.actors.directory import _rows as directory
-from greenroom.actors.session import _moves
+from greenroom.actors.session import directory_rows as directory
+from greenroom.actors.session import migrations
 from greenroom.runtime import IndexReader, Query
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ async def test_a_session_that_an_older_program_created_is_found_among_the_latest
 ) -> None:
     async with enter(embedder="none") as house:
         with monkeypatch.context() as before:
-            before.setattr(_moves, "list_for", lambda *_: None)  # it listed what it started alone
+            before.setattr(migrations, "list_for", lambda *_: None)  # it listed what it started alone
             planner = tool(house.runtime, "planner")
             await planner.ask(CreateSession(session_id="plan", purpose="p", initial_state=raw('{"a": 1}')))
         began = await tool(house.runtime, "cursor").ask(StartSession())
@@ -101,7 +101,7 @@ class Rows(Query[list[str]], frozen=True, kw_only=True):
 
     def run(self, reader: IndexReader) -> list[str]:
         listed = [row.address.key for row in reader.rows(directory.INDEX, object)]
-        return listed + [row.address.key for row in reader.rows(_moves.INDEX, object)]
+        return listed + [row.address.key for row in reader.rows(migrations.INDEX, object)]
 
 
 async def left(house: House) -> list[str]:

@@ -21,7 +21,7 @@ from greenroom.actors import (
     UpdateSession,
     parse_request,
 )
-from greenroom.actors.session._window import CHARACTERS
+from greenroom.actors.session.search_window import CHARACTERS
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from support.agents import Enter, House
 
-    from greenroom.runtime._store import Store, Work
+    from greenroom.runtime.store.store import Store, Work
 
 
 def event(text: str = "hello", **fields: Any) -> Event:

@@ -34,9 +34,9 @@ from greenroom.actors import (
     SearchContext,
     UpdateSession,
 )
-from greenroom.actors.requests._types import SessionStatus
-from greenroom.actors.session import _ids
-from greenroom.actors.session._lifecycle import STEPS
+from greenroom.actors.schemas.types import SessionStatus
+from greenroom.actors.session import ids as session_ids
+from greenroom.actors.session.lifecycle import STEPS
 from greenroom.runtime import InlineCommitter
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from support.agents import Enter, House
 
     from greenroom.actors import Agent
-    from greenroom.runtime._store import Store, Work
+    from greenroom.runtime.store.store import Store, Work
 
 STATUSES: tuple[SessionStatus, ...] = get_args(SessionStatus)
 
@@ -94,10 +94,10 @@ def test_ids_increase_within_53_bits_whatever_the_clock_does(times: list[int], s
     last, ahead, source = 0, 0, random.Random(seed)  # noqa: S311  a seeded one is what is wanted
     bound = 0
     for time in times:
-        stamp = _ids.next_stamp(last, ahead, time, source)
+        stamp = session_ids.next_stamp(last, ahead, time, source)
         bound = max(bound, stamp.ahead)
         assert last < stamp.message_id < 2**53
-        assert _ids.lowest_id(time) <= stamp.message_id <= _ids.highest_id(time, bound)
+        assert session_ids.lowest_id(time) <= stamp.message_id <= session_ids.highest_id(time, bound)
         last, ahead = stamp
 
 

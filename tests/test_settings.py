@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from greenroom.actors._tool_profiles import TOOL_PROFILES
+from greenroom.actors.auth.tool_profiles import TOOL_PROFILES
 from greenroom.runtime import RuntimeOptions
-from greenroom.transports._addresses import HostPort
-from greenroom.transports._resolving import CONFIG_LIMIT, SettingsError, Source, resolve
-from greenroom.transports._settings import Settings, flag, table, variable
-from greenroom.transports._values import KeyPlace, Model, show_size, size
+from greenroom.transports.config.load import CONFIG_LIMIT, SettingsError, Source, resolve
+from greenroom.transports.config.parsers import KeyPlace, Model, show_size, size
+from greenroom.transports.config.settings import Settings, flag, table, variable
+from greenroom.transports.net.addresses import HostPort
 
 NOWHERE = Path("/nowhere/greenroom/config.toml")
 

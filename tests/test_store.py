@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from support.stores import BrokenCodec, put
 
 from greenroom.runtime import PlainCodec, StoreDamagedError, StoreError, StoreFailedError, StoreTooNewError
-from greenroom.runtime._environment import FORMAT_KEY, FORMAT_VERSION
-from greenroom.runtime._store import ACTORS, INDEXES, Op, Store, Work
+from greenroom.runtime.lmdb.environment import FORMAT_KEY, FORMAT_VERSION
+from greenroom.runtime.store.store import ACTORS, INDEXES, Op, Store, Work
 
 # What is read is what was written
 

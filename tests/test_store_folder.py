@@ -12,9 +12,9 @@ import pytest
 from support.stores import put
 
 from greenroom.runtime import StoreError
-from greenroom.runtime._environment import MIN_SIZE
-from greenroom.runtime._folder import is_remote, mount_of
-from greenroom.runtime._store import Store
+from greenroom.runtime.lmdb.environment import MIN_SIZE
+from greenroom.runtime.lmdb.files import is_remote, mount_of
+from greenroom.runtime.store.store import Store
 
 
 def mode(path: Path) -> int:
@@ -90,14 +90,14 @@ def test_a_quota_that_cannot_hold_a_store_is_refused(tmp_path: Path) -> None:
 
 
 def test_other_systems_are_refused_in_a_sentence() -> None:
-    program = "import sys; sys.platform = 'sunos5'; import greenroom.runtime._folder"
+    program = "import sys; sys.platform = 'sunos5'; import greenroom.runtime.lmdb.files"
     child = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert "ImportError: Greenroom runs on Linux and macOS" in child.stderr
 
 
 def test_without_address_space_the_store_says_what_it_cannot_do(tmp_path: Path) -> None:
     program = (
-        "import resource, sys; from pathlib import Path; from greenroom.runtime._store import Store\n"
+        "import resource, sys; from pathlib import Path; from greenroom.runtime.store.store import Store\n"
         "from greenroom.runtime import StoreError\n"
         "resource.setrlimit(resource.RLIMIT_AS, (8 << 30, resource.RLIM_INFINITY))\n"
         "try: Store(Path(sys.argv[1]))\n"

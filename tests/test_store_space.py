@@ -13,10 +13,10 @@ from support import stores
 from support.stores import delete, fill, put
 
 from greenroom.runtime import StorageFullError, StoreError, StoreFailedError
-from greenroom.runtime._environment import MIN_SIZE
-from greenroom.runtime._owner import Owner
-from greenroom.runtime._store import ACTORS, INDEXES, META, Op, Store, Work
-from greenroom.runtime._work import PAGE, Space, admit
+from greenroom.runtime.lmdb.environment import MIN_SIZE
+from greenroom.runtime.lmdb.lock_file import Owner
+from greenroom.runtime.lmdb.write_batch import PAGE, Space, admit
+from greenroom.runtime.store.store import ACTORS, INDEXES, META, Op, Store, Work
 
 
 @pytest.fixture
@@ -179,7 +179,7 @@ FILE_SIZE_LIMIT = """
 import resource, sys
 from pathlib import Path
 from greenroom.runtime import StorageFullError
-from greenroom.runtime._store import Store, Work
+from greenroom.runtime.store.store import Store, Work
 store = Store(Path(sys.argv[1]))
 store.commit([Work(None, [(0, b"first", b"x")])])
 resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))

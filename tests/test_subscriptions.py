@@ -17,9 +17,9 @@ from trio.testing import lockstep_stream_pair
 
 from greenroom.actors import Agent, CreateSession
 from greenroom.runtime import Doors
-from greenroom.transports.protocol._connection import Limits
-from greenroom.transports.protocol._server import McpServer
-from greenroom.transports.protocol._tools import TOOLS
+from greenroom.transports.mcp.connection import Limits
+from greenroom.transports.mcp.server import McpServer
+from greenroom.transports.mcp.tools import TOOLS
 
 if TYPE_CHECKING:
     from support.agents import Enter

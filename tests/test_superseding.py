@@ -12,10 +12,10 @@ from support.agents import keep, refused
 from support.exchanges import export, imported, line
 
 from greenroom.actors import Agent, CreateSession, MemorySearch, RetrieveMemory
-from greenroom.actors._namespaces import memory_address
-from greenroom.actors.requests import _memories as requests
-from greenroom.actors.requests._memory_replies import MemoryFilters, MemorySaved, MemoryView
-from greenroom.actors.requests._upkeep import VerifyIndex
+from greenroom.actors.auth.namespaces import memory_address
+from greenroom.actors.schemas import memories as requests
+from greenroom.actors.schemas.index_checks import VerifyIndex
+from greenroom.actors.schemas.memory_replies import MemoryFilters, MemorySaved, MemoryView
 
 if TYPE_CHECKING:
     from support.agents import Enter, House

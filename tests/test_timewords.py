@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from greenroom.actors.timewords import EXAMPLES, resolve
-from greenroom.actors.timewords._days import FORMS as DAYS
-from greenroom.actors.timewords._spans import FORMS as SPANS
-from greenroom.actors.timewords._words import (
+from greenroom.actors.timeexpr import EXAMPLES, resolve
+from greenroom.actors.timeexpr.days import FORMS as DAYS
+from greenroom.actors.timeexpr.spans import FORMS as SPANS
+from greenroom.actors.timeexpr.words import (
     DAYTIMES,
     HOLIDAYS,
     MONTHS,

@@ -16,12 +16,12 @@ from support.listed import CORE, LISTED
 from support.websockets import Peer, told
 
 from greenroom.actors import UpdateSession
-from greenroom.actors._tool_profiles import TOOL_PROFILES
-from greenroom.actors.keys._record import Grant, KeyRecord
-from greenroom.runtime._reply import EncodedReply, decode_reply
-from greenroom.transports.protocol._aliases import ALIASES, META_KEY
-from greenroom.transports.protocol._tool_profiles import PROFILES
-from greenroom.transports.protocol._tools import TOOLS
+from greenroom.actors.auth.grants import Grant, KeyRecord
+from greenroom.actors.auth.tool_profiles import TOOL_PROFILES
+from greenroom.runtime.actor.reply_codec import EncodedReply, decode_reply
+from greenroom.transports.mcp.aliases import ALIASES, META_KEY
+from greenroom.transports.mcp.tool_profiles import PROFILES
+from greenroom.transports.mcp.tools import TOOLS
 
 if TYPE_CHECKING:
     from pathlib import Path

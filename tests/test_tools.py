@@ -13,12 +13,12 @@ import pytest
 from harness import MODERN_META, Client, greenroom
 
 from greenroom.actors import REQUESTS
-from greenroom.actors._scopes import ADMIN, AUDIT
-from greenroom.actors._scopes import TOOLS as SCOPES
-from greenroom.actors._tool_profiles import TOOL_PROFILES
+from greenroom.actors.auth.scopes import ADMIN, AUDIT
+from greenroom.actors.auth.scopes import TOOLS as SCOPES
+from greenroom.actors.auth.tool_profiles import TOOL_PROFILES
 from greenroom.runtime import reply_type
-from greenroom.transports.protocol._schema import input_schema, output_schema
-from greenroom.transports.protocol._tools import TOOLS, Tool
+from greenroom.transports.mcp.schema import input_schema, output_schema
+from greenroom.transports.mcp.tools import TOOLS, Tool
 
 INPUT_BUDGET = 8_500
 WHOLE_BUDGET = 14_500

@@ -11,8 +11,8 @@ import pytest
 from harness import server_process
 from support.programs import running
 
-from greenroom.transports._commands._gauges import Look, bars, groups, line, plain, rates
-from greenroom.transports._commands._visible import visible
+from greenroom.transports.cli.commands.gauges import Look, bars, groups, line, plain, rates
+from greenroom.transports.cli.commands.terminal_safe import visible
 
 ALTERNATE_SCREEN = "\x1b[?1049h"
 ORDINARY_SCREEN = "\x1b[?1049l"

@@ -35,9 +35,9 @@ from trio.testing import (
 )
 
 from greenroom.actors import Agent
-from greenroom.transports.observability._tracing import Tracer
-from greenroom.transports.protocol._limits import Limits
-from greenroom.transports.protocol._server import McpServer
+from greenroom.transports.mcp.limits import Limits
+from greenroom.transports.mcp.server import McpServer
+from greenroom.transports.observability.tracing import Tracer
 
 MODERN = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",

@@ -19,8 +19,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 SPANS = """
 import logging, os, sys
-from greenroom.transports.observability._exporting import exporting
-from greenroom.transports.observability._tracing import find_tracer
+from greenroom.transports.observability.export import exporting
+from greenroom.transports.observability.tracing import find_tracer
 {before}
 logging.basicConfig(format="%(levelname)s %(message)s")
 with exporting(os.environ):

@@ -18,7 +18,7 @@ from greenroom.actors import (
     VerifyMemories,
     open_greenroom,
 )
-from greenroom.actors._namespaces import memory_address
+from greenroom.actors.auth.namespaces import memory_address
 from greenroom.runtime import Context, Index, Message, handles, open_runtime
 
 if TYPE_CHECKING:

@@ -39,7 +39,7 @@ from greenroom.actors import (
     UpdateSession,
     open_greenroom,
 )
-from greenroom.actors.requests._replies import MessageAdded
+from greenroom.actors.schemas.replies import MessageAdded
 from greenroom.runtime import InlineCommitter, Refusal, RuntimeOptions
 
 PEOPLE = {

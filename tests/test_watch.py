@@ -13,7 +13,7 @@ import trio
 from harness import PROGRAM, ServerProcess, clean_environment, server_process
 from support.programs import Program, running
 
-from greenroom.transports._commands._watch_lines import as_json, coloured, plain
+from greenroom.transports.cli.commands.watch_lines import as_json, coloured, plain
 
 TEXT = {
     "message_id": 7,

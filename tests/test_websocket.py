@@ -12,8 +12,8 @@ from support.websockets import BINARY, CLOSE, PING, TEXT, frame, told, venue
 from trio.testing import lockstep_stream_pair, wait_all_tasks_blocked
 from wsproto.events import CloseConnection, Ping, Pong
 
-from greenroom.transports._admission import Caller
-from greenroom.transports.protocol._connection import Limits
+from greenroom.transports.auth.origin_check import Caller
+from greenroom.transports.mcp.connection import Limits
 
 
 @pytest.fixture

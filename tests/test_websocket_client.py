@@ -30,7 +30,7 @@ from support.websockets import venue_on_tcp
 from trio.testing import wait_all_tasks_blocked
 
 from greenroom.transports import WebSocketRefusedError, websocket_client
-from greenroom.transports.websocket._ledger import delay_before
+from greenroom.transports.websocket.resume_state import delay_before
 
 Mode = Literal["legacy", "auto", "2026-07-28"]
 MODES: list[Mode] = ["legacy", "auto", "2026-07-28"]

@@ -19,8 +19,8 @@ from harness import PATIENCE, PROGRAM, clean_environment
 from support.websocket_programs import answer, connected, port_in, server, until
 from support.websockets import CLOSE, Peer, frame
 
-from greenroom.transports._addresses import host_port, origin
-from greenroom.transports._values import NotAllowedError
+from greenroom.transports.config.parsers import NotAllowedError
+from greenroom.transports.net.addresses import host_port, origin
 
 IDLE = 400
 KB_EACH = 60

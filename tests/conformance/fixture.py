@@ -21,20 +21,20 @@ import trio
 from conformance import answers
 
 from greenroom.actors import ListResources, ReadResource, ResourceList
-from greenroom.actors._refusals import resource_not_found
-from greenroom.actors.resources._listing import ResourceItem
-from greenroom.transports._stdio import serve_stdio
-from greenroom.transports.protocol._content import Content
-from greenroom.transports.protocol._limits import Limits
-from greenroom.transports.protocol._profile import Profile
-from greenroom.transports.protocol._server import McpServer
-from greenroom.transports.protocol._tools import Tool
+from greenroom.actors.auth.errors import resource_not_found
+from greenroom.actors.resources.listing import ResourceItem
+from greenroom.transports.mcp.content_blocks import Content
+from greenroom.transports.mcp.limits import Limits
+from greenroom.transports.mcp.server import McpServer
+from greenroom.transports.mcp.server_info import Profile
+from greenroom.transports.mcp.tools import Tool
+from greenroom.transports.stdio.stdio import serve_stdio
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
 
-    from greenroom.transports.http._server import HttpServer
-    from greenroom.transports.websocket._server import WebSocketServer
+    from greenroom.transports.http.server import HttpServer
+    from greenroom.transports.websocket.server import WebSocketServer
 
 PROFILE = Profile(
     name="fixture",
@@ -285,7 +285,7 @@ async def serve(transport: str) -> None:
 
 
 def _websocket_server(server: McpServer, counter: Counter) -> WebSocketServer:
-    from greenroom.transports.websocket._server import (  # noqa: PLC0415
+    from greenroom.transports.websocket.server import (  # noqa: PLC0415
         WebSocketOptions,
         WebSocketServer,
     )
@@ -294,8 +294,8 @@ def _websocket_server(server: McpServer, counter: Counter) -> WebSocketServer:
 
 
 def _http_server(server: McpServer, counter: Counter) -> HttpServer:
-    from greenroom.transports.http._app import HttpApp, HttpOptions  # noqa: PLC0415
-    from greenroom.transports.http._server import HttpServer  # noqa: PLC0415
+    from greenroom.transports.http.app import HttpApp, HttpOptions  # noqa: PLC0415
+    from greenroom.transports.http.server import HttpServer  # noqa: PLC0415
 
     return HttpServer(HttpApp(server, lambda _caller, _name: counter, HttpOptions(limits=Limits())))
 

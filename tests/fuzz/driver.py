@@ -18,7 +18,7 @@ MINUTES = 10
 @contextmanager
 def instrumented() -> Iterator[None]:
     """Count the branches of what speaks MCP when it is imported in this block."""
-    with atheris.instrument_imports(include=["greenroom.transports.protocol"]):
+    with atheris.instrument_imports(include=["greenroom.transports.mcp"]):
         yield
 
 

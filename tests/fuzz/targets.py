@@ -23,10 +23,7 @@ from support.differential_tools import TOOLS_AND_HOLD
 from trio.testing import MockClock
 
 from greenroom.actors import CompleteResource, ListResources, ResourceCompletion, ResourceList
-from greenroom.transports.protocol import (
-    _sdk as _sdk,
-)  # virtual time would not wait for a thread to import it
-from greenroom.transports.protocol._frames import (
+from greenroom.transports.mcp.frames import (
     INVALID_PARAMS,
     INVALID_REQUEST,
     METHOD_NOT_FOUND,
@@ -36,7 +33,7 @@ from greenroom.transports.protocol._frames import (
     Oversized,
     parse_frame,
 )
-from greenroom.transports.protocol._limits import Limits
+from greenroom.transports.mcp.limits import Limits
 
 FRAME_LIMIT = 4_096  # bytes
 CODES = {PARSE_ERROR, INVALID_REQUEST, INVALID_PARAMS, METHOD_NOT_FOUND}

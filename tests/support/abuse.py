@@ -14,8 +14,8 @@ from support.https import Guest, Place, place
 from support.websockets import TEXT, Peer, frame, venue
 from trio.testing import memory_stream_pair
 
-from greenroom.transports.protocol._limits import Limits
-from greenroom.transports.protocol._server import McpServer
+from greenroom.transports.mcp.limits import Limits
+from greenroom.transports.mcp.server import McpServer
 
 TRANSPORTS = ("pipe", "websocket", "http")
 

@@ -13,8 +13,8 @@ from greenroom.runtime import InlineCommitter, StorageFullError, StoreFailedErro
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from greenroom.runtime._commit import Done
-    from greenroom.runtime._store import Store, Work
+    from greenroom.runtime.store.committer import Done
+    from greenroom.runtime.store.store import Store, Work
 
 
 class CrashError(Exception):

@@ -11,8 +11,8 @@ import msgspec
 import outcome
 import trio
 
-from greenroom.transports.protocol._door import Notices
-from greenroom.transports.protocol._tools import Tool
+from greenroom.transports.mcp.agent_port import Notices
+from greenroom.transports.mcp.tools import Tool
 
 
 class Note(msgspec.Struct, frozen=True):

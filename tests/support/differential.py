@@ -54,7 +54,7 @@ from greenroom.actors import (
     is_write,
 )
 from greenroom.runtime import Procedure, Query, Refusal
-from greenroom.transports.protocol._door import Notices, Withdrawable
+from greenroom.transports.mcp.agent_port import Notices, Withdrawable
 
 SDK_SERVER = reference_server(TOOLS_AND_HOLD)
 BY_KEY = {DeleteMemory, ForgetMemory, GetMemory, ListVersions, RateMemory, UpdateMemory}

@@ -1,6 +1,6 @@
 """The same tools served by the official SDK alone, the plain way: what our answers are compared with.
 
-Nothing of `greenroom.transports.protocol` that speaks MCP is used here, only what the domain says: the
+Nothing of `greenroom.transports.mcp` that speaks MCP is used here, only what the domain says: the
 tools with their listings and parsers, and the words for failures. So this is a second implementation,
 and where the two agree, both follow the SDK.
 """
@@ -64,11 +64,11 @@ from mcp_types import ResourceUpdatedNotificationParams as UpdatedParams
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from greenroom.actors import TEMPLATES, CompleteResource, ListResources, ReadResource
-from greenroom.actors._scopes import TOOLS
+from greenroom.actors.auth.scopes import TOOLS
 from greenroom.runtime import Refusal, RuntimeClosedError
-from greenroom.transports.protocol._door import Door, Notices, fit_agent_id
-from greenroom.transports.protocol._tool_errors import overdue, tool_error
-from greenroom.transports.protocol._tools import Tool
+from greenroom.transports.mcp.agent_port import Door, Notices, fit_agent_id
+from greenroom.transports.mcp.tool_errors import overdue, tool_error
+from greenroom.transports.mcp.tools import Tool
 
 REQUEST_TIMEOUT = 30.0  # seconds
 DEBOUNCE = 0.1  # seconds

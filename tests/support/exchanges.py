@@ -7,10 +7,10 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 from greenroom.actors import Principal
-from greenroom.actors.exchange._exporting import exported
-from greenroom.actors.exchange._importing import Imported, Importer
-from greenroom.actors.exchange._json_lines import source_of_text
-from greenroom.actors.exchange._sources import open_source
+from greenroom.actors.transfer.export_run import exported
+from greenroom.actors.transfer.import_run import Imported, Importer
+from greenroom.actors.transfer.json_lines import source_of_text
+from greenroom.actors.transfer.sources import open_source
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,12 +15,12 @@ from harness import MODERN_META, PATIENCE
 from support.desk import NOTES
 from trio.testing import memory_stream_pair
 
-from greenroom.transports._admission import Caller
-from greenroom.transports.http._app import HttpApp, HttpOptions
-from greenroom.transports.http._server import HttpServer
-from greenroom.transports.http._wire import Pace
-from greenroom.transports.protocol._limits import Limits
-from greenroom.transports.protocol._server import McpServer
+from greenroom.transports.auth.origin_check import Caller
+from greenroom.transports.http.app import HttpApp, HttpOptions
+from greenroom.transports.http.server import HttpServer
+from greenroom.transports.http.timed_connection import Pace
+from greenroom.transports.mcp.limits import Limits
+from greenroom.transports.mcp.server import McpServer
 
 HEADERS = {
     "host": "localhost:8080",

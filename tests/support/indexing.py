@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import msgspec
 
 from greenroom.actors.index import FIELDS, Document, MemoryIndex, TidyIndex
-from greenroom.actors.index._document import analyse
-from greenroom.actors.requests._vectors import Vectors
+from greenroom.actors.index.document import analyse
+from greenroom.actors.schemas.vectors import Vectors
 from greenroom.runtime import Actor, Context, Message, Slices, handles
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from greenroom.actors.index._corpus import Corpus
+    from greenroom.actors.index.corpus import Corpus
 
 DIMENSIONS = 3
 SMALL = {

@@ -22,8 +22,8 @@ from greenroom.runtime import (
     Refusal,
     handles,
 )
-from greenroom.runtime._environment import TABLES
-from greenroom.runtime._journal import journal_prefix
+from greenroom.runtime.journal.chain import journal_prefix
+from greenroom.runtime.lmdb.environment import TABLES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

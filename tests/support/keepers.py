@@ -7,12 +7,12 @@ from typing import Any
 import msgspec
 import trio
 
-from greenroom.actors.embedding import _rows
-from greenroom.actors.embedding._embedder import LocalEmbedder
-from greenroom.actors.embedding._errors import EmbedderError, TextRefusedError
-from greenroom.actors.requests._memories import StoreVectors, TextsToEmbed
-from greenroom.actors.requests._memory_replies import UnembeddedText, UnembeddedTexts, VectorsStored
-from greenroom.actors.requests._vectors import QueryVectors, Vectors
+from greenroom.actors.embedding import rows as embedding_rows
+from greenroom.actors.embedding.embedder import LocalEmbedder
+from greenroom.actors.embedding.errors import EmbedderError, TextRefusedError
+from greenroom.actors.schemas.memories import StoreVectors, TextsToEmbed
+from greenroom.actors.schemas.memory_replies import UnembeddedText, UnembeddedTexts, VectorsStored
+from greenroom.actors.schemas.vectors import QueryVectors, Vectors
 from greenroom.runtime import Actor, Context, Message, handles
 
 
@@ -68,10 +68,10 @@ class Keeper(Actor):
             if made is not None and serving in {None, companion.space}:
                 vectors.setdefault(companion.space, {})[number] = made
                 if serving is None:
-                    _rows.moves(context, None, companion.space)
+                    embedding_rows.moves(context, None, companion.space)
                     serving = companion.space
             else:
-                _rows.waits(context, does=True)
+                embedding_rows.waits(context, does=True)
                 if message.tells:
                     companion.noticed(context.address)
         self._store(context, Kept(texts, vectors, serving))
@@ -101,9 +101,9 @@ class Keeper(Actor):
         serving = self.kept.serving
         if len(made) == len(self.kept.texts):
             if serving != message.space:
-                _rows.moves(context, serving, message.space)
+                embedding_rows.moves(context, serving, message.space)
             vectors, serving = {message.space: made}, message.space
-            _rows.waits(context, does=False)
+            embedding_rows.waits(context, does=False)
         self._store(context, Kept(self.kept.texts, vectors, serving))
         return VectorsStored(stored=len(message.vectors), remaining=len(self.kept.texts) - len(made))
 

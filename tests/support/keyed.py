@@ -14,16 +14,16 @@ from support.websockets import Listener, Peer
 from trio.testing import memory_stream_pair, wait_all_tasks_blocked
 
 from greenroom.actors import Agent, ApiKeyMade, CreateApiKey, KeyRing, RevokeApiKey, open_key_ring
-from greenroom.actors.audit._actor import tell
-from greenroom.transports._admission import Caller
-from greenroom.transports._commands._admitting import Admitting
-from greenroom.transports._settings import Settings
-from greenroom.transports.http._app import HttpApp, HttpOptions
-from greenroom.transports.http._server import HttpServer
-from greenroom.transports.protocol._limits import Limits
-from greenroom.transports.protocol._server import McpServer
-from greenroom.transports.protocol._tools import TOOLS
-from greenroom.transports.websocket._server import WebSocketOptions, WebSocketServer
+from greenroom.actors.audit.actor import tell
+from greenroom.transports.auth.origin_check import Caller
+from greenroom.transports.cli.commands.authentication import Admitting
+from greenroom.transports.config.settings import Settings
+from greenroom.transports.http.app import HttpApp, HttpOptions
+from greenroom.transports.http.server import HttpServer
+from greenroom.transports.mcp.limits import Limits
+from greenroom.transports.mcp.server import McpServer
+from greenroom.transports.mcp.tools import TOOLS
+from greenroom.transports.websocket.server import WebSocketOptions, WebSocketServer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

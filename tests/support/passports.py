@@ -8,11 +8,11 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from greenroom.actors import AddMessage, Agent, GetMessages, PassportOptions, Principal, StartSession
-from greenroom.actors.passport import _format as formats
-from greenroom.actors.passport._exporting import collected
-from greenroom.actors.passport._signing import Signers
-from greenroom.actors.passport._travels import Travels
-from greenroom.actors.resources._reading import ReadResource
+from greenroom.actors.orchestrations.client_session import Travels
+from greenroom.actors.orchestrations.passport_export import collected
+from greenroom.actors.passport import format as formats
+from greenroom.actors.passport.signing import Signers
+from greenroom.actors.schemas.resource_reads import ReadResource
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from support.agents import House
 
     from greenroom.actors import SessionExported
-    from greenroom.actors.passport._cargo import Cargo
+    from greenroom.actors.passport.payload import Cargo
     from greenroom.runtime import Doors
 
 HOME = "/home/user/greenroom"

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from greenroom.actors.index import Document
-from greenroom.actors.index._corpus import Corpus
+from greenroom.actors.index.corpus import Corpus
 from greenroom.actors.ranking import Ranked, RankQuery, View, rank
 
 if TYPE_CHECKING:
-    from greenroom.actors.requests._vectors import QueryVectors
+    from greenroom.actors.schemas.vectors import QueryVectors
     from greenroom.runtime import Slices
 
 DAY = 86_400_000_000

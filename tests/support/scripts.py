@@ -13,10 +13,6 @@ from mcp_types import CallToolRequestParams, CallToolResult, TextContent
 from support.desk import NOTES, Desk, NoteTool
 from support.https import Guest, Place, place
 
-from greenroom.transports.protocol import (
-    _sdk as _sdk,
-)  # imported here, not in a thread of a test in virtual time
-
 SCRIPT = NoteTool(name="script", title="", description="", by_sdk=True)
 TOOLS = {**NOTES, "script": SCRIPT}
 META = {"progressToken": "p"}

@@ -13,7 +13,7 @@ import trio
 from harness import MODERN_META, ServerProcess, server_process
 from support.commands import run_on_store
 
-from greenroom.transports._door import DoorError, NobodyHomeError, Stats, call
+from greenroom.transports.control.client import DoorError, NobodyHomeError, Stats, call
 
 Answer = dict[str, Any]
 UPDATED = "notifications/resources/updated"

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from greenroom.runtime import PlainCodec, StorageFullError
-from greenroom.runtime._store import ACTORS, Store, Work
+from greenroom.runtime.store.store import ACTORS, Store, Work
 
 
 def put(key: bytes, payload: bytes = b"", owner: object = None, *, reserve: bool = False) -> Work:

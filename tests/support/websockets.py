@@ -16,10 +16,10 @@ from wsproto.connection import Connection as Protocol
 from wsproto.connection import ConnectionType
 from wsproto.events import CloseConnection, Event, Ping, TextMessage
 
-from greenroom.transports._admission import Caller
-from greenroom.transports.protocol._connection import Limits
-from greenroom.transports.protocol._server import McpServer
-from greenroom.transports.websocket._server import WebSocketOptions, WebSocketServer
+from greenroom.transports.auth.origin_check import Caller
+from greenroom.transports.mcp.connection import Limits
+from greenroom.transports.mcp.server import McpServer
+from greenroom.transports.websocket.server import WebSocketOptions, WebSocketServer
 
 HEADERS = {
     "Host": "localhost:8765",

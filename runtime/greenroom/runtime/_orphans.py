@@ -17,15 +17,15 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from greenroom.runtime._errors import StoreDamagedError
-from greenroom.runtime._pages import Big, Page
-from greenroom.runtime._proving import Tree, child_of
+from greenroom.runtime.base.errors import StoreDamagedError
+from greenroom.runtime.lmdb.pages import Big, Page
+from greenroom.runtime.store.page_proofs import Tree, child_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
-    from greenroom.runtime._pages import Head
-    from greenroom.runtime._proving import Prover
+    from greenroom.runtime.lmdb.pages import Head
+    from greenroom.runtime.store.page_proofs import Prover
 
 
 class _Lost(NamedTuple):

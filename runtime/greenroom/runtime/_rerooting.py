@@ -14,16 +14,16 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from greenroom.runtime._errors import StoreDamagedError
 from greenroom.runtime._orphans import Orphans
-from greenroom.runtime._pages import NO_PAGE
-from greenroom.runtime._proving import Tree
+from greenroom.runtime.base.errors import StoreDamagedError
+from greenroom.runtime.lmdb.pages import NO_PAGE
+from greenroom.runtime.store.page_proofs import Tree
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from greenroom.runtime._pages import Head, Page
-    from greenroom.runtime._proving import Prover
+    from greenroom.runtime.lmdb.pages import Head, Page
+    from greenroom.runtime.store.page_proofs import Prover
 
 
 def rerooted(prover: Prover, head: Head) -> tuple[Tree, list[Tree]]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Final
 
-from greenroom.runtime._rows import index_prefix
+from greenroom.runtime.lmdb.keys import index_prefix
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from greenroom.runtime._address import Address
+    from greenroom.runtime.base.address import Address
 
 REMEMBERED: Final = 65_536
 """Actors by index; whoever has not looked for as many changes reads everything again."""

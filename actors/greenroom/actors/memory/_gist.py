@@ -21,13 +21,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from greenroom.actors import _namespaces as names
-from greenroom.actors._policy import MemoryShelf
-from greenroom.actors._times import DAY
+from greenroom.actors.auth import namespaces as names
+from greenroom.actors.auth.policy import MemoryShelf
+from greenroom.actors.base.times import DAY
 from greenroom.actors.index import TidyIndex
-from greenroom.actors.index._index import TIMER
-from greenroom.actors.memory import _records as records
-from greenroom.actors.search._text import current_rules
+from greenroom.actors.index.index import TIMER
+from greenroom.actors.memory import records
+from greenroom.actors.text.analyze import current_rules
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from greenroom.actors.index._corpus import Corpus
-    from greenroom.actors.index._document import Analysed, Field
-    from greenroom.actors.memory._keeper import Keeper
-    from greenroom.actors.memory._records import Entry, Gist
-    from greenroom.actors.requests._vectors import Vectors
+    from greenroom.actors.index.corpus import Corpus
+    from greenroom.actors.index.document import Analysed, Field
+    from greenroom.actors.memory.records import Entry, Gist
+    from greenroom.actors.memory.repository import Keeper
+    from greenroom.actors.schemas.vectors import Vectors
     from greenroom.runtime import Context, Slices
 
 INDEX = "gists"

@@ -10,28 +10,28 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from greenroom.actors import _namespaces as names
-from greenroom.actors._times import DAY, to_microseconds
-from greenroom.actors.memory._finding import whole_terms
-from greenroom.actors.ranking._dates import Calendar
-from greenroom.actors.ranking._lexical import rarity
-from greenroom.actors.ranking._meaning import direction, word_weights
-from greenroom.actors.ranking._query import RankQuery
-from greenroom.actors.ranking._spelling import guesses
+from greenroom.actors.auth import namespaces as names
+from greenroom.actors.base.times import DAY, to_microseconds
+from greenroom.actors.memory.search import whole_terms
+from greenroom.actors.ranking.dates import Calendar
+from greenroom.actors.ranking.lexical import rarity
+from greenroom.actors.ranking.meaning import direction, word_weights
+from greenroom.actors.ranking.query import RankQuery
+from greenroom.actors.ranking.spelling import guesses
 from greenroom.actors.recall._sight import Sight
-from greenroom.actors.search._text import tokens
+from greenroom.actors.text.analyze import tokens
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import numpy.typing as npt
 
-    from greenroom.actors._principal import Principal
-    from greenroom.actors.ranking._query import Term
+    from greenroom.actors.auth.principal import Principal
+    from greenroom.actors.ranking.query import Term
     from greenroom.actors.recall._choosing import ChooseRoots
     from greenroom.actors.recall._overview import Overview
     from greenroom.actors.recall._sight import Numbers
-    from greenroom.actors.requests._memory_replies import MemoryFilters
+    from greenroom.actors.schemas.memory_replies import MemoryFilters
     from greenroom.runtime import Slices
 
     Floats = npt.NDArray[np.float32]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import msgspec
 
-from greenroom.actors import _namespaces as names
-from greenroom.actors._imports import imported
-from greenroom.actors.memory import _directory as directory
-from greenroom.actors.memory._directory import NamespaceRow
+from greenroom.actors.auth import namespaces as names
+from greenroom.actors.base.lazy_import import imported
+from greenroom.actors.memory import directory
+from greenroom.actors.memory.directory import NamespaceRow
 from greenroom.actors.recall._overview import Follower
-from greenroom.actors.requests import _memory_types as kinds
-from greenroom.actors.requests._memory_replies import MemoryFilters
-from greenroom.actors.requests._vectors import QueryVectors
+from greenroom.actors.schemas import memory_types as kinds
+from greenroom.actors.schemas.memory_replies import MemoryFilters
+from greenroom.actors.schemas.vectors import QueryVectors
 from greenroom.runtime import IndexReader, Query, Slices
 
 MOST = 100

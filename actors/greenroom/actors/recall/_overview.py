@@ -1,6 +1,6 @@
 """What there is below all roots, in memory, for searches over many of them.
 
-A `Follower` follows the rows of `memory._directory` and `memory._gist`, in the process that owns the folder:
+A `Follower` follows the rows of `memory.directory` and `memory._gist`, in the process that owns the folder:
 what changed since the last search is read again before the next one looks. A root's memories of one shelf are
 a *unit*. Roots and units are numbered as they come and their numbers are not used twice, so what a reader may
 see of them is worked out once.
@@ -12,19 +12,19 @@ from array import array
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
-from greenroom.actors import _policy
-from greenroom.actors._namespaces import MAX_ADDRESS, root_at, tag_of_root
-from greenroom.actors.memory import _directory as directory
+from greenroom.actors.auth import policy
+from greenroom.actors.auth.namespaces import MAX_ADDRESS, root_at, tag_of_root
 from greenroom.actors.memory import _gist as gists
-from greenroom.actors.memory._directory import NamespaceRow
+from greenroom.actors.memory import directory
 from greenroom.actors.memory._gist import GistMeta, GistRow, VectorRow
-from greenroom.actors.search._text import current_rules
+from greenroom.actors.memory.directory import NamespaceRow
+from greenroom.actors.text.analyze import current_rules
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from greenroom.actors._policy import MemoryShelf
-    from greenroom.actors._principal import Principal
+    from greenroom.actors.auth.policy import MemoryShelf
+    from greenroom.actors.auth.principal import Principal
     from greenroom.runtime import Address, IndexReader, Row, Slices
 
 READERS = 64
@@ -249,7 +249,7 @@ class Overview:
         for row in self._listings[len(seen.listings) :]:
             seen.listings.append(directory.may_have_something(principal, row))
         for shelf in self._shelf_list[len(seen.shelves) :]:
-            seen.shelves.append(_policy.may_see_memory(principal, shelf))
+            seen.shelves.append(policy.may_see_memory(principal, shelf))
         return seen
 
 

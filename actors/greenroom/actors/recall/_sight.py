@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from greenroom.actors._principal import Principal
+    from greenroom.actors.auth.principal import Principal
     from greenroom.actors.recall._overview import Overview
     from greenroom.runtime import Slices
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from greenroom.actors.recall._several import Answers, ask_each, merged
+from greenroom.actors.recall.scatter_gather import Answers, ask_each, merged
 
 if TYPE_CHECKING:
-    from greenroom.actors.recall._roots import Roots
-    from greenroom.actors.requests._memories import FindMemories
-    from greenroom.actors.requests._memory_replies import Found
+    from greenroom.actors.recall.roots import Roots
+    from greenroom.actors.schemas.memories import FindMemories
+    from greenroom.actors.schemas.memory_replies import Found
     from greenroom.runtime import Desk
 
 TURN = 8

@@ -1,5 +1,5 @@
 """What a running server tells its operators: counts and times for Prometheus, spans for OpenTelemetry.
 
-`_meter` and `find_tracer` are on the way of every request and import next to nothing. What
+`meter` and `find_tracer` are on the way of every request and import next to nothing. What
 renders the figures is imported at the first scrape, and OpenTelemetry when it is configured.
 """

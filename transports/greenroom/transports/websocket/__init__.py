@@ -1,8 +1,8 @@
 """MCP over WebSocket: the server's side and the client's.
 
-`_admission` decides who may connect, `_liveness` whether a client is still there; both are
-functions of values. `_handshake` and `_socket` speak WebSocket over a trio stream, `_server`
-puts them before `McpServer`, and `_client` is a transport for the SDK's own client.
+`upgrade_check` decides who may connect, `liveness` whether a client is still there; both are
+functions of values. `handshake` and `socket` speak WebSocket over a trio stream, `server`
+puts them before `McpServer`, and `client` is a transport for the SDK's own client.
 
 The server speaks through wsproto, which trio-websocket is made of, and not through
 trio-websocket's connections. Those answer text that is no UTF-8 and broken frames by hanging

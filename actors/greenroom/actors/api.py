@@ -1,0 +1,495 @@
+"""The one door for requests: what MCP tools and programs alike ask through."""
+
+from __future__ import annotations
+
+import math
+import secrets
+import string
+from functools import lru_cache, partial
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
+
+import msgspec
+
+from greenroom.actors.audit.actor import note_denial
+from greenroom.actors.audit.query import GetAuditLog
+from greenroom.actors.auth import errors as auth_errors
+from greenroom.actors.auth import scopes as auth_scopes
+from greenroom.actors.auth.namespaces import (
+    agent_namespace,
+    memory_address,
+    tag_of_id,
+    tag_of_root,
+    user_namespace,
+)
+from greenroom.actors.base.orchestration import Errand
+from greenroom.actors.base.parse import check_request
+from greenroom.actors.base.strict_json import canonical
+from greenroom.actors.base.threads import aside
+from greenroom.actors.keys.admin import CreateApiKey, ListApiKeys, RevokeApiKey, RotateApiKey
+from greenroom.actors.memory import key_hints
+from greenroom.actors.memory.directory import RootOfMemory
+from greenroom.actors.memory.fallback_lookup import KeyLookup
+from greenroom.actors.orchestrations.client_session import PassportOptions, TravelErrand, Travels
+from greenroom.actors.orchestrations.handover import MigrateSession, StartSession
+from greenroom.actors.orchestrations.import_export import ExportMemories, ImportMemories
+from greenroom.actors.orchestrations.passport_export import ExportSession
+from greenroom.actors.orchestrations.passport_restore import RestoreSession
+from greenroom.actors.recall.memory_search import MemorySearch
+from greenroom.actors.recall.recall_context import RecallContext
+from greenroom.actors.recall.retrieve_memory import RetrieveMemory
+from greenroom.actors.resources.listing import CompleteResource, ListResources
+from greenroom.actors.resources.subscriber import ResourceSubscriber
+from greenroom.actors.schemas import keyvalue as memory
+from greenroom.actors.schemas import memories, sessions
+from greenroom.actors.schemas import session_travel as travel
+from greenroom.actors.schemas.resource_reads import ReadResource
+from greenroom.actors.schemas.resource_uris import parse_uri
+from greenroom.actors.session.directory import ListSessions
+from greenroom.runtime import Address, Doors, Idempotency, Message, Procedure, Query, Refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from greenroom.actors.auth.principal import Principal
+    from greenroom.actors.keys.quota import Quota
+    from greenroom.actors.orchestrations.client_session import Whereabouts
+    from greenroom.runtime import Posted, Result
+
+R = TypeVar("R")
+Q = TypeVar("Q", bound=msgspec.Struct)
+
+LARGE_TEXT = 65_536
+_TO_SESSION: dict[str, type[Message[Any]]] = {
+    "create_session": sessions.CreateSession,
+    "get_session": sessions.GetSession,
+    "reopen_session": travel.ReopenSession,
+    "update_session": sessions.UpdateSession,
+    "add_message": sessions.AddMessage,
+    "get_messages": sessions.GetMessages,
+    "search_context": sessions.SearchContext,
+    "search_by_sender": sessions.SearchBySender,
+    "search_by_timerange": sessions.SearchByTimerange,
+}
+_TO_OWN_SESSION: dict[str, type[Message[Any]]] = {
+    "record_context": travel.RecordContext,
+    "get_session_context": travel.GetSessionContext,
+    "end_session": travel.EndSession,
+}
+_TO_MEMORY: dict[str, type[Message[Any]]] = {
+    "set_memory": memory.SetMemory,
+    "get_memory": memory.GetMemory,
+    "list_memory": memory.ListMemory,
+    "delete_memory": memory.DeleteMemory,
+}
+_TO_NAMESPACE: dict[str, type[Message[Any]]] = {
+    "store_memory": memories.StoreMemory,
+    "update_memory": memories.UpdateMemory,
+    "forget_memory": memories.ForgetMemory,
+    "rate_memory": memories.RateMemory,
+    "list_memories": memories.ListMemories,
+    "list_memory_versions": memories.ListVersions,
+    "memory_stats": memories.MemoryStats,
+}
+_OVER_NAMESPACES: dict[str, type[Procedure[Any]]] = {
+    "memory_search": MemorySearch,
+    "retrieve_memory": RetrieveMemory,
+    "recall_context": RecallContext,
+}
+_ERRANDS: dict[str, type[Errand[Any]]] = {
+    "import_memories": ImportMemories,
+    "export_memories": ExportMemories,
+    "start_session": StartSession,
+    "restore_session": RestoreSession,
+    "migrate_session": MigrateSession,
+    "export_session": ExportSession,
+    "create_api_key": CreateApiKey,
+    "list_api_keys": ListApiKeys,
+    "rotate_api_key": RotateApiKey,
+    "revoke_api_key": RevokeApiKey,
+}
+
+REQUESTS: Mapping[str, type[Message[Any] | Query[Any] | Procedure[Any] | Errand[Any]]] = {
+    **_TO_SESSION,
+    "list_sessions": ListSessions,
+    "get_audit_log": GetAuditLog,
+    **_TO_OWN_SESSION,
+    **_TO_MEMORY,
+    **_TO_NAMESPACE,
+    **_OVER_NAMESPACES,
+    **_ERRANDS,
+}
+"""The request type of every tool, by the tool's name."""
+
+_RESOURCES: Mapping[str, type[Message[Any] | Query[Any]]] = {
+    "resources/read": ReadResource,
+    "resources/list": ListResources,
+    "completion/complete": CompleteResource,
+}
+_ASKED = frozenset({*REQUESTS.values(), *_RESOURCES.values()})
+DEBOUNCE_SECONDS = 0.1
+_ID_ALPHABET = string.ascii_letters + string.digits
+
+
+class _Route(NamedTuple):
+    """How a request finds its actor.
+
+    Attributes:
+        tool: The request's name.
+        kind: What tells its actor: a session's id, the agent, a namespace, or a URI.
+        is_write: Whether it may carry an idempotency key.
+        makes_name: Whether it may leave the name of its actor to us.
+    """
+
+    tool: str
+    kind: Literal["session", "agent", "namespace", "uri"]
+    is_write: bool
+    makes_name: bool
+
+
+def is_write(request_type: type[msgspec.Struct]) -> bool:
+    """Return whether requests of this type change something; messages take an ``idempotency_key`` then."""
+    return "idempotency_key" in request_type.__struct_fields__ or getattr(request_type, "writes", False)
+
+
+def _routes() -> dict[type[Message[Any]], _Route]:
+    tables: dict[Literal["session", "agent", "namespace", "uri"], dict[str, type[Message[Any]]]] = {
+        "session": {**_TO_SESSION, **_TO_OWN_SESSION},
+        "agent": _TO_MEMORY,
+        "namespace": _TO_NAMESPACE,
+        "uri": {"resources/read": ReadResource},
+    }
+    return {
+        message: _Route(name, kind, is_write(message), message is sessions.CreateSession)
+        for kind, messages in tables.items()
+        for name, message in messages.items()
+    }
+
+
+_ROUTES = _routes()
+_NAMES = {message: route.tool for message, route in _ROUTES.items()}
+_BY_MEMORY_ID = frozenset(
+    message for message in _TO_NAMESPACE.values() if "memory_id" in message.__struct_fields__
+)
+
+
+def is_looked_up(request: object) -> bool:
+    """Return whether the actor of a request must be looked up first: all that is known is a memory's id.
+
+    Such a request is asked and cannot be posted.
+    """
+    return (
+        type(request) in _BY_MEMORY_ID
+        and getattr(request, "memory_id", None) is not None
+        and getattr(request, "namespace", None) is None
+    )
+
+
+@lru_cache(maxsize=256)
+def _closed_to(scopes: frozenset[str]) -> Mapping[type[Any], tuple[str, str]]:
+    """Return what a holder of ``scopes`` may not ask: by the request's type its name and what it needs."""
+    allowed = auth_scopes.tools_of(scopes)
+    return {
+        request: (name, auth_scopes.needed_for_tool(name))
+        for name, request in REQUESTS.items()
+        if name not in allowed
+    }
+
+
+class Agent:
+    """An agent at work in a runtime: asks in the name of one principal.
+
+    Args:
+        runtime: What `open_greenroom` opened.
+        principal: Who the agent is.
+        timezone: The name of the time zone in which its searches mean words such as "yesterday", where they
+            name none; the machine's for None.
+        client: The client's own name for itself, which tells its tool.
+        passports: How sessions are signed that travel.
+        quota: What it may have, where that is limited.
+        whereabouts: Given, the client has no connection, and this knows which session it works in.
+    """
+
+    def __init__(
+        self,
+        runtime: Doors,
+        principal: Principal,
+        *,
+        timezone: str | None = None,
+        client: str | None = None,
+        passports: PassportOptions | None = None,
+        quota: Quota | None = None,
+        whereabouts: Whereabouts | None = None,
+    ) -> None:
+        self._runtime = runtime
+        self._quota = quota
+        self.principal = principal
+        self._timezone = timezone
+        self._memory = memory_address(agent_namespace(principal))
+        self._namespace = user_namespace(principal)
+        self._closed = _closed_to(principal.scopes)
+        self._resources = auth_scopes.resources_of(principal.scopes)
+        self._scope = _idempotency_scope(principal)
+        self._lookup = KeyLookup(runtime, principal, _NAMES)
+        self._travels = Travels(runtime, principal, client, passports, self._scope, whereabouts)
+        self._travels.quota = quota
+
+    @property
+    def scopes(self) -> frozenset[str]:
+        """What the agent may do."""
+        return self.principal.scopes
+
+    def close(self) -> None:
+        """Hold no session any more: the agent has left the one that it works in.
+
+        An agent that is not closed holds the one that it started until the runtime is closed, and no other
+        tool's start takes that up.
+        """
+        self._travels.close()
+
+    def must_ask(self, request: object) -> bool:
+        """Return whether a request cannot be posted, because one actor alone cannot answer it."""
+        return (
+            is_looked_up(request)
+            or key_hints.may_miss(request)
+            or (
+                self._quota is not None and is_write(type(request)) and self._quota.counts(request)  # type: ignore[arg-type]
+            )
+        )
+
+    async def ask(
+        self,
+        request: Message[R] | Query[R] | Procedure[R] | Errand[R],
+        *,
+        checked: bool = False,
+        on_accepted: Callable[[], None] | None = None,
+    ) -> R:
+        """Check a request, send it to the actor that it is for, and return the reply.
+
+        Args:
+            request: One of the types in `REQUESTS`, or `ReadResource`, `ListResources`, `CompleteResource`.
+            checked: Whether it comes from `parse_request`, which has checked it already.
+            on_accepted: Called once the request has its place in the actor's order.
+
+        Raises:
+            Refusal: an argument breaks a limit, or the actor says no.
+            TypeError: the request is none of these.
+            GreenroomError: as `Runtime.ask`.
+        """
+        if type(request) not in _ASKED:
+            raise TypeError(f"{type(request).__name__} is not a request that agents ask")
+        try:
+            if self._closed:
+                self._check_open_to_me(type(request))
+            if not checked:
+                request = await _checked(request)
+            if self._quota is not None and is_write(type(request)) and self._quota.counts(request):
+                await self._quota.pay(self._runtime, self.principal, request, self._scope)
+            if isinstance(request, Query | Procedure | Errand):
+                if on_accepted is not None:
+                    on_accepted()
+                return await self._carried_out(request)
+            route = _ROUTES[type(request)]
+            address, named, idempotency = self._addressed(request, route)
+            if is_looked_up(request):
+                address = await self._address_of(named.memory_id)
+            answer: R = await self._answered(address, named, request, idempotency, on_accepted)
+        except Refusal as refusal:
+            note_denial(self._runtime, self.principal, request, refusal)
+            raise
+        if self._travels.session_id is not None:
+            self._travels.note(request)
+            self._travels.note_reply(answer)
+        return answer
+
+    def post(
+        self,
+        request: Message[R],
+        done: Callable[[Result], None],
+        *,
+        on_accepted: Callable[[], None] | None = None,
+        deadline: float = math.inf,
+    ) -> Posted:
+        """Send a request that `parse_request` returned, and be called back instead of waiting.
+
+        Args:
+            request: One of the types in `REQUESTS` or `ReadResource`, and a message, not a query.
+            done: Called once with what the actor answers, or never when the request is abandoned. Of a
+                refusal `further` knows whether it is what `ask` would end with.
+            on_accepted: Called once the request has its place in the actor's order.
+            deadline: On trio's clock; a request not begun by then is not begun.
+
+        Raises:
+            Refusal: the request names a resource that no actor can have.
+            TypeError: the request is none of these, or one that an agent `must_ask`.
+            GreenroomError: it was not accepted, as `Runtime.post` says.
+        """
+        route = _ROUTES.get(type(request))
+        if route is None or self.must_ask(request):
+            raise TypeError(f"{type(request).__name__} is not a request that agents post")
+        try:
+            if self._closed:
+                self._check_open_to_me(type(request))
+            address, named, idempotency = self._addressed(request, route)
+        except Refusal as refusal:
+            note_denial(self._runtime, self.principal, request, refusal)
+            raise
+        if self._travels.session_id is not None:
+            self._travels.note(request)
+            done = self._travels.noting(request, done)
+        return self._runtime.post(
+            address,
+            named,
+            done,
+            principal=self.principal,
+            idempotency=idempotency,
+            deadline=deadline,
+            on_accepted=on_accepted,
+        )
+
+    def further(self, request: Message[R], first: Refusal) -> Callable[[], Awaitable[R]] | None:
+        """Return what is to be awaited when a post was refused; None: the refusal is the answer.
+
+        A key that is not where its request looks first may lie elsewhere.
+        """
+        if type(request) not in key_hints.BY_KEY or not key_hints.is_missed(request, first):
+            return None
+        idempotency = self._addressed(request, _ROUTES[type(request)])[2]
+        return partial(self._further, request, idempotency, first)
+
+    def subscriber(self, window: float = DEBOUNCE_SECONDS) -> ResourceSubscriber:
+        """Return a subscriber to resources, a context manager; it hears of what this agent may see.
+
+        The first change of a quiet resource is told at once; those within ``window`` seconds after
+        a telling become one, told at its end.
+
+        Raises:
+            RuntimeClosedError: the runtime is closed.
+        """
+        tally = None if self._quota is None else self._quota.subscriptions
+        return ResourceSubscriber(self._runtime, self._runtime.subscriber(window), self.principal, tally)
+
+    async def _further(self, request: Message[R], idempotency: Idempotency | None, first: Refusal) -> R:
+        answer: R = await self._lookup.further(request, idempotency, first)
+        if self._travels.session_id is not None:
+            self._travels.note_reply(answer)
+        return answer
+
+    async def _answered(
+        self,
+        address: Address,
+        named: Message[R],
+        request: Message[R],
+        idempotency: Idempotency | None,
+        on_accepted: Callable[[], None] | None,
+    ) -> R:
+        """Return what an actor answers, or where that has no such key what another one answers."""
+        first: R | Refusal
+        try:
+            first = await self._runtime.ask(
+                address, named, principal=self.principal, idempotency=idempotency, on_accepted=on_accepted
+            )
+        except Refusal as refusal:
+            first = refusal
+        if type(request) in key_hints.BY_KEY and key_hints.is_missed(request, first):
+            found: R = await self._lookup.further(request, idempotency, first)
+            return found
+        if isinstance(first, Refusal):
+            raise first
+        return first
+
+    async def _carried_out(self, request: Query[R] | Procedure[R] | Errand[R]) -> R:
+        if isinstance(request, TravelErrand):
+            done: R = await request.carry_out(self._travels)
+            return done
+        if isinstance(request, Errand):
+            return await request.run(self._runtime, self.principal)
+        if self._travels.session_id is not None:
+            self._travels.note(request)
+        reply: R = await self._runtime.query(self._timed(request), principal=self.principal)
+        return reply
+
+    def _check_open_to_me(self, request: type[Any]) -> None:
+        closed = self._closed.get(request)
+        if closed is not None:
+            raise auth_errors.scope_missing(*closed)
+
+    def _addressed(self, request: Any, route: _Route) -> tuple[Address, Any, Idempotency | None]:
+        """Return the request's actor, the request with an id if it had none, and what marks a repeat."""
+        idempotency = None
+        if route.is_write and request.idempotency_key is not None:
+            # The caller's arguments count, not the id that is made up for a nameless session.
+            arguments = msgspec.structs.replace(request, idempotency_key=None)
+            scope = f"{self._scope} {route.tool}"
+            idempotency = Idempotency(scope, request.idempotency_key, _fingerprint(arguments))
+        if route.makes_name and request.session_id is None:
+            session_id = "session_" + "".join(secrets.choice(_ID_ALPHABET) for _ in range(16))
+            request = msgspec.structs.replace(request, session_id=session_id)
+        if route.kind == "session":
+            if request.session_id is None:
+                request = self._travels.completed(request)
+            return Address("session", request.session_id), request, idempotency
+        if route.kind == "agent":
+            named = getattr(request, "namespace", None)
+            return self._memory if named is None else memory_address(named), request, idempotency
+        if route.kind == "namespace":
+            namespaced = self._namespaced(request)
+            return memory_address(namespaced.namespace or self._namespace), namespaced, idempotency
+        address = parse_uri(request.uri)
+        if address is None:
+            raise auth_errors.resource_not_found(request.uri)
+        if address.kind not in self._resources:
+            raise auth_errors.scope_missing("this resource", auth_scopes.RESOURCES[address.kind])
+        return address, request, idempotency
+
+    def _namespaced(self, request: Any) -> Any:
+        """Return a request with the namespace that is meant, unless an id tells it."""
+        if request.namespace is not None or getattr(request, "memory_id", None) is not None:
+            return request
+        filters = getattr(request, "filters", None)
+        within = None if filters is None else filters.namespace
+        return msgspec.structs.replace(request, namespace=within or self._namespace)
+
+    def _timed(self, request: Any) -> Any:
+        """Return a request with the time zone in which its words are meant."""
+        if isinstance(request, MemorySearch) and self._timezone is not None:
+            return request.with_words_in(self._timezone)
+        return request
+
+    async def _address_of(self, memory_id: str) -> Address:
+        """Return the actor of a memory; for one that is nowhere the user's, which does not know it either."""
+        if tag_of_root(self._namespace) == tag_of_id(memory_id):
+            return memory_address(self._namespace)
+        root = await self._runtime.query(RootOfMemory(memory_id=memory_id), principal=self.principal)
+        return memory_address(root or self._namespace)
+
+
+async def _checked(request: Q) -> Q:
+    """Return a request after its checks, which take a while if it has a large text, such as a passport."""
+    if isinstance(request, Errand) and any(
+        isinstance(value, str) and len(value) > LARGE_TEXT for value in msgspec.structs.astuple(request)
+    ):
+        return await aside(check_request, request)
+    return check_request(request)
+
+
+def _idempotency_scope(principal: Principal) -> str:
+    """Return what stands for all of an identity: who may see less than before gets no answer from then.
+
+    By which key and from where somebody comes is no part of it: a repeat may come by another one. The
+    spelling is that of stores from before there were scopes.
+    """
+    everything = auth_scopes.EVERYTHING in principal.scopes
+    identity = {
+        "agent_id": principal.agent_id,
+        "agent_type": principal.agent_type,
+        "user": principal.user,
+        "projects": None if principal.projects is None else sorted(principal.projects),
+        "scopes": [] if everything else sorted(principal.scopes),
+    }
+    return blake2b(msgspec.json.encode(identity), digest_size=16).hexdigest()
+
+
+def _fingerprint(arguments: msgspec.Struct) -> bytes:
+    """Return a digest of the arguments, however they are written."""
+    return blake2b(canonical(msgspec.json.encode(arguments)), digest_size=16).digest()

@@ -1,0 +1,111 @@
+"""Takes the notes of those who are no actors: doors that let somebody in or not, in whichever process."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakKeyDictionary
+
+import msgspec
+
+from greenroom.actors.audit import record as audit_record
+from greenroom.runtime import Actor, Address, Context, Doors, GreenroomError, Message, handles
+
+if TYPE_CHECKING:
+    from greenroom.actors.auth.principal import Principal
+    from greenroom.runtime import Refusal
+
+LOG: Final = Address("audit", "log")
+
+
+_LOST: Final[WeakKeyDictionary[Doors, int]] = WeakKeyDictionary()
+"""How many notes found nobody who took them, since one did."""
+
+
+class NoteDeed(Message[None], frozen=True, kw_only=True):
+    """Note what was done, or denied, outside of actors."""
+
+    action: str
+    outcome: str = "done"
+    session: str | None = None
+    address: str | None = None
+    key_id: str | None = None
+    details: dict[str, str | int | float | bool | None] = msgspec.field(default_factory=dict)
+
+
+class AuditActor(Actor):
+    """Has nothing of its own: what it is told becomes rows of the journal."""
+
+    kind = "audit"
+
+    @handles(NoteDeed)
+    def note(self, message: NoteDeed, context: Context) -> None:
+        """Have the record follow soon."""
+        row = audit_record.row(
+            context.principal, message.action, message.session, dict(message.details), message.outcome
+        )
+        if message.address is not None or message.key_id is not None:
+            row = msgspec.structs.replace(
+                row, address=message.address or row.address, key_id=message.key_id or row.key_id
+            )
+        context.note(audit_record.JOURNAL, row)
+
+
+def tell(
+    doors: Doors,
+    action: str,
+    *,
+    principal: Principal | None = None,
+    outcome: str = "done",
+    session: str | None = None,
+    address: str | None = None,
+    key_id: str | None = None,
+    **details: Any,
+) -> None:
+    """Note what was done or denied outside of actors, such as a connection that was let in or not.
+
+    It never fails and waits for nothing. Give no text that a stranger chose freely: records of the same are
+    counted as one, and strangers must not be able to fill the log.
+
+    Args:
+        doors: What `open_greenroom` opened.
+        action: What it was, such as ``authenticate``.
+        principal: Who did it, if that is known.
+        outcome: ``done``, ``denied`` or ``failed``.
+        session: The session that it is about.
+        address: From where, if no principal says so.
+        key_id: By which API key, if no principal says so.
+        details: What else there is to say: short texts, numbers.
+    """
+    deed = NoteDeed(
+        action=action, outcome=outcome, session=session, address=address, key_id=key_id, details=details
+    )
+    lost = _LOST.pop(doors, 0)
+    try:
+        if lost:
+            doors.tell(LOG, NoteDeed(action="lose_records", outcome="failed", details={"records": lost}))
+        lost = 0
+        doors.tell(LOG, deed, principal=principal)
+    except GreenroomError:  # too many, or the owner is away
+        _LOST[doors] = lost + 1
+
+
+def note_denial(doors: Doors, principal: Principal, request: object, refusal: Refusal) -> None:
+    """Note a refusal for want of rights that no actor said.
+
+    What an actor refuses is noted where the actor is, before the refusal comes here.
+    """
+    if not refusal.is_denial:
+        return
+    refusal.is_denial = False
+    details = audit_record.details_of(refusal)
+    if isinstance(uri := getattr(request, "uri", None), str):
+        details["target"] = uri[: audit_record.LONGEST]
+    session = getattr(request, "session_id", None)
+    tell(
+        doors,
+        audit_record.action_of(type(request)),
+        principal=principal,
+        outcome="denied",
+        session=session[: audit_record.LONGEST] if isinstance(session, str) else None,
+        **details,
+    )

@@ -1,0 +1,224 @@
+"""Reading the audit log: by people who may, newest first, in pages."""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Annotated, Any, ClassVar, Final, Literal
+
+import msgspec
+from msgspec import Meta
+
+from greenroom.actors.audit import record as audit_record
+from greenroom.actors.audit.record import AuditRow
+from greenroom.actors.base import cursor as base_cursor
+from greenroom.actors.base.times import to_datetime
+from greenroom.actors.schemas import types
+from greenroom.actors.schemas.replies import Reply
+from greenroom.runtime import Break, Checkpoint, IndexReader, JournalReport, Query, Slices
+
+MOST_SCANNED: Final = 20_000
+"""So many records are looked at for one page; then it ends, and its cursor goes on."""
+
+ORDERLY: Final = timedelta(minutes=1)
+"""Records are in the order in which they were committed; their times are, but for less than this."""
+
+Outcome = Literal["done", "denied", "failed"]
+Word = Annotated[str, Meta(min_length=1, max_length=100)]
+
+
+class AuditRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """One record of the audit log.
+
+    Attributes:
+        number: Its place; null for one from before the log was linked.
+        time: When.
+        times: How often the same happened about then.
+        action: What was done.
+        outcome: How it ended.
+        agent: The agent; null for the server itself, or for somebody who is nobody yet.
+        agent_type: Its type.
+        user: Whom it works for.
+        key_id: By which API key it came.
+        address: From where.
+        session_id: The session that it is about.
+        details: Targets, sizes, counts; never contents.
+    """
+
+    number: int | None
+    time: datetime
+    times: int
+    action: str
+    outcome: str
+    agent: str | None
+    agent_type: str | None
+    user: str | None
+    key_id: str | None
+    address: str | None
+    session_id: str | None
+    details: dict[str, Any]
+
+
+class AuditLog(Reply, frozen=True, kw_only=True):
+    """Answers `GetAuditLog`, newest first. ``scanned`` is how many records were looked at."""
+
+    records: list[AuditRecord]
+    count: int
+    scanned: int
+    next_cursor: str | None
+
+
+class GetAuditLog(Query[AuditLog], frozen=True, kw_only=True):
+    """Read the audit log, newest first."""
+
+    sees_notes: ClassVar[bool] = True
+
+    action: Annotated[Word, Meta(description="such as add_message or authenticate")] | None = None
+    outcome: Annotated[Outcome | None, Meta(description="how it ended")] = None
+    agent: Annotated[Word, Meta(description="whose deeds")] | None = None
+    user: Annotated[Word, Meta(description="for which user")] | None = None
+    key_id: Annotated[Word, Meta(description="by which API key")] | None = None
+    session_id: types.SessionId | None = None
+    after: types.Start | None = None
+    before: types.End | None = None
+    cursor: types.Cursor | None = None
+    limit: types.Limit200 = 50
+
+    def run(self, reader: IndexReader) -> Slices[AuditLog]:
+        """Answer a page; reading the log is a deed, too."""
+        filters = {
+            name: value
+            for name in self.__struct_fields__
+            if name not in {"cursor", "limit"} and (value := getattr(self, name)) is not None
+        }
+        binding = f"audit {msgspec.json.encode(filters).decode()}"
+        place = None if self.cursor is None else base_cursor.decode(self.cursor, binding)
+        records: list[AuditRecord] = []
+        scanned = 0
+        position = b""
+        has_more = False
+        for place_of_row, found in _newest_first(reader, place):
+            if self.after is not None and found.time < self.after - ORDERLY:
+                break
+            if len(records) == self.limit or scanned == MOST_SCANNED:
+                has_more = True
+                break
+            scanned += 1
+            position = place_of_row
+            if self._wants(found):
+                records.append(found)
+            if reader.slice_over():
+                yield
+        audit_record.note(reader, reader.principal, "get_audit_log", None, filters=sorted(filters))
+        return AuditLog(
+            records=records,
+            count=len(records),
+            scanned=scanned,
+            next_cursor=base_cursor.encode(position, binding) if has_more else None,
+        )
+
+    def _wants(self, found: AuditRecord) -> bool:
+        wanted = ("action", "outcome", "agent", "user", "key_id", "session_id")
+        if any(
+            value is not None and getattr(found, name) != value
+            for name in wanted
+            for value in (getattr(self, name),)
+        ):
+            return False
+        if self.after is not None and found.time < self.after:
+            return False
+        return self.before is None or found.time < self.before
+
+
+class ReadAuditLog(Query[AuditLog], frozen=True, kw_only=True):
+    """Read the audit log, oldest first, from a number on: for exports."""
+
+    sees_notes: ClassVar[bool] = True
+
+    start: int = 0
+    limit: int = 1_000
+
+    def run(self, reader: IndexReader) -> Slices[AuditLog]:
+        """Answer a page of linked records."""
+        records: list[AuditRecord] = []
+        for entry in reader.entries(audit_record.JOURNAL, AuditRow, start=self.start):
+            if len(records) == self.limit:
+                break
+            records.append(_shown(entry.value, entry.time, entry.times, entry.number))
+            if reader.slice_over():
+                yield
+        return AuditLog(records=records, count=len(records), scanned=len(records), next_cursor=None)
+
+
+class AuditChecked(msgspec.Struct, frozen=True, kw_only=True):
+    """Answers `CheckAudit`.
+
+    Attributes:
+        report: What is there, and what is wrong with it.
+        breaks: Where the log was found not to go on from what had been seen, when the store was opened.
+        checkpoint: What the log is now.
+    """
+
+    report: JournalReport
+    breaks: list[Break]
+    checkpoint: Checkpoint
+
+
+class CheckAudit(Query[AuditChecked], frozen=True, kw_only=True):
+    """Check the audit log against its links, against what was seen of it before, and against checkpoints."""
+
+    sees_notes: ClassVar[bool] = True
+
+    checkpoints: tuple[Checkpoint, ...] = ()
+
+    def run(self, reader: IndexReader) -> Slices[AuditChecked]:
+        """Answer with what was found; a check is a deed, too."""
+        report = yield from reader.check(audit_record.JOURNAL, self.checkpoints)
+        breaks = reader.breaks(audit_record.JOURNAL)
+        found = len(report.findings)
+        outcome = "failed" if found else "done"
+        audit_record.note(reader, reader.principal, "verify_audit", None, outcome=outcome, findings=found)
+        return AuditChecked(report=report, breaks=breaks, checkpoint=reader.checkpoint(audit_record.JOURNAL))
+
+
+class CheckpointAudit(Query[Checkpoint], frozen=True, kw_only=True):
+    """Take a checkpoint of the audit log."""
+
+    sees_notes: ClassVar[bool] = True
+
+    def run(self, reader: IndexReader) -> Checkpoint:
+        """Answer with it."""
+        return reader.checkpoint(audit_record.JOURNAL)
+
+
+_PLACE_BYTES: Final = 9
+_LINKED: Final = b"j"
+_UNLINKED: Final = b"o"
+
+
+def _newest_first(reader: IndexReader, after: bytes | None) -> Iterator[tuple[bytes, AuditRecord]]:
+    """Yield the linked records, then those from before, each with its place."""
+    if after is None or after.startswith(_LINKED):
+        start = None if after is None else max(0, int.from_bytes(after[1:_PLACE_BYTES]) - 1)
+        for entry in reader.entries(audit_record.JOURNAL, AuditRow, start=start, reverse=True):
+            place = _LINKED + entry.number.to_bytes(_PLACE_BYTES - 1)
+            yield place, _shown(entry.value, entry.time, entry.times, entry.number)
+    old = after[1:] if after is not None and after.startswith(_UNLINKED) else None
+    for row in reader.rows(audit_record.INDEX, AuditRow, start=old, reverse=True):
+        if row.sort_key != old:
+            yield _UNLINKED + row.sort_key, _shown(row.value, row.value.at, 1, None)
+
+
+def _shown(row: AuditRow, time: int, times: int, number: int | None) -> AuditRecord:
+    return AuditRecord(
+        number=number,
+        time=to_datetime(time),
+        times=times,
+        action=row.action,
+        outcome=row.outcome,
+        agent=row.agent,
+        agent_type=row.agent_type,
+        user=row.user,
+        key_id=row.key_id,
+        address=row.address,
+        session_id=row.session,
+        details=row.details,
+    )

@@ -1,0 +1,131 @@
+"""Names of namespaces: pure functions of text.
+
+A namespace is 2 to 8 segments joined by a colon, such as ``user:alice:preferences``. Its *root*, the
+first two segments, says whose it is, and one actor has everything below one root. A memory's UUID
+begins with 48 bits that stand for the root, so that the actor can be found by the id alone.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from hashlib import blake2b
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from greenroom.runtime import Address
+
+if TYPE_CHECKING:
+    from greenroom.actors.auth.principal import Principal
+
+KIND = "memory"
+AGENT = "agent:"
+USER = "user:"
+PROJECT = "project:"
+RESERVED = (AGENT, USER, PROJECT)
+"""What the roots of somebody begin with; all other roots are everybody's."""
+
+ROOT_TAG_BYTES = 6
+_MAX_SEGMENT = 100
+MAX_ADDRESS = 200
+_ROOT_SEGMENTS = 2
+_DIGEST_CHARACTERS = 32
+_AGENT_ID = re.compile(r"[A-Za-z0-9_.-]{1,100}")
+_ESCAPED = re.compile(r"(?:~[0-9a-f]{2})+")
+_FOREIGN = re.compile(r"[^A-Za-z0-9_.@+-]")
+
+
+def root_of(namespace: str) -> str:
+    """Return the first two segments."""
+    return ":".join(namespace.split(":", _ROOT_SEGMENTS)[:_ROOT_SEGMENTS])
+
+
+def imitated(namespace: str) -> str | None:
+    """Return what a namespace that reads like somebody's should begin with, such as ``user:``; else None.
+
+    Names are compared byte for byte, so such a namespace is everybody's, whatever a reader takes it for.
+    Segments are ASCII, so nothing but the case can deceive.
+    """
+    first = namespace.split(":", 1)[0] + ":"
+    plain = first.lower()
+    return plain if plain != first and plain in RESERVED else None
+
+
+def is_below(namespace: str, prefix: str) -> bool:
+    """Return whether a namespace is ``prefix`` or below it: ``user:alice`` is not below ``user:al``."""
+    return namespace == prefix or namespace.startswith(prefix + ":")
+
+
+def below_root(prefix: str | None) -> str | None:
+    """Return leading segments if they say more than half a root does, to narrow what one owner has."""
+    return None if prefix is None or ":" not in prefix else prefix
+
+
+@lru_cache(maxsize=4_096)
+def segment(name: str) -> str:
+    """Return any name as a segment; different names become different segments.
+
+    What a segment cannot hold is written as ``~`` and two hexadecimal digits a byte. One that gets too
+    long ends with a digest.
+    """
+    written = _FOREIGN.sub(lambda found: "".join(f"~{byte:02x}" for byte in found[0].encode()), name)
+    if 0 < len(written) <= _MAX_SEGMENT:
+        return written
+    digest = blake2b(name.encode(), digest_size=_DIGEST_CHARACTERS // 2).hexdigest()
+    return f"{written[: _MAX_SEGMENT - _DIGEST_CHARACTERS - 2]}~~{digest}"
+
+
+def agent_namespace(principal: Principal) -> str:
+    """Return the namespace that is the agent's own."""
+    return AGENT + principal.agent_id
+
+
+def user_namespace(principal: Principal) -> str:
+    """Return the namespace that is the user's own; without a user the agent's."""
+    return agent_namespace(principal) if principal.user is None else USER + segment(principal.user)
+
+
+def owner_of(namespace: str, otherwise: Principal) -> Principal:
+    """Return the user or the agent whose namespace it is, as a principal; for others ``otherwise``."""
+    first, name = root_of(namespace).split(":")
+    if first + ":" == USER:
+        return msgspec.structs.replace(otherwise, user=_name(name))
+    if first + ":" == AGENT and _AGENT_ID.fullmatch(name):
+        return msgspec.structs.replace(otherwise, agent_id=name)
+    return otherwise
+
+
+def _name(written: str) -> str:
+    """Return the name that `segment` wrote so; one that no name is written as comes as it is."""
+    try:
+        return _ESCAPED.sub(lambda run: bytes.fromhex(run[0].replace("~", "")).decode(), written)
+    except UnicodeDecodeError:
+        return written
+
+
+@lru_cache(maxsize=4_096)
+def memory_address(namespace: str) -> Address:
+    """Return the actor that has a namespace; that of an agent is addressed by the agent's id alone."""
+    root = root_of(namespace)
+    if root.startswith(AGENT):
+        return Address(KIND, root[len(AGENT) :])
+    if len(root) > MAX_ADDRESS:
+        digest = blake2b(root.encode(), digest_size=_DIGEST_CHARACTERS // 2).hexdigest()
+        root = f"{root[: MAX_ADDRESS - _DIGEST_CHARACTERS - 1]}~{digest}"
+    return Address(KIND, root)
+
+
+def root_at(key: str) -> str:
+    """Return the root of the actor whose address has this key, unless it was too long for an address."""
+    return key if ":" in key else AGENT + key
+
+
+def tag_of_root(root: str) -> bytes:
+    """Return what stands for a root in memory ids."""
+    return blake2b(root.encode(), digest_size=ROOT_TAG_BYTES, person=b"greenroom root").digest()
+
+
+def tag_of_id(memory_id: str) -> bytes:
+    """Return what stands for the root in a memory id."""
+    return bytes.fromhex(memory_id[:8] + memory_id[9:13])

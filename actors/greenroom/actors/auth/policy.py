@@ -1,0 +1,265 @@
+"""Who may see what: the one place, as pure functions of a principal and a value.
+
+Every read, search, statistic and notification asks these functions and decides
+nothing itself. They know neither actors nor storage.
+
+1. A message's *audience* is fixed when it is written: ``public``, ``type:<agent type>`` or
+   ``agent:<agent id>``. A principal sees it when the audience is among its own.
+2. A *shelf* is the pair (audience, visibility). Messages lie on shelves and a reader is
+   handed its own shelves only, so what is hidden is not even touched.
+3. A session without a project is seen by everyone, one with a project by its members.
+4. A memory is owned by one user, or by one agent: in the agent's own namespace, or where nobody knows
+   the user. A private one is seen by its owner, a shared one also by members of a project that it is shared
+   with, a public one by everyone. This class of visibility, its *memory shelf*, is fixed when it is written.
+5. A namespace of a user or of an agent is written by that one alone, one of a project by its members,
+   any other by everyone.
+6. What a principal may do at all is its scopes' affair, which `scopes` has the table of.
+7. A change of a resource is published with a label that says who may hear of it: those who may see it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import msgspec
+
+from greenroom.actors.auth import errors as auth_errors
+from greenroom.actors.auth.namespaces import (
+    AGENT,
+    PROJECT,
+    USER,
+    agent_namespace,
+    root_of,
+    segment,
+    user_namespace,
+)
+from greenroom.actors.auth.scopes import NEEDED as NEEDED
+from greenroom.actors.auth.scopes import allows as allows
+
+if TYPE_CHECKING:
+    from greenroom.actors.auth.principal import Principal
+
+Visibility = Literal["public", "private", "agent_only"]
+VisibilityFilter = Literal["all", "public", "private", "agent_only"]
+
+PUBLIC = "public"
+RESERVED_SESSION_IDS = frozenset({"all", "current"})
+
+
+class Shelf(NamedTuple):
+    """Where messages of one audience and one visibility lie."""
+
+    audience: str
+    visibility: Visibility
+
+
+_COMMON = Shelf(PUBLIC, "public")
+
+MemoryScope = Literal["private", "shared", "public"]
+
+
+class MemoryShelf(msgspec.Struct, frozen=True, array_like=True):
+    """A memory's class of visibility, and whose it is.
+
+    Attributes:
+        scope: Who may see it: its owner, members of the same project, everyone.
+        user: The user who owns it, if it is a user.
+        agent: The agent that owns it, if it is an agent.
+        projects: Where it is shared, as segments: the project of the namespace, or those of the writer;
+            None: every one.
+    """
+
+    scope: MemoryScope
+    user: str | None = None
+    agent: str | None = None
+    projects: tuple[str, ...] | None = ()
+
+
+class Heard(NamedTuple):
+    """Who may hear of a change: an audience, among those who may see a session of this project."""
+
+    audience: str
+    project_id: str | None = None
+
+
+def audience_of(principal: Principal, visibility: Visibility) -> str:
+    """Return who may see a message that ``principal`` sends with ``visibility``."""
+    if visibility == "public":
+        return PUBLIC
+    if visibility == "agent_only" and principal.agent_type is not None:
+        return f"type:{principal.agent_type}"
+    return own_audience(principal.agent_id)
+
+
+def audiences(principal: Principal) -> tuple[str, ...]:
+    """Return the audiences that ``principal`` belongs to, `PUBLIC` first."""
+    own = (PUBLIC, own_audience(principal.agent_id))
+    return own if principal.agent_type is None else (*own, f"type:{principal.agent_type}")
+
+
+def may_see_message(principal: Principal, audience: str) -> bool:
+    """Return whether ``principal`` may know of a message of this audience."""
+    return audience in audiences(principal)
+
+
+def shelf_of(principal: Principal, visibility: Visibility) -> Shelf:
+    """Return the shelf on which a message of ``principal`` goes."""
+    return _COMMON if visibility == "public" else Shelf(audience_of(principal, visibility), visibility)
+
+
+def shelves(principal: Principal, wanted: VisibilityFilter = "all") -> tuple[Shelf, ...]:
+    """Return the shelves that ``principal`` may read, narrowed to one visibility unless ``all`` is wanted.
+
+    Raises:
+        Refusal: ``VALIDATION_ERROR`` for an unknown filter: never data.
+    """
+    own = own_audience(principal.agent_id)
+    readable = [Shelf(PUBLIC, "public"), Shelf(own, "private"), Shelf(own, "agent_only")]
+    if principal.agent_type is not None:
+        readable.append(Shelf(f"type:{principal.agent_type}", "agent_only"))
+    if wanted == "all":
+        return tuple(readable)
+    narrowed = tuple(shelf for shelf in readable if shelf.visibility == wanted)
+    if not narrowed:
+        raise auth_errors.invalid("visibility_filter", f"visibility_filter: {wanted!r} is unknown")
+    return narrowed
+
+
+def may_see_session(principal: Principal, project_id: str | None) -> bool:
+    """Return whether ``principal`` may know of a session of this project (None: of no project)."""
+    return project_id is None or principal.projects is None or project_id in principal.projects
+
+
+def own_audience(agent_id: str) -> str:
+    """Return the audience that is one agent alone."""
+    return f"agent:{agent_id}"
+
+
+def hears(principal: Principal, label: Heard) -> bool:
+    """Return whether ``principal`` may hear of a change."""
+    return may_see_message(principal, label.audience) and may_see_session(principal, label.project_id)
+
+
+def check_new_session(
+    principal: Principal, session_id: str, user_id: str | None, project_id: str | None
+) -> None:
+    """Check what a caller claims for a session that it creates.
+
+    Raises:
+        Refusal: ``VALIDATION_ERROR`` for a reserved id, ``PERMISSION_DENIED`` for another
+            user or for a project that the caller is no member of.
+    """
+    if session_id in RESERVED_SESSION_IDS:
+        raise auth_errors.invalid(
+            "session_id", f"session_id: {session_id!r} is a reserved word; choose another id"
+        )
+    check_user(principal, user_id)
+    if not may_see_session(principal, project_id):
+        raise auth_errors.permission_denied("project_id", f"project_id: you are no member of {project_id!r}")
+
+
+def check_user(principal: Principal, user_id: str | None) -> None:
+    """Check a ``user_id`` argument against the identity.
+
+    Raises:
+        Refusal: ``PERMISSION_DENIED`` when the principal has a user and it is another one.
+    """
+    if user_id is not None and principal.user is not None and user_id != principal.user:
+        raise auth_errors.permission_denied("user_id", "user_id: it must be your own; leave it out")
+
+
+def memory_owner(principal: Principal) -> str:
+    """Return the agent whose key-value memory ``principal`` reads and writes: its own, never another's."""
+    return principal.agent_id
+
+
+def agent_shelf(agent_id: str) -> MemoryShelf:
+    """Return the shelf of what an agent keeps for itself."""
+    return MemoryShelf("private", None, agent_id)
+
+
+def memory_shelf(principal: Principal, namespace: str, scope: MemoryScope | None = None) -> MemoryShelf:
+    """Return the shelf of what ``principal`` writes into a namespace.
+
+    Args:
+        principal: Who writes.
+        namespace: Where to.
+        scope: None: private in a user's and an agent's namespace, else shared.
+    """
+    root = root_of(namespace)
+    own = root.startswith((AGENT, USER))
+    scope = scope or ("private" if own else "shared")
+    user, agent = principal.user, None
+    if root.startswith(AGENT) or user is None:
+        user, agent = None, principal.agent_id
+    return MemoryShelf(scope, user, agent, _shared_with(principal, root) if scope == "shared" else ())
+
+
+def moved_shelf(shelf: MemoryShelf, principal: Principal, namespace: str, scope: MemoryScope) -> MemoryShelf:
+    """Return the shelf of a memory whose owner gives it another scope.
+
+    Raises:
+        Refusal: ``PERMISSION_DENIED``: it is another's.
+    """
+    if scope == shelf.scope:
+        return shelf
+    if not owns_memory(principal, shelf):
+        raise auth_errors.permission_denied("scope", "scope: only its owner changes who may see a memory")
+    projects = _shared_with(principal, root_of(namespace)) if scope == "shared" else ()
+    return MemoryShelf(scope, shelf.user, shelf.agent, projects)
+
+
+def owns_memory(principal: Principal, shelf: MemoryShelf) -> bool:
+    """Return whether a memory is ``principal``'s own."""
+    if shelf.agent is not None:
+        return shelf.agent == principal.agent_id
+    return shelf.user is not None and shelf.user == principal.user
+
+
+def may_see_memory(principal: Principal, shelf: MemoryShelf) -> bool:
+    """Return whether ``principal`` may know of a memory on this shelf."""
+    if shelf.scope == "public" or owns_memory(principal, shelf):
+        return True
+    if shelf.scope == "private":
+        return False
+    if shelf.projects is None or principal.projects is None:
+        others = principal.projects if shelf.projects is None else shelf.projects
+        return others is None or len(others) > 0
+    return any(segment(mine) in shelf.projects for mine in principal.projects)
+
+
+def may_write_namespace(principal: Principal, namespace: str) -> bool:
+    """Return whether ``principal`` may write into a namespace, whatever there is in it."""
+    root = root_of(namespace)
+    if root.startswith(AGENT):
+        return root == agent_namespace(principal)
+    if root.startswith(USER):
+        return root == user_namespace(principal)
+    if root.startswith(PROJECT):
+        return _is_member(principal, root[len(PROJECT) :])
+    return True
+
+
+def check_writes_namespace(principal: Principal, namespace: str) -> None:
+    """Check a namespace that a caller wants to write into.
+
+    Raises:
+        Refusal: ``PERMISSION_DENIED``, whether or not there is anything in it.
+    """
+    if not may_write_namespace(principal, namespace):
+        raise auth_errors.permission_denied(
+            "namespace",
+            f"namespace: you may not write into {namespace!r}; your own are {user_namespace(principal)!r} "
+            f"and {agent_namespace(principal)!r}",
+            namespace=namespace,
+        )
+
+
+def _is_member(principal: Principal, project: str) -> bool:
+    return principal.projects is None or any(segment(mine) == project for mine in principal.projects)
+
+
+def _shared_with(principal: Principal, root: str) -> tuple[str, ...] | None:
+    if root.startswith(PROJECT):
+        return (root[len(PROJECT) :],)
+    return None if principal.projects is None else tuple(sorted(map(segment, principal.projects)))

@@ -1,0 +1,1 @@
+"""Helpers without a domain of their own: times, cursors, JSON, token budgets."""

@@ -1,0 +1,205 @@
+"""From the bytes of a tool call's arguments to a checked request, or to a refusal that names what is wrong.
+
+The limits themselves are written once, in the request types; here they are
+applied and a violation is worded with the field, the limit and the value's size.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import re
+from typing import Any, TypeVar, get_type_hints
+
+import msgspec
+
+from greenroom.actors.auth.errors import MAX_VALUE_BYTES, invalid, not_serializable, too_large
+from greenroom.actors.auth.key_format import without_keys
+from greenroom.actors.base.strict_json import check_json
+from greenroom.actors.base.time_arguments import Span, spans_of, with_offset
+from greenroom.actors.base.validation_messages import part_of, parts_of, shown, violation
+from greenroom.runtime import Refusal
+
+Q = TypeVar("Q", bound=msgspec.Struct)
+
+_LONGEST_NAME = 100
+_NEAR = 0.75
+
+_split = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_PATH = re.compile(r" - at `\$\.([^`]*)`$")
+_STEP = re.compile(r"\w+|\[\d+\]")
+_NAMED = re.compile(
+    r"^Object (contains unknown|missing required) field `(.*?)`(?: - at `\$\.[^`]*`)?$", re.DOTALL
+)
+
+
+def parse_request(request_type: type[Q], raw: bytes) -> Q:
+    """Return the request whose arguments are the JSON object ``raw``.
+
+    Raises:
+        Refusal: ``VALIDATION_ERROR`` names the field, the limit and the value's size;
+            ``SERIALIZATION_ERROR`` says which value cannot be kept unharmed.
+    """
+    if len(raw) > MAX_VALUE_BYTES:
+        _refuse_large_values(raw)
+    arguments = check_json(raw)
+    _, raw_fields, spans = _plan(request_type)
+    try:
+        request, _ = decoded(request_type, raw)
+    except msgspec.DecodeError as error:
+        raise _worded(str(error), request_type, arguments, raw) from None
+    for name, is_object in raw_fields:
+        if name in arguments:
+            request = _checked_value(request, name, is_object=is_object)
+    for span in spans:
+        span.check(request)
+    return request
+
+
+def decoded(request_type: type[Q], raw: bytes) -> tuple[Q, bytes]:
+    """Return the request that JSON says, and the JSON, in which every time has an offset.
+
+    Raises:
+        DecodeError: it says none.
+    """
+    decoder = _plan(request_type)[0]
+    while True:
+        try:
+            request: Q = decoder.decode(raw)
+        except msgspec.ValidationError as error:
+            in_full = with_offset(str(error), request_type, raw)
+            if in_full is None:
+                raise
+            raw = in_full
+        else:
+            return request, raw
+
+
+def check_request(request: Q) -> Q:
+    """Return a request made in Python after the same checks as one that came as JSON.
+
+    Raises:
+        Refusal: as `parse_request`.
+    """
+    try:
+        raw = msgspec.json.encode(request)
+    except UnicodeEncodeError as error:
+        raise not_serializable(f"a text holds a lone surrogate at character {error.start}") from None
+    except (TypeError, ValueError) as error:
+        raise not_serializable(f"this is no value for JSON: {error}") from None
+    return parse_request(type(request), raw)
+
+
+def parse_part(part_type: type[Q], raw: bytes, field: str) -> Q:
+    """Return what is known within the JSON object of one argument; what is unknown is passed over.
+
+    Raises:
+        Refusal: ``VALIDATION_ERROR``, with names that begin with ``field``.
+    """
+    try:
+        part: Q = _plan(part_type)[0].decode(raw)
+    except msgspec.DecodeError as error:
+        refusal = _worded(str(error), part_type, msgspec.json.decode(raw), raw)
+        details = {**refusal.details, "field": f"{field}.{refusal.details['field']}"}
+        raise type(refusal)(refusal.code, f"{field}.{refusal.sentence}", **details) from None
+    return part
+
+
+def _refuse_large_values(raw: bytes) -> None:
+    """Refuse arrays and objects that no field takes, before millions of Python objects are made of them."""
+    try:
+        members = _split(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return  # it is refused for that
+    for name, value in members.items():
+        size = len(memoryview(value))
+        if size > MAX_VALUE_BYTES and memoryview(value)[0] in b"[{":
+            raise too_large(name[:100], size)
+
+
+def _checked_value(request: Q, name: str, *, is_object: bool) -> Q:
+    value = bytes(getattr(request, name))
+    if len(value) > MAX_VALUE_BYTES:
+        raise too_large(name, len(value))
+    if is_object and value == b"null":  # how many clients leave an optional object out
+        return msgspec.structs.replace(request, **{name: msgspec.Raw(b"{}")})
+    if is_object and value.startswith(b'"'):
+        value = _object_in(name, value)
+    if is_object and not value.startswith(b"{"):
+        raise invalid(name, f"{name}: it takes an object, or its JSON as text, and got {shown(value)}")
+    # A copy, so that one small value does not keep its whole frame in memory.
+    return msgspec.structs.replace(request, **{name: msgspec.Raw(value)})
+
+
+def _object_in(name: str, text: bytes) -> bytes:
+    """Return the JSON object that a JSON string holds; the string itself when it does not look like one.
+
+    Raises:
+        Refusal: ``VALIDATION_ERROR``: it does, and is none that can be kept.
+    """
+    held = msgspec.json.decode(text, type=str).strip().encode()
+    if not held.startswith(b"{"):
+        return text
+    try:
+        check_json(held)
+    except Refusal as refusal:
+        raise invalid(name, f"{name}: the JSON in this text cannot be kept: {refusal.sentence}") from None
+    return held
+
+
+@functools.cache
+def _plan(
+    request_type: type[Any],
+) -> tuple[msgspec.json.Decoder[Any], tuple[tuple[str, bool], ...], tuple[Span, ...]]:
+    """Return the type's decoder; its fields of kept JSON, with whether it is an object; and its spans."""
+    hints = get_type_hints(request_type, include_extras=True)
+    raw_fields = []
+    for field in msgspec.structs.fields(request_type):
+        base, meta = parts_of(hints[field.name])
+        if base is msgspec.Raw:
+            raw_fields.append((field.name, "is_object" in (meta.extra or {})))
+    return msgspec.json.Decoder(request_type), tuple(raw_fields), spans_of(request_type)
+
+
+def _worded(problem: str, request_type: type[Any], arguments: Any, raw: bytes) -> Refusal:
+    """Return msgspec's finding in the user's terms: the field, what it takes, and what was given."""
+    path = _PATH.search(problem)
+    steps = [] if path is None else _STEP.findall(path[1])
+    if not isinstance(arguments, dict):
+        return invalid("arguments", f"the arguments: {problem}")
+    field, hint, value = "", request_type, arguments
+    for step in steps:
+        hint, value = part_of(hint, step), value[int(step[1:-1])] if step[0] == "[" else value[step]
+        field += step if step[0] == "[" or not field else f".{step}"
+    if named := _NAMED.match(problem):
+        return _misnamed(named[1], f"{field}.{named[2]}" if field else named[2], hint, request_type)
+    if not steps:
+        return invalid("arguments", f"the arguments: {problem}")
+    kept = msgspec.json.encode(value)
+    if len(steps) == 1:
+        kept = bytes(msgspec.json.decode(raw, type=dict[str, msgspec.Raw])[field])
+    sentence, details = violation(field, hint, value, kept)
+    return invalid(field, sentence, **details)
+
+
+def _misnamed(problem: str, field: str, struct: Any, request_type: type[Any]) -> Refusal:
+    if problem.startswith("missing"):
+        return invalid(field, f"{field}: it is required")
+    known = [known.name for known in msgspec.structs.fields(part_of(struct))]
+    hint = _meant(field, known, request_type)
+    field = without_keys(field)[:100]
+    return invalid(field, f"{field}: unknown{hint}; the arguments are {', '.join(known)}", known=known)
+
+
+def _meant(field: str, known: list[str], request_type: type[Any]) -> str:
+    """Return where an unknown name belongs, or which one is nearly the same; or nothing."""
+    outer, _, name = field.rpartition(".")
+    arguments = [each.name for each in msgspec.structs.fields(request_type)]
+    if outer and name in arguments:
+        return f" here; it belongs beside {outer.partition('.')[0]}, as {name}"
+    for argument in arguments:
+        base = part_of(part_of(request_type, argument))
+        if isinstance(base, type) and issubclass(base, msgspec.Struct) and name in base.__struct_fields__:
+            return f" here; it belongs into {argument}.{name}"
+    near = difflib.get_close_matches(name[:_LONGEST_NAME], known, n=1, cutoff=_NEAR)
+    return f"; did you mean {near[0]}?" if near else ""

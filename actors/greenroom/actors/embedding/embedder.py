@@ -1,0 +1,79 @@
+"""What an embedder is: texts in, vectors out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from greenroom.actors.schemas.vectors import QueryVectors, Vectors
+
+EMBEDDED_CHARACTERS = 8_192
+"""Of a longer text this many characters are embedded: the rest is found by its words."""
+
+
+def prepared(text: str) -> str:
+    """Return what of a text is embedded: its beginning, with ``?`` for what has no UTF-8."""
+    beginning = text[:EMBEDDED_CHARACTERS]
+    return beginning if beginning.isascii() else beginning.encode(errors="replace").decode()
+
+
+class LocalEmbedder(Protocol):
+    """An embedder that calculates in this process. It may be used by several threads at once.
+
+    Attributes:
+        space: The name of its vectors: no two embedders whose vectors cannot be compared have the same.
+        dimensions: How many numbers a vector has.
+        has_tokens: Whether it also has vectors of a text's tokens.
+        is_quick: Whether a text takes so little time that the event loop can do it by the way.
+        batch: How many texts to give it at once, so that it returns within some tenths of a second.
+    """
+
+    space: str
+    dimensions: int
+    has_tokens: bool
+    is_quick: bool
+    batch: int
+
+    def embed(self, texts: Sequence[str]) -> list[Vectors]:
+        """Return the vectors of texts that are kept. One without any word has vectors of zeros."""
+
+    def query(self, text: str) -> QueryVectors:
+        """Return the vectors of a text that is searched for."""
+
+
+class Embedder(Protocol):
+    """An embedder that is waited for, be it a thread of this process or an endpoint.
+
+    Attributes:
+        space: As in `LocalEmbedder`.
+        dimensions: As in `LocalEmbedder`.
+        has_tokens: As in `LocalEmbedder`.
+        batch: As in `LocalEmbedder`.
+        quick: The embedder itself when its `LocalEmbedder.is_quick` is true, else None.
+    """
+
+    space: str
+    dimensions: int
+    has_tokens: bool
+    batch: int
+    quick: LocalEmbedder | None
+
+    async def embed(self, texts: Sequence[str]) -> list[Vectors]:
+        """Return the vectors of texts that are kept.
+
+        Raises:
+            TextRefusedError: one of the texts cannot be embedded.
+            EmbedderError: nothing can be embedded now.
+        """
+
+    async def query(self, text: str) -> QueryVectors:
+        """Return the vectors of a text that is searched for.
+
+        Raises:
+            EmbedderError: nothing can be embedded now.
+        """
+
+    async def aclose(self) -> None:
+        """Give back what it holds."""

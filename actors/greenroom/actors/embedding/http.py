@@ -1,0 +1,158 @@
+"""An endpoint that embeds: OpenAI's protocol, as Ollama, vLLM and many others speak it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import httpx2
+import msgspec
+import numpy as np
+
+from greenroom.actors.embedding import quantization
+from greenroom.actors.embedding.embedder import prepared
+from greenroom.actors.embedding.errors import EmbedderError, TextRefusedError
+from greenroom.actors.schemas.vectors import QueryVectors
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from greenroom.actors.embedding.choice import EmbedderChoice
+    from greenroom.actors.embedding.embedder import LocalEmbedder
+    from greenroom.actors.schemas.vectors import Vectors
+
+_PATH: Final = "/embeddings"
+_CONNECT_SECONDS: Final = 5.0
+_ANSWER_SECONDS: Final = 60.0  # a model on a processor takes its time
+_ANSWER_LIMIT: Final = 64 << 20  # bytes
+_MOST_DIMENSIONS: Final = 16_384  # four times those of large models; all vectors of a root are in memory
+_REFUSED: Final = frozenset({400, 413, 422})
+_CLIPPED: Final = 200  # characters of an endpoint's own words
+_PROBE: Final = "probe"
+
+
+class _Item(msgspec.Struct, frozen=True):
+    embedding: list[float]
+    index: int | None = None
+
+
+class _Answer(msgspec.Struct, frozen=True):
+    data: list[_Item]
+
+
+class HttpEmbedder:
+    """An endpoint; see `Embedder`. `connect` must have returned before it is used.
+
+    Args:
+        choice: Where it is, which model, and what it knows us by.
+    """
+
+    has_tokens = False
+    quick: LocalEmbedder | None = None
+    batch = 16  # an answer is read within some milliseconds
+
+    def __init__(self, choice: EmbedderChoice) -> None:
+        self._url = choice.place if choice.place.endswith(_PATH) else choice.place + _PATH
+        self._model = choice.model
+        self.space = ""
+        self.dimensions = 0
+        headers = {"Authorization": f"Bearer {choice.key}"} if choice.key else {}
+        times = httpx2.Timeout(_ANSWER_SECONDS, connect=_CONNECT_SECONDS)
+        self._client = httpx2.AsyncClient(timeout=times, headers=headers, follow_redirects=False)
+
+    async def connect(self) -> None:
+        """Find out how many dimensions the vectors have.
+
+        Raises:
+            EmbedderError: the endpoint does not embed.
+        """
+        rows = await self._ask([_PROBE])
+        self.dimensions = rows.shape[1]
+        self.space = f"http:{self._model}:{self.dimensions}"
+
+    async def embed(self, texts: Sequence[str]) -> list[Vectors]:
+        """Return the vectors of texts that are kept."""
+        rows = await self._ask([prepared(text) or " " for text in texts])
+        return [quantization.kept(row) for row in rows]
+
+    async def query(self, text: str) -> QueryVectors:
+        """Return the vector of a text that is searched for."""
+        (row,) = await self._ask([prepared(text) or " "])
+        return QueryVectors(space=self.space, words=[], rows=b"", sentence=quantization.unit(row).tobytes())
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._client.aclose()
+
+    async def _ask(self, texts: list[str]) -> quantization.Floats:
+        body = {"model": self._model, "input": texts, "encoding_format": "float"}
+        try:
+            async with self._client.stream("POST", self._url, json=body) as response:
+                content = await self._read(response)
+        except httpx2.ReadTimeout as error:
+            raise EmbedderError(f"{self._url} does not answer within {_ANSWER_SECONDS:g} seconds") from error
+        except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
+            raise EmbedderError(f"{self._url} cannot be reached: {error or type(error).__name__}") from error
+        if response.is_success:
+            return self._rows(content, len(texts))
+        said = content[:_CLIPPED].decode(errors="replace").strip()
+        sentence = f"{self._url} answers {response.status_code}: {said}"
+        if response.status_code in _REFUSED:
+            raise TextRefusedError(sentence)
+        raise EmbedderError(sentence, retry_after=_seconds(response.headers.get("retry-after")))
+
+    async def _read(self, response: httpx2.Response) -> bytes:
+        content = bytearray()
+        try:
+            async for chunk in response.aiter_bytes():
+                content += chunk
+                if len(content) > _ANSWER_LIMIT:
+                    # Not left by `break`: the library's generators end in order when reading fails.
+                    await response.aclose()
+        except httpx2.TransportError:
+            if len(content) <= _ANSWER_LIMIT:
+                raise
+        if len(content) > _ANSWER_LIMIT:
+            raise EmbedderError(f"{self._url} answers with more than {_ANSWER_LIMIT >> 20} MiB")
+        return bytes(content)
+
+    def _rows(self, content: bytes, count: int) -> quantization.Floats:
+        """Return the vectors of an answer, in the order of the texts."""
+        try:
+            items = _ANSWERS.decode(content).data
+        except msgspec.DecodeError as error:
+            raise EmbedderError(f"{self._url} does not answer with embeddings: {error}") from error
+        if len(items) != count:
+            raise EmbedderError(f"{self._url} answers {count} texts with {len(items)} vectors")
+        sizes = {len(item.embedding) for item in items}
+        expected = self.dimensions or min(sizes)
+        if sizes != {expected} or not expected:
+            found = ", ".join(map(str, sorted(sizes)))
+            raise EmbedderError(
+                f"{self._url} answers with vectors of {found} dimensions, and {self.dimensions or 'some'} "
+                "are expected; if there is another model now, start again, and everything is embedded anew"
+            )
+        if expected > _MOST_DIMENSIONS:
+            raise EmbedderError(
+                f"{self._url} answers with vectors of {expected:,} dimensions, "
+                f"and at most {_MOST_DIMENSIONS:,} are searched"
+            )
+        places = [place if item.index is None else item.index for place, item in enumerate(items)]
+        if sorted(places) != [*range(count)]:
+            raise EmbedderError(f"{self._url} does not say which vector is of which text")
+        rows = np.empty((count, expected), np.float32)
+        with np.errstate(over="ignore"):  # what is too large for a float32 is infinite then
+            for place, item in zip(places, items, strict=True):
+                rows[place] = item.embedding
+        if not np.isfinite(rows).all():
+            raise EmbedderError(f"{self._url} answers with numbers that are not finite")
+        return rows
+
+
+_ANSWERS: Final = msgspec.json.Decoder(_Answer)
+
+
+def _seconds(text: str | None) -> float | None:
+    try:
+        return None if text is None else max(0.0, float(text))
+    except ValueError:  # a date, which nobody sends here
+        return None

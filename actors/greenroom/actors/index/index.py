@@ -1,0 +1,381 @@
+"""An actor's index: records of its own in the commit of the memory, and a copy in memory once searched."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+
+import msgspec
+
+from greenroom.actors.base.lazy_import import imported
+from greenroom.actors.index import records
+from greenroom.actors.index.document import FOREVER, Analysed, Document, Field, analyse
+from greenroom.actors.text.analyze import current_rules
+from greenroom.runtime import Message, StoreDamagedError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from greenroom.actors.index.compaction import Upkeep
+    from greenroom.actors.index.corpus import Corpus
+    from greenroom.actors.index.loader import Loaded
+    from greenroom.actors.schemas.vectors import Vectors
+    from greenroom.runtime import Context, Slices
+
+logger = logging.getLogger(__name__)
+TIMER = "index"
+_PART = 2_048  # terms in one record, about
+_WRITES = 1_024  # records of the tail and patches before a look whether there is something to tidy
+
+
+class TidyIndex(Message[None], frozen=True):
+    """An actor's word to itself that its index may want a step of upkeep; see `MemoryIndex.tidy`."""
+
+
+class Changes(TypedDict, total=False):
+    """What may change of a memory without a new version; see `Document`."""
+
+    importance: float
+    uses: int
+    last_used: int
+    rating: float
+    expires_at: int | None
+    supersedes: int
+
+
+class MemoryIndex:
+    """The index of one actor.
+
+    Everything is staged in the commit of the message that calls. What was loaded is
+    changed alike, so a message that fails must drop this object, as a rollback of the actor does.
+    The actor handles `TidyIndex` with `tidy`, and has no records of its own whose keys begin with ``i``.
+
+    Args:
+        shelf: The type of the documents' shelves.
+        documents: Brings the memories that the index has to have, and None where it pauses. With it, an index
+            that cannot be read, or was made by other rules, is made anew when it is loaded.
+    """
+
+    def __init__(
+        self, shelf: Any, documents: Callable[[Context], Iterable[Document | None]] | None = None
+    ) -> None:
+        self._documents = documents
+        self._decode_shelf = msgspec.msgpack.Decoder(shelf).decode
+        self._manifest: records.Manifest | None = None
+        self._is_stored = False
+        self._loaded: Loaded | None = None
+        self._upkeep: Upkeep | None = None
+        self._writes: int | None = None  # since the last look; None as long as nobody counted
+
+    # -- writing -----------------------------------------------------------
+
+    def add(self, context: Context, document: Document) -> Slices[Analysed]:
+        """Add a memory, whose id must never have been there; yields when the slice is over.
+
+        Returns:
+            What it is found by.
+        """
+        analysed = yield from analyse(document, context.slice_over)
+        self._begin(context)
+        parts = yield from _stage_row(context, document, analysed)
+        if self._loaded is not None:
+            yield from self._loaded.corpus.add_analysed(document, analysed, context.slice_over)
+            if parts:
+                self._loaded.long[document.id] = parts
+        self._written(context)
+        return analysed
+
+    def remove(self, context: Context, id: int) -> None:
+        """Remove a memory; an unknown one is no error."""
+        if self._lacks(id):
+            return
+        row = context.get(records.row_key(id), records.RowRecord)
+        must_mark = self._upkeep is not None and self._upkeep.touch(id)
+        if row is not None:
+            context.delete(records.row_key(id))
+            for part in range(row.parts):
+                context.delete(records.more_key(id, part))
+        if row is None or must_mark:
+            self._patch(context, id, {"alive": False})
+        else:
+            context.delete(records.patch_key(id))
+            if self._loaded is not None:
+                self._loaded.patched.discard(id)
+        for space in self._known(context).spaces.values():
+            if space.has_tokens:
+                context.delete(records.token_key(space.number, id))
+        if self._loaded is not None:
+            self._loaded.long.pop(id, None)
+            self._loaded.corpus.remove(id)
+        self._written(context)
+
+    def change(self, context: Context, id: int, **changes: Unpack[Changes]) -> None:
+        """Change what may change of a memory; an unknown one is no error."""
+        if self._lacks(id):
+            return
+        values: dict[str, Any] = {**changes}
+        if "expires_at" in values:
+            expires_at = values.pop("expires_at")
+            values["expires"] = FOREVER if expires_at is None else expires_at
+        if self._upkeep is not None:
+            self._upkeep.touch(id)
+        self._patch(context, id, (context.get(records.patch_key(id), records.Patch) or {}) | values)
+        if self._loaded is not None:
+            self._loaded.corpus.change(id, values)
+        self._written(context)
+
+    def set_vectors(
+        self, context: Context, space: str, vectors: Sequence[tuple[int, Vectors]]
+    ) -> Slices[int]:
+        """Give memories their vectors in ``space``; what is unknown or removed by now is passed over.
+
+        Returns:
+            How many got theirs.
+        """
+        corpus = yield from self.loaded(context)
+        known = [(number, vector) for number, vector in vectors if corpus.row(number) is not None]
+        if not known:
+            return 0
+        from greenroom.actors.index.codec import pack  # noqa: PLC0415 - needs numpy, loaded by now
+
+        ids, values, scales, record = pack(known)
+        self._begin(context)
+        manifest = self._known(context)
+        found = manifest.spaces.get(space)
+        if found is None:
+            found = manifest.spaces[space] = records.Space(manifest.next_space, values.shape[1])
+            manifest.next_space += 1
+        context.put(records.vector_key(found.number, found.next_chunk), record)
+        assert self._loaded is not None, "it is loaded by now"
+        self._loaded.chunks.setdefault(space, {})[found.next_chunk] = len(known)
+        found.next_chunk += 1
+        for number, vector in known:
+            if vector.tokens is not None:
+                found.has_tokens = True
+                tokens = records.TokenVectors(vector.token_scale, vector.tokens)
+                context.put(records.token_key(found.number, number), tokens)
+        context.put(records.MANIFEST, manifest)
+        corpus.set_vectors(space, ids, values, scales)
+        self._written(context)
+        return len(known)
+
+    def drop_space(self, context: Context, space: str) -> Slices[None]:
+        """Remove all vectors of a space."""
+        manifest = self._known(context)
+        found = manifest.spaces.pop(space, None)
+        if found is None:
+            return
+        for kind in (records.VECTORS, records.TOKENS):
+            yield from _delete_all(context, records.space_prefix(kind, found.number))
+        context.put(records.MANIFEST, manifest)
+        if self._loaded is not None:
+            self._loaded.chunks.pop(space, None)
+            self._loaded.corpus.drop_vectors(space)
+
+    def tidy(self, context: Context) -> Slices[None]:
+        """Do one short step of upkeep, if there is one to do, and come back for the next."""
+        yield from self.loaded(context)
+        assert self._upkeep is not None, "what is loaded has its upkeep"
+        if (yield from self._upkeep.step(context)):
+            context.set_timer(TIMER, context.now, TidyIndex())
+        self._writes = 0
+
+    def rebuild(self, context: Context, documents: Iterable[Document | None]) -> Slices[None]:
+        """Make the index anew of the memories that there are; yields when the slice is over.
+
+        Vectors that can be read are kept.
+        """
+        yield from imported("greenroom.actors.index.rebuild")
+        from greenroom.actors.index.rebuild import rebuild  # noqa: PLC0415 - needs numpy
+
+        try:
+            manifest = context.get(records.MANIFEST, records.Manifest)
+        except StoreDamagedError:
+            manifest = None
+        self.forget()
+        self._manifest, loaded = yield from rebuild(context, manifest, documents, current_rules().name)
+        self._is_stored = True
+        self._take(loaded)
+
+    def check(self, context: Context, documents: Iterable[Document | None]) -> Slices[list[str]]:
+        """Return how the index differs from the memories that there are, a sentence each.
+
+        It is read anew from its records, and what is in memory is compared as well.
+        """
+        yield from imported("greenroom.actors.index.check")
+        from greenroom.actors.index.check import check  # noqa: PLC0415 - needs numpy
+
+        kept = None if self._loaded is None else self._loaded.corpus
+        return (yield from check(context, documents, kept, self._decode_shelf))
+
+    # -- reading -----------------------------------------------------------
+
+    def is_current(self, context: Context) -> bool:
+        """Return whether there is an index, made as this program makes it; else it is to be rebuilt."""
+        manifest = self._known(context)
+        return self._is_stored and (manifest.format, manifest.analysis) == (
+            records.FORMAT,
+            current_rules().name,
+        )
+
+    def loaded(self, context: Context) -> Slices[Corpus]:
+        """Return the index in memory, loaded if it is not there; yields when the slice is over.
+
+        Raises:
+            StoreDamagedError: a record is missing or does not fit the others, and nobody brings the memories.
+        """
+        if self._loaded is None:
+            yield from self._load(context)
+        assert self._loaded is not None, "it is loaded by now"
+        self._loaded.corpus.fetch_tokens = partial(self._token_vectors, context)
+        return self._loaded.corpus
+
+    def without_vectors(self, context: Context, space: str, limit: int) -> Slices[list[int]]:
+        """Return ids of memories that have no vector in ``space``, at most ``limit``, oldest first."""
+        corpus = yield from self.loaded(context)
+        return corpus.without_vectors(space, limit)
+
+    def spaces(self, context: Context) -> list[str]:
+        """Return the spaces in which memories have vectors."""
+        return list(self._known(context).spaces)
+
+    def resident_bytes(self) -> int:
+        """Return an estimate of the memory in use, in bytes."""
+        return 0 if self._loaded is None else self._loaded.corpus.resident_bytes()
+
+    def forget(self) -> None:
+        """Drop what is in memory; the next search loads it again."""
+        self._loaded = self._upkeep = self._manifest = self._writes = None
+
+    # -- parts -------------------------------------------------------------
+
+    def _known(self, context: Context) -> records.Manifest:
+        """Return the manifest, a new one if there is none."""
+        if self._manifest is None:
+            self._manifest = context.get(records.MANIFEST, records.Manifest)
+            self._is_stored = self._manifest is not None
+        if self._manifest is None:
+            self._manifest = records.Manifest(records.FORMAT, current_rules().name)
+        return self._manifest
+
+    def _begin(self, context: Context) -> None:
+        """Stage the manifest if there is none in the store."""
+        manifest = self._known(context)
+        if not self._is_stored:
+            context.put(records.MANIFEST, manifest)
+            self._is_stored = True
+
+    def _wants(self, context: Context) -> bool:
+        """Return whether there are memories that an index has to have."""
+        return self._documents is not None and any(self._documents(context))
+
+    def _load(self, context: Context) -> Slices[None]:
+        yield from imported("greenroom.actors.index.compaction")
+        from greenroom.actors.index.loader import load  # noqa: PLC0415 - not before the first search
+
+        try:
+            manifest = self._known(context)
+            if self._documents is None or self.is_current(context) or not self._wants(context):
+                self._take((yield from load(context, manifest, self._decode_shelf)))
+                return
+            logger.warning("the index of %s was made by other rules and is made anew", context.address)
+        except StoreDamagedError as error:
+            if self._documents is None:
+                raise
+            logger.warning("the index of %s is broken and is made anew: %s", context.address, error)
+        yield from self.rebuild(context, self._documents(context))
+
+    def _take(self, loaded: Loaded) -> None:
+        from greenroom.actors.index.compaction import Upkeep  # noqa: PLC0415 - needs numpy, loaded by now
+
+        assert self._manifest is not None, "what is loaded has a manifest"
+        self._loaded = loaded
+        self._upkeep = Upkeep(self._manifest, loaded)
+        self._writes = 0
+
+    def _lacks(self, id: int) -> bool:
+        """Return whether it is known that a memory is not in the index."""
+        return self._loaded is not None and self._loaded.corpus.row(id) is None
+
+    def _patch(self, context: Context, id: int, patch: records.Patch) -> None:
+        context.put(records.patch_key(id), patch)
+        if self._loaded is not None:
+            self._loaded.patched.add(id)
+
+    def _written(self, context: Context) -> None:
+        """Take note of a write, and see to it that the index is tidied now and then."""
+        if self._writes is None:
+            self._writes = sum(
+                1
+                for prefix in (records.ROWS, records.PATCHES)
+                for _ in context.scan(msgspec.Raw, prefix=prefix)
+            )
+        self._writes += 1
+        full = self._loaded is not None and self._loaded.corpus.tail_is_full()
+        if (full or self._writes >= _WRITES) and context.timer_due(TIMER) is None:
+            context.set_timer(TIMER, context.now, TidyIndex())
+
+    def _token_vectors(self, context: Context, space: str, id: int) -> npt.NDArray[np.int8] | None:
+        from greenroom.actors.index.codec import token_matrix  # noqa: PLC0415 - needs numpy, loaded by now
+
+        known = self._known(context).spaces.get(space)
+        if known is None:
+            return None
+        found = context.get(records.token_key(known.number, id), records.TokenVectors)
+        return None if found is None else token_matrix(found, known.dimensions)
+
+
+def _stage_row(context: Context, document: Document, analysed: Analysed) -> Slices[int]:
+    """Stage a row of the tail; returns how many further records it takes."""
+    parts = _parts(analysed.counts)
+    first = next(parts, {})
+    number = 0
+    for number, counts in enumerate(parts, 1):
+        context.put(records.more_key(document.id, number - 1), counts)
+        if context.slice_over():
+            yield
+    row = records.RowRecord(
+        shelf=msgspec.msgpack.encode(document.shelf),
+        namespace=document.namespace,
+        author=document.author,
+        kind=document.kind,
+        conversation=document.conversation,
+        position=document.position,
+        number=document.number,
+        created_at=document.created_at,
+        updated_at=document.updated_at,
+        expires_at=document.expires_at,
+        importance=document.importance,
+        uses=document.uses,
+        last_used=document.last_used,
+        rating=document.rating,
+        supersedes=document.supersedes,
+        flags=analysed.flags,
+        counts=first,
+        parts=number,
+    )
+    context.put(records.row_key(document.id), row)
+    return number
+
+
+def _parts(counts: records.Counts) -> Iterator[records.Counts]:
+    """Cut terms into records' worth."""
+    if sum(map(len, counts.values())) <= _PART:
+        yield counts
+        return
+    for field, terms in counts.items():
+        remaining = iter(terms.items())
+        while step := dict(islice(remaining, _PART)):
+            part: dict[Field, dict[str, int]] = {field: step}
+            yield part
+
+
+def _delete_all(context: Context, prefix: bytes) -> Slices[None]:
+    for key, _ in context.scan(msgspec.Raw, prefix=prefix):
+        context.delete(key)
+        if context.slice_over():
+            yield

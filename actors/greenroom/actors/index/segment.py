@@ -1,0 +1,133 @@
+"""Postings of a run of rows that never change: sorted terms in chunks, each with arrays of postings."""
+
+from __future__ import annotations
+
+import heapq
+from array import array
+from bisect import bisect_left, bisect_right
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from greenroom.actors.index.document import FIELDS, Field
+from greenroom.actors.index.memtable import Postings, Tail, unpack
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    import numpy.typing as npt
+
+    from greenroom.actors.index.document import Pace
+    from greenroom.runtime import Slices
+
+CHUNK_TERMS = 4_096
+CHUNK_POSTINGS = 32_768  # 200 kB
+_RUN = 4_096  # terms sorted without a pause (1 ms)
+_TERM_BYTES = 80  # a string and its slot
+
+
+class Chunk(NamedTuple):
+    """Neighbouring terms of one field, at least one.
+
+    Attributes:
+        terms: In order.
+        ends: Where each term's postings end.
+        rows: Rows, counted from the segment's first.
+        times: How often the term occurs there.
+    """
+
+    terms: Sequence[str]
+    ends: npt.NDArray[np.uint32]
+    rows: npt.NDArray[np.int32]
+    times: npt.NDArray[np.uint16]
+
+    def find(self, term: str) -> Postings | None:
+        """Return the postings of a term, or None."""
+        start, end = self._span(term)
+        return (self.rows[start:end], self.times[start:end]) if end else None
+
+    def count(self, term: str) -> int:
+        """Return how many rows hold a term."""
+        start, end = self._span(term)
+        return end - start
+
+    def _span(self, term: str) -> tuple[int, int]:
+        """Return where the postings of a term begin and end; (0, 0) for none."""
+        place = bisect_left(self.terms, term)
+        if place == len(self.terms) or self.terms[place] != term:
+            return 0, 0
+        return int(self.ends[place - 1]) if place else 0, int(self.ends[place])
+
+    def resident_bytes(self) -> int:
+        """Return an estimate of the memory in use."""
+        return _TERM_BYTES * len(self.terms) + self.ends.nbytes + self.rows.nbytes + self.times.nbytes
+
+
+class Segment:
+    """Postings of ``size`` rows.
+
+    Attributes:
+        number: By what its records are known; None when it has none.
+        chunks: By field, in order of their terms.
+        weight: What a merge of it costs: its postings and rows.
+    """
+
+    __slots__ = ("_firsts", "chunks", "number", "resident_bytes", "size", "weight")
+
+    def __init__(self, size: int, chunks: Mapping[Field, list[Chunk]], number: int | None = None) -> None:
+        self.size = size
+        self.chunks = {field: chunks.get(field, []) for field in FIELDS}
+        self.number = number
+        self._firsts = {field: [chunk.terms[0] for chunk in found] for field, found in self.chunks.items()}
+        every = [chunk for found in self.chunks.values() for chunk in found]
+        self.resident_bytes = sum(chunk.resident_bytes() for chunk in every)
+        self.weight = size + sum(len(chunk.rows) for chunk in every)
+
+    def find(self, field: Field, term: str) -> Postings | None:
+        """Return the rows of ``term``, counted from the first of this segment, and how often it occurs."""
+        place = bisect_right(self._firsts[field], term)
+        return self.chunks[field][place - 1].find(term) if place else None
+
+    def count(self, field: Field, term: str) -> int:
+        """Return how many rows hold ``term``."""
+        place = bisect_right(self._firsts[field], term)
+        return self.chunks[field][place - 1].count(term) if place else 0
+
+
+def sealed(tail: Tail, pace: Pace) -> Slices[Segment]:
+    """Return the tail as a segment; yields when ``pace`` says so."""
+    chunks: dict[Field, list[Chunk]] = {}
+    for field, postings in tail.fields.items():
+        terms = yield from _in_order(postings, pace)
+        chunks[field] = []
+        block: list[str] = []
+        packed, ends = array("Q"), array("I")
+        for term in terms:
+            block.append(term)
+            known = postings[term]
+            if isinstance(known, int):
+                packed.append(known)
+            else:
+                packed.extend(known)
+            ends.append(len(packed))
+            if len(block) == CHUNK_TERMS or len(packed) >= CHUNK_POSTINGS:
+                chunks[field].append(Chunk(block, np.array(ends, np.uint32), *unpack(packed)))
+                block, packed, ends = [], array("Q"), array("I")
+            if not len(block) % 256 and pace():
+                yield
+        if block:
+            chunks[field].append(Chunk(block, np.array(ends, np.uint32), *unpack(packed)))
+    return Segment(tail.size, chunks)
+
+
+def _in_order(terms: Iterable[str], pace: Pace) -> Slices[Iterator[str]]:
+    """Return ``terms`` sorted; sorting all at once would take 0.5 s for a million."""
+    remaining = iter(terms)
+    runs: list[list[str]] = []
+    while run := list(islice(remaining, _RUN)):
+        run.sort()
+        runs.append(run)
+        if pace():
+            yield
+    return iter(runs[0]) if len(runs) == 1 else heapq.merge(*runs)

@@ -1,0 +1,188 @@
+"""The keeper of the API keys. There is one, and it is asked when a key changes, not when one is used."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from greenroom.actors.audit import record as audit_record
+from greenroom.actors.auth import errors as auth_errors
+from greenroom.actors.auth import scopes as auth_scopes
+from greenroom.actors.auth.grants import KeyRecord, KeyUsage
+from greenroom.actors.schemas import keys as requests
+from greenroom.runtime import Actor, Address, Again, Context, Refusal, Slices, handles
+
+KIND: Final = "keys"
+KEEPER: Final = Address(KIND, "all")
+CHANGED: Final = "greenroom:keys"
+"""The topic that tells of every change, under which no resource can be heard of."""
+
+MOST_KEYS: Final = 10_000
+KEY_PREFIX: Final = b"k"
+_USAGE: Final = b"u"
+_ended = msgspec.json.Decoder(requests.KeyEnded).decode
+
+
+def key_not_found(key_id: str) -> Refusal:
+    """There is no such key."""
+    return Refusal(
+        "KEY_NOT_FOUND", f"there is no API key {key_id!r}; list_api_keys shows them", key_id=key_id
+    )
+
+
+def quota_exceeded(what: str, limit: int, used: int, asked: int = 1) -> Refusal:
+    """The key's holder may not have so much more."""
+    return Refusal(
+        "QUOTA_EXCEEDED",
+        f"your key may have {limit:,} {what} and has had {used:,}, and this takes {asked:,} more; "
+        "nothing was done; ask whoever gave you your key",
+        limit=limit,
+        used=used,
+        asked=asked,
+        unit=what,
+    )
+
+
+class KeysActor(Actor):
+    """All API keys of a store."""
+
+    kind = KIND
+
+    @handles(requests.KeepKey)
+    def keep(self, request: requests.KeepKey, context: Context) -> Slices[KeyRecord]:
+        """Keep a new key."""
+        _check_admin(context)
+        known = 0
+        for _ in context.scan(msgspec.Raw, prefix=KEY_PREFIX):
+            known += 1
+            if context.slice_over():
+                yield
+        if known >= MOST_KEYS:
+            raise Refusal(
+                "QUOTA_EXCEEDED", f"there are {MOST_KEYS:,} API keys, which is the limit", limit=MOST_KEYS
+            )
+        record = KeyRecord(
+            key_id=request.key_id,
+            digest=request.digest,
+            grant=request.grant,
+            created=context.now,
+            created_by=None if context.principal is None else context.principal.agent_id,
+            expires=context.now + request.lifetime,
+        )
+        _put(context, record)
+        audit_record.record(
+            context, "create_api_key", None, key=record.key_id, scopes=sorted(record.grant.scopes)
+        )
+        return record
+
+    @handles(requests.ReplaceKey)
+    def replace(self, request: requests.ReplaceKey, context: Context) -> KeyRecord:
+        """Keep a new key for an old one, which goes on for a while."""
+        _check_admin(context)
+        old = _find(context, request.replaces)
+        status = old.status(context.now)
+        if status != "active" or old.replaced_by is not None:
+            is_what = "replaced already" if status == "active" else status
+            raise auth_errors.invalid(
+                "key_id", f"key_id: the key {old.key_id} is {is_what}; create a new one"
+            )
+        lifetime = old.expires - old.created if request.lifetime is None else request.lifetime
+        fresh = KeyRecord(
+            key_id=request.key_id,
+            digest=request.digest,
+            grant=old.grant,
+            created=context.now,
+            created_by=None if context.principal is None else context.principal.agent_id,
+            expires=context.now + lifetime,
+            replaces=old.key_id,
+            origin=old.origin or old.key_id,
+        )
+        ends = min(old.expires, context.now + request.overlap)
+        _put(context, msgspec.structs.replace(old, expires=ends, replaced_by=fresh.key_id))
+        context.lasting(requests.KeyEnded(key_id=old.key_id, at=ends, revoked=False), until=old.expires)
+        _put(context, fresh)
+        audit_record.record(context, "rotate_api_key", None, key=old.key_id, replaced_by=fresh.key_id)
+        return fresh
+
+    @handles(requests.RevokeKey)
+    def revoke(self, request: requests.RevokeKey, context: Context) -> KeyRecord:
+        """End a key; also when the store is full."""
+        _check_admin(context)
+        record = _find(context, request.key_id)
+        if record.revoked is not None:
+            return record
+        context.use_reserve()
+        record = msgspec.structs.replace(record, revoked=context.now)
+        _put(context, record)
+        ended = requests.KeyEnded(key_id=record.key_id, at=context.now, revoked=True)
+        context.lasting(ended, until=record.expires)
+        audit_record.record(context, "revoke_api_key", None, key=record.key_id)
+        return record
+
+    @handles(Again)
+    def end_again(self, told: Again, context: Context) -> None:
+        """End what had ended when an older store was brought back; keys that are not in it need nothing."""
+        context.use_reserve()
+        for ended in map(_ended, told.values):
+            record = context.get(KEY_PREFIX + ended.key_id.encode(), KeyRecord)
+            if record is None:
+                continue
+            changed = msgspec.structs.replace(record, expires=min(record.expires, ended.at))
+            if ended.revoked:
+                changed = msgspec.structs.replace(record, revoked=record.revoked or ended.at)
+            if changed != record:
+                _put(context, changed)
+                audit_record.record(context, "end_api_key_again", None, key=record.key_id)
+
+    @handles(requests.ReadKeys)
+    def read(self, _: requests.ReadKeys, context: Context) -> Slices[requests.KeysRead]:
+        """Answer all keys, oldest first."""
+        records: list[KeyRecord] = []
+        for _key, record in context.scan(KeyRecord, prefix=KEY_PREFIX):
+            records.append(record)
+            if context.slice_over():
+                yield
+        if context.principal is not None:  # else a process that lets people in reads them
+            audit_record.note(context, context.principal, "list_api_keys", None, keys=len(records))
+        return requests.KeysRead(keys=sorted(records, key=lambda record: record.created), now=context.now)
+
+    @handles(requests.ChargeKey)
+    def charge(self, request: requests.ChargeKey, context: Context) -> None:
+        """Count what somebody is about to have."""
+        record = _find(context, request.key_id)
+        place = _USAGE + (record.origin or record.key_id).encode()
+        used = context.get(place, KeyUsage) or KeyUsage()
+        asked_for = {what: getattr(request, what) for what in KeyUsage.__struct_fields__}
+        after = KeyUsage(**{what: getattr(used, what) + asked for what, asked in asked_for.items()})
+        for what, asked in asked_for.items():
+            limit, total = getattr(record.grant.limits, what), getattr(after, what)
+            if asked and limit is not None and total > limit:
+                raise quota_exceeded(what.replace("_", " "), limit, total - asked, asked)
+        context.put(place, after)
+
+    @handles(requests.NoteKeyUses)
+    def note(self, request: requests.NoteKeyUses, context: Context) -> None:
+        """Write down when keys were used last. Nobody waits for that, and nobody is told."""
+        for key_id, used in request.uses.items():
+            record = context.get(KEY_PREFIX + key_id.encode(), KeyRecord)
+            if record is not None and used > (record.last_used or 0):
+                context.put(KEY_PREFIX + key_id.encode(), msgspec.structs.replace(record, last_used=used))
+
+
+def _find(context: Context, key_id: str) -> KeyRecord:
+    record = context.get(KEY_PREFIX + key_id.encode(), KeyRecord)
+    if record is None:
+        raise key_not_found(key_id)
+    return record
+
+
+def _put(context: Context, record: KeyRecord) -> None:
+    context.put(KEY_PREFIX + record.key_id.encode(), record)
+    context.publish(CHANGED)
+
+
+def _check_admin(context: Context) -> None:
+    """Refuse whoever may not administer; the doors do so, too."""
+    if context.principal is None or not auth_scopes.allows(context.principal.scopes, auth_scopes.ADMIN):
+        raise auth_errors.scope_missing("administering API keys", auth_scopes.ADMIN)

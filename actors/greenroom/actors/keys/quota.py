@@ -1,0 +1,131 @@
+"""What somebody with a key may have: bytes that they send to be kept, sessions, namespaces, subscriptions.
+
+Of a request that writes, the values of its arguments are counted, as far as they were given: neither their
+names nor what is usual. So an empty session costs its purpose.
+A namespace counts by its root, unless that is the agent's, the user's or has memories already.
+Bytes, sessions and namespaces are counted by the keeper of the keys, before what costs them is done, so a
+count may be too high after a failure and is never too low. A repeat with the same idempotency key and the
+same arguments is counted once.
+Subscriptions are counted by the process that has the connection.
+"""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from greenroom.actors.auth import errors as auth_errors
+from greenroom.actors.auth.namespaces import agent_namespace, root_of, user_namespace
+from greenroom.actors.keys.actor import KEEPER
+from greenroom.actors.keys.limits import Tally
+from greenroom.actors.memory.directory import NewRoots
+from greenroom.actors.schemas.keys import ChargeKey
+from greenroom.runtime import Idempotency, Refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from greenroom.actors.auth.grants import Credential
+    from greenroom.actors.auth.principal import Principal
+    from greenroom.runtime import Doors
+
+FREE: Final = frozenset({"DeleteMemory", "ForgetMemory", "RateMemory", "EndSession"})
+"""Writes that make nothing more."""
+
+
+class Quota:
+    """What the holder of one key may have, in this process.
+
+    Args:
+        credential: What the key was made for.
+    """
+
+    def __init__(self, credential: Credential) -> None:
+        limits = credential.grant.limits
+        self._key_id = credential.id
+        self._limits = limits
+        self._is_counted = credential.by_key and any(
+            limit is not None for limit in (limits.stored_bytes, limits.sessions, limits.namespaces)
+        )
+        self.subscriptions = Tally(limits.subscriptions)
+
+    def counts(self, request: Any) -> bool:
+        """Return whether a writing request has to be paid for before it is carried out."""
+        return self._is_counted and type(request).__name__ not in FREE
+
+    async def pay(self, doors: Doors, principal: Principal, request: Any, scope: str) -> None:
+        """Have a writing request counted.
+
+        Args:
+            doors: Where the keeper is asked.
+            principal: Who asks.
+            request: The request.
+            scope: That of the caller's idempotency keys.
+
+        Raises:
+            Refusal: ``QUOTA_EXCEEDED``: that would be too much; nothing was counted.
+            GreenroomError: as `Doors.ask`.
+        """
+        namespace = getattr(request, "namespace", None)
+        if namespace is not None and type(request).__name__ in _MAKES_ROOTS:
+            await pay_roots(doors, principal, [root_of(namespace)])
+        arguments = msgspec.json.encode(request)
+        charge = ChargeKey(
+            key_id=self._key_id,
+            stored_bytes=given_bytes(request),
+            sessions=int(type(request).__name__ in _MAKES_SESSIONS),
+        )
+        key = getattr(request, "idempotency_key", None)
+        once = None
+        if key is not None:
+            # Another request under the same key, of this tool or of another, is carried out and costs, too.
+            which = blake2b(arguments, digest_size=16).hexdigest()
+            once = Idempotency(f"{scope} quota {type(request).__name__} {which}", key, b"")
+        await _charge(doors, charge, once)
+
+    async def pay_bytes(self, doors: Doors, stored_bytes: int, deed: str) -> None:
+        """Have bytes counted that are to be kept, once for each deed; raises as `pay`."""
+        if self._is_counted:
+            charge = ChargeKey(key_id=self._key_id, stored_bytes=stored_bytes)
+            await _charge(doors, charge, Idempotency(deed, "bytes", b""))
+
+
+async def pay_roots(doors: Doors, principal: Principal, roots: Collection[str]) -> None:
+    """Have those of some roots counted that are new, once for all of them; whoever has no key pays nothing.
+
+    Raises:
+        Refusal: ``QUOTA_EXCEEDED``: that would be too many; nothing was counted.
+        GreenroomError: as `Doors.ask`.
+    """
+    own = {user_namespace(principal), agent_namespace(principal)}
+    if principal.key_id is None or own.issuperset(roots):
+        return
+    fresh = sorted(await doors.query(NewRoots(roots=sorted(set(roots) - own))))
+    if fresh:
+        deed = blake2b("\0".join(fresh).encode(), digest_size=16).hexdigest()
+        charge = ChargeKey(key_id=principal.key_id, namespaces=len(fresh))
+        await _charge(doors, charge, Idempotency(f"{principal.key_id} quota {deed}", "namespaces", b""))
+
+
+def given_bytes(request: msgspec.Struct) -> int:
+    """Return how many bytes of UTF-8 the values of a request are that somebody gave; it may keep them all."""
+    total = 0
+    for field in msgspec.structs.fields(request):
+        value = getattr(request, field.name)
+        usual = field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
+        if field.name != "idempotency_key" and value != usual:
+            total += len(value.encode() if isinstance(value, str) else msgspec.json.encode(value))
+    return total
+
+
+async def _charge(doors: Doors, charge: ChargeKey, once: Idempotency | None) -> None:
+    try:
+        await doors.ask(KEEPER, charge, idempotency=once)
+    except Refusal as refusal:  # the keeper does not know who asks; whoever does notes it
+        raise auth_errors.denial(refusal) from None
+
+
+_MAKES_ROOTS: Final = frozenset({"StoreMemory", "AddMemory"})
+_MAKES_SESSIONS: Final = frozenset({"CreateSession", "StartSession", "RestoreSession"})

@@ -1,0 +1,157 @@
+"""The directory of namespaces: one row a root that has memories, or a history of forgotten ones.
+
+It is a shared index that searches read.
+
+The row's sort key is what stands for the root in memory ids. It says on which shelves there are or
+were memories, so that a reader is not even asked to wait for an actor that has nothing for it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from functools import lru_cache
+from hashlib import blake2b
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from greenroom.actors.auth import namespaces as names
+from greenroom.actors.auth import policy
+from greenroom.actors.auth.policy import MemoryShelf
+from greenroom.actors.schemas import memory_types as kinds
+from greenroom.runtime import IndexReader, Query, Slices
+
+if TYPE_CHECKING:
+    from greenroom.actors.auth.principal import Principal
+    from greenroom.runtime import Context
+
+INDEX = "namespaces"
+MOST_SHELVES = 64
+"""Shelves in one row at most; of more of them it has who shares them, and digests of their owners."""
+MOST_OWNERS = 20_000
+"""Digests in one row at most; with more of them everyone may ask."""
+_DIGEST_BYTES = 8
+
+
+def names_in(key: bytes) -> tuple[tuple[int, int], ...]:
+    """Say that a whole sort key stands for a name."""
+    return ((0, len(key)),) if key else ()
+
+
+class NamespaceRow(msgspec.Struct, frozen=True, array_like=True):
+    """A root, and the shelves of its memories; None: too many to list.
+
+    Attributes:
+        owners: Who sees something there besides those who see one of the shelves: their digests in order.
+    """
+
+    root: str
+    shelves: tuple[MemoryShelf, ...] | None
+    owners: bytes = b""
+
+
+def put(context: Context, root: str, shelves: tuple[MemoryShelf, ...]) -> None:
+    """Stage the row of a root."""
+    row = NamespaceRow(root, shelves) if len(shelves) <= MOST_SHELVES else _summed_up(root, shelves)
+    context.put_row(INDEX, names.tag_of_root(root), row)
+
+
+def _summed_up(root: str, shelves: tuple[MemoryShelf, ...]) -> NamespaceRow:
+    audiences = {
+        MemoryShelf(shelf.scope, None, None, shelf.projects) for shelf in shelves if shelf.scope != "private"
+    }
+    if any(shelf.scope == "public" for shelf in audiences):
+        return NamespaceRow(root, (MemoryShelf("public", None, None),))
+    owners = {_digest(shelf.user, shelf.agent) for shelf in shelves}
+    if len(audiences) > MOST_SHELVES or len(owners) > MOST_OWNERS:
+        return NamespaceRow(root, None)
+    return NamespaceRow(root, tuple(audiences), b"".join(sorted(owners)))
+
+
+@lru_cache(maxsize=4_096)
+def _digest(user: str | None, agent: str | None) -> bytes:
+    """Return what stands for the owner of a shelf: its agent, or where it has none its user."""
+    owner = f"user {user}" if agent is None else f"agent {agent}"
+    return blake2b(owner.encode(), digest_size=_DIGEST_BYTES).digest()
+
+
+def _is_owner(principal: Principal, owners: bytes) -> bool:
+    return bool(owners) and (
+        _holds(owners, _digest(None, principal.agent_id))
+        or (principal.user is not None and _holds(owners, _digest(principal.user, None)))
+    )
+
+
+def _holds(owners: bytes, digest: bytes) -> bool:
+    places = range(0, len(owners), _DIGEST_BYTES)
+    found = bisect_left(places, digest, key=lambda place: owners[place : place + _DIGEST_BYTES])
+    return owners[found * _DIGEST_BYTES :].startswith(digest)
+
+
+def remove(context: Context, root: str) -> None:
+    """Stage the removal of the row of a root."""
+    context.delete_row(INDEX, names.tag_of_root(root))
+
+
+def may_have_something(principal: Principal, row: NamespaceRow) -> bool:
+    """Return whether ``principal`` may see any of the memories below a root."""
+    return (
+        row.shelves is None
+        or any(policy.may_see_memory(principal, shelf) for shelf in row.shelves)
+        or _is_owner(principal, row.owners)
+    )
+
+
+class ListNamespaces(Query[list[str]], frozen=True, kw_only=True):
+    """List the roots below which the caller may see memories, in no particular order; internal.
+
+    Attributes:
+        prefix: Only the root of this namespace, or those that begin with this segment.
+    """
+
+    prefix: kinds.Below | None = None
+
+    def run(self, reader: IndexReader) -> Slices[list[str]]:
+        """Read the directory."""
+        root = None if self.prefix is None else names.root_of(self.prefix)
+        wanted = names.tag_of_root(root) if root is not None and ":" in root else b""
+        found: list[str] = []
+        for row in reader.rows(INDEX, NamespaceRow, prefix=wanted):
+            is_below = root is None or names.is_below(row.value.root, root)
+            if is_below and may_have_something(reader.principal, row.value):
+                found.append(row.value.root)
+            if reader.slice_over():
+                yield
+        return found
+
+
+class NewRoots(Query[list[str]], frozen=True, kw_only=True):
+    """Find which roots have no memories yet, whoever might see them; internal."""
+
+    roots: list[str]
+
+    def run(self, reader: IndexReader) -> Slices[list[str]]:
+        """Look for the row of each."""
+        found: list[str] = []
+        for root in self.roots:
+            where = names.memory_address(root)
+            if reader.get(INDEX, names.tag_of_root(root), where, NamespaceRow) is None:
+                found.append(root)
+            if reader.slice_over():
+                yield
+        return found
+
+
+class RootOfMemory(Query[str | None], frozen=True, kw_only=True):
+    """Find the root of a memory by its id, whether or not the caller may see the memory; internal."""
+
+    memory_id: kinds.MemoryId
+
+    def run(self, reader: IndexReader) -> str | None:
+        """Look into the caller's own namespaces and into the directory."""
+        tag = names.tag_of_id(self.memory_id)
+        for own in (names.user_namespace(reader.principal), names.agent_namespace(reader.principal)):
+            if names.tag_of_root(own) == tag:
+                return own
+        row = next(iter(reader.rows(INDEX, NamespaceRow, prefix=tag)), None)
+        return None if row is None else row.value.root

@@ -1,0 +1,204 @@
+"""An agent's key-value memory: the view of its own namespace that page A's tools have."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from greenroom.actors.audit import record as audit_record
+from greenroom.actors.auth import errors as auth_errors
+from greenroom.actors.auth import policy
+from greenroom.actors.base import budget, cursor
+from greenroom.actors.base.times import SECOND, optional_datetime, to_datetime
+from greenroom.actors.memory import records
+from greenroom.actors.memory import removal as removing
+from greenroom.actors.memory.records import Entry, Version
+from greenroom.actors.memory.repository import Held, Keeper
+from greenroom.actors.memory.values import SMALL_BYTES, unpack
+from greenroom.actors.memory.writes import Draft, write
+from greenroom.actors.schemas import keyvalue as requests
+from greenroom.actors.schemas import replies
+from greenroom.actors.session.lifecycle import CLOSED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from greenroom.actors.schemas.types import SessionStatus
+    from greenroom.runtime import Context, Slices
+
+BOTH_SCOPES = "all"
+
+
+def store(
+    keeper: Keeper, request: requests.SetMemory, context: Context
+) -> replies.MemoryStored | Slices[replies.MemoryStored]:
+    """Store a new version under the key, the first one if there was no live entry."""
+    if request.session_id is not None:
+        _check_session(request.session_id, context.answer)
+    slices = _store(keeper, request, context)
+    if len(bytes(request.value)) > SMALL_BYTES:
+        return slices
+    return whole(slices)
+
+
+def _check_session(session_id: str, status: SessionStatus | None) -> None:
+    """Refuse what is kept for a session that is not there for the caller, or has ended."""
+    if status is None:
+        raise auth_errors.session_not_found(session_id)
+    if status in CLOSED:
+        raise auth_errors.session_closed(session_id, status)
+
+
+def _store(keeper: Keeper, request: requests.SetMemory, context: Context) -> Slices[replies.MemoryStored]:
+    where = records.entry_key(request.session_id, request.key)
+    old = context.get(where, Entry)
+    held = None if old is None or not records.is_there(old, context.now) else Held(where, old)
+    scope = records.scope_name(request.session_id)
+    if held is not None and not request.overwrite:
+        raise auth_errors.key_exists(request.key, scope)
+    expires_at = None if request.expires_in is None else context.now + request.expires_in * SECOND
+    draft = Draft(
+        key=request.key,
+        session_id=request.session_id,
+        value=bytes(request.value),
+        metadata=bytes(request.metadata),
+        shelf=policy.agent_shelf(keeper.address) if held is None else keeper.shelf(held.entry),
+        expires_at=expires_at,
+        by=policy.memory_owner(context.principal),
+        plain=True,
+    )
+    entry = (yield from write(keeper, context, draft, held)).entry
+    audit_record.record(
+        context,
+        "set_memory",
+        request.session_id,
+        key=request.key,
+        version=entry.version,
+        value_size=entry.value_size,
+        expires_in=request.expires_in,
+    )
+    return replies.MemoryStored(
+        key=request.key,
+        scope=scope,
+        expires_at=optional_datetime(expires_at),
+        stored_at=to_datetime(context.now),
+        version=entry.version,
+    )
+
+
+def read(
+    keeper: Keeper, request: requests.GetMemory, context: Context
+) -> replies.MemoryRead | Slices[replies.MemoryRead]:
+    """Answer the newest value or an older version, unless that, or the entry, has expired."""
+    scope, now = records.scope_name(request.session_id), context.now
+    entry = context.get(records.entry_key(request.session_id, request.key), Entry)
+    number = entry.version if entry is not None and request.version is None else request.version
+    version = None
+    if entry is not None and number is not None and number <= entry.version and records.is_there(entry, now):
+        version = context.get(records.version_key(entry.number, number), Version)
+    if entry is None or number is None or version is None or not records.is_live(version.expires_at, now):
+        raise auth_errors.memory_not_found(request.key, scope)
+    keeper.uses.note(entry, now)
+    keeper.uses.write_soon(context)
+    if version.more is not None and version.more.form != records.JSON:
+        return _read_otherwise(entry, version, number, context)
+    return _answer(entry, version, number, version.value)
+
+
+def _read_otherwise(
+    entry: Entry, version: Version, number: int, context: Context
+) -> Slices[replies.MemoryRead]:
+    """Answer a value that other tools stored: compressed, or a text, which is a JSON string here."""
+    assert version.more is not None, "a plain one is read at once"
+    value = yield from unpack(version.value, version.more.form, context)
+    if version.more.form & records.TEXT:
+        value = msgspec.json.encode(value.decode())
+    return _answer(entry, version, number, value)
+
+
+def _answer(entry: Entry, version: Version, number: int, value: bytes) -> replies.MemoryRead:
+    return replies.MemoryRead(
+        key=entry.key,
+        value=msgspec.Raw(value),
+        metadata=msgspec.Raw(version.metadata),
+        created_at=to_datetime(entry.created_at),
+        updated_at=to_datetime(version.stored_at),
+        expires_at=optional_datetime(version.expires_at),
+        scope=records.scope_name(entry.session_id),
+        version=number,
+    )
+
+
+def entries(request: requests.ListMemory, context: Context) -> Slices[replies.MemoryList]:
+    """Answer a page of entries, newest update first; one that is updated meanwhile moves to the front."""
+    binding = cursor_binding(request.session_id, request.prefix)
+    highest = None
+    if request.cursor is not None:
+        highest = int.from_bytes(cursor.decode(request.cursor, binding)) - 1
+    found: list[Entry] = []
+    has_more = False
+    for entry in newest_first(context, request.session_id, highest):
+        if records.is_live(entry.expires_at, context.now) and entry.key.startswith(request.prefix or ""):
+            if len(found) == request.limit:
+                has_more = True
+                break
+            found.append(entry)
+        if context.slice_over():
+            yield
+    views = [records.view(entry) for entry in found]
+    page = budget.cut(
+        views, request.max_tokens, lambda each: {"key": each.key, "session_id": each.session_id}
+    )
+    has_more = has_more or page.passed < len(found)
+    return replies.MemoryList(
+        entries=page.kept,
+        count=len(page.kept),
+        scope_filter="global" if request.session_id is None else request.session_id,
+        next_cursor=cursor.encode(found[page.passed - 1].update.to_bytes(8), binding) if has_more else None,
+        left_out=page.left_out,
+        over_budget=page.over_budget,
+    )
+
+
+def delete(keeper: Keeper, request: requests.DeleteMemory, context: Context) -> replies.MemoryDeleted:
+    """Delete an entry with all its versions; a missing one is no error."""
+    where = records.entry_key(request.session_id, request.key)
+    entry = context.get(where, Entry)
+    existed = entry is not None and records.is_there(entry, context.now)
+    context.use_reserve()
+    if entry is not None and entry.deleted_at is None:  # the history of what was forgotten stays
+        removing.remove(keeper, context, Held(where, entry))
+        keeper.removed(context)
+    if existed:
+        audit_record.record(context, "delete_memory", request.session_id, key=request.key)
+    return replies.MemoryDeleted(
+        key=request.key, scope=records.scope_name(request.session_id), existed=existed
+    )
+
+
+def cursor_binding(session_id: str | None, prefix: str | None) -> str:
+    """Return what a cursor of a listing is good for."""
+    return f"memory {session_id} {prefix}"
+
+
+def newest_first(context: Context, session_id: str | None, highest: int | None) -> Iterator[Entry]:
+    """Yield the entries of one scope, or of all scopes, that are not below the agent's own namespace."""
+    everywhere = session_id == BOTH_SCOPES
+    prefix = records.UPDATES if everywhere else records.updates_prefix(session_id)
+    start = None if highest is None else prefix + highest.to_bytes(8)
+    for _, where in context.scan(bytes, prefix=prefix, start=start, reverse=True):
+        entry = context.get(where, Entry)
+        assert entry is not None, "an order row goes with its entry"
+        if not entry.sub:
+            yield entry
+
+
+def whole(slices: Slices[replies.MemoryStored]) -> replies.MemoryStored:
+    """Return what slices of small work come to, without a pause."""
+    while True:
+        try:
+            next(slices)
+        except StopIteration as done:
+            stored: replies.MemoryStored = done.value
+            return stored

@@ -1,0 +1,138 @@
+"""Near-duplicates: which memories say nearly the same as one that was just stored."""
+
+from __future__ import annotations
+
+from bisect import insort
+from operator import itemgetter
+from typing import TYPE_CHECKING
+
+from greenroom.actors.base.lazy_import import imported
+from greenroom.actors.memory import records
+from greenroom.actors.memory.values import beginning
+from greenroom.actors.schemas import memory_replies as replies
+from greenroom.actors.text.analyze import tokens
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    import numpy.typing as npt
+
+    from greenroom.actors.index.corpus import Corpus
+    from greenroom.actors.memory.records import Entry
+    from greenroom.actors.memory.repository import Keeper
+    from greenroom.actors.memory.vector_filters import Seen
+    from greenroom.actors.memory.writes import Draft
+    from greenroom.runtime import Context, Slices
+
+    Mask = npt.NDArray[np.bool_]
+
+AT_LEAST = 0.8
+"""From which likeness on (0-1) memories are reported."""
+MOST = 5
+_COMPARED_CHARACTERS = 2_000
+_LOOKED_UP = 16  # terms of the text that are looked up, the longest, which mostly are the rarest
+_RARE = 6  # of these, the rarest that are there count
+_COMPARED = 12  # memories that share most of these are compared
+PREVIEW = 120
+_LEEWAY = 0.8  # bytes are not characters, and other cases of letters have other sizes
+
+
+def near(keeper: Keeper, context: Context, entry: Entry, draft: Draft) -> Slices[list[replies.SimilarMemory]]:
+    """Return the most similar memories that the sender may see, of the same namespace and below the root.
+
+    What the new memory supersedes, and what is superseded, is not among them.
+    """
+    if keeper.indexed_to is not None or keeper.counter == 1:
+        return []
+    text = _start(draft.value, draft.form)
+    if not text.strip():
+        return []
+    corpus = yield from keeper.index.loaded(context)
+    yield from imported("greenroom.actors.memory.vector_filters")
+    seen = keeper.views.of(corpus, context.principal, context.now)
+    found: list[replies.SimilarMemory] = []
+    for update in _candidates(corpus, seen, text, entry.update):
+        held = keeper.updated(context, update)
+        assert held is not None, "what is in the index is in the store"
+        other = held.entry
+        if not _may_be_alike(entry, other):
+            continue
+        value, version = yield from keeper.value(context, other)
+        form = records.JSON if version.more is None else version.more.form
+        said = _start(value, form)
+        likeness = _likeness(text, said)
+        if likeness >= AT_LEAST:
+            found.append(
+                replies.SimilarMemory(
+                    memory_id=keeper.memory_id(other.number),
+                    key=other.key,
+                    namespace=keeper.namespace(other.sub),
+                    similarity=round(likeness, 3),
+                    preview=said[:PREVIEW],
+                )
+            )
+        if context.slice_over():
+            yield
+    found.sort(key=lambda one: -one.similarity)
+    return found[:MOST]
+
+
+def _may_be_alike(entry: Entry, other: Entry) -> bool:
+    """Return whether the sizes allow it; those of long contents, of which the beginnings count, always do."""
+    small, large = sorted((entry.value_size, other.value_size))
+    return small >= _COMPARED_CHARACTERS or 2 * small >= AT_LEAST * (small + large) * _LEEWAY
+
+
+def _start(value: bytes, form: int) -> str:
+    """Return the beginning of a content; of a large JSON value nothing, since it is not parsed for this."""
+    if not form & records.TEXT and len(value) > 4 * _COMPARED_CHARACTERS:
+        return ""
+    return beginning(value, form, _COMPARED_CHARACTERS)
+
+
+def _candidates(corpus: Corpus, seen: Seen, text: str, update: int) -> list[int]:
+    """Return the memories that share most of the rare terms of a text, most first, by update number.
+
+    Nothing else is counted than what is seen and not superseded.
+    """
+    import numpy as np  # noqa: PLC0415 - loaded by now
+
+    terms = {term for token in tokens(text) for term in token.posted}
+    longest = sorted(terms, key=lambda term: (-len(term), term))[:_LOOKED_UP]
+    others = seen.view.visible & (corpus.ids != update)
+    if seen.superseded is not None:
+        others &= ~seen.superseded
+    rarest = _rarest(corpus, others, longest)
+    if not rarest:
+        return []
+    shared = np.zeros(corpus.size, np.int8)
+    for holding in rarest:
+        shared[holding] += 1
+    rows = np.flatnonzero(3 * shared >= 2 * len(rarest))
+    best = np.lexsort((-rows, -shared[rows]))[:_COMPARED]
+    return [int(corpus.ids[rows[at]]) for at in best]
+
+
+def _rarest(corpus: Corpus, others: Mask, terms: Sequence[str]) -> list[npt.NDArray[np.int32]]:
+    """Return the rows of each of the `_RARE` terms that the fewest of ``others`` hold, but some do."""
+    left_out = corpus.size - int(others.sum())
+    counts = sorted((corpus.count("text", term), place) for place, term in enumerate(terms))
+    found: list[tuple[int, int, npt.NDArray[np.int32]]] = []
+    for count, place in counts:
+        # Of the rows of this term and of those that come no more than these are left out.
+        if len(found) >= _RARE and count - left_out > found[_RARE - 1][0]:
+            break
+        rows, _ = corpus.postings("text", terms[place])
+        rows = rows[others[rows]]
+        if len(rows):
+            insort(found, (len(rows), place, rows), key=itemgetter(0, 1))
+    return [rows for _, _, rows in found[:_RARE]]
+
+
+def _likeness(text: str, other: str) -> float:
+    """Return how much two texts are alike, 0-1; the order of words does not count."""
+    from rapidfuzz import fuzz  # noqa: PLC0415 - not before something is stored
+
+    cutoff = 100 * AT_LEAST
+    return fuzz.token_sort_ratio(text.casefold(), other.casefold(), score_cutoff=cutoff) / 100

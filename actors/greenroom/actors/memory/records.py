@@ -1,0 +1,359 @@
+"""The records of a root's memories, and their keys.
+
+    k                       what holds for all of them: the root, the secret of the ids, the shelves
+    e scope hash [place]    an entry, without its values
+    v entry version         one version's value
+    o scope update          the entry updated so-manyth, by scope
+    a update                the same over all scopes
+    x time entry version    a version that expires
+    d entry                 the versions of a purged entry that are still on disk
+    u id                    where the entry with this id lies (of the id, what follows the root)
+    s entry shelf later     the later entry, which lies on the shelf, takes the place of the entry
+    q entry                 how often an entry was used, and its ratings together
+    r entry rater           one rating
+    i …                     the index
+    w                       how far it is put together what there is; see `_gist`
+    j staging …             lines of imports that are not applied yet; see `import_staging`
+
+Entries and updates are numbered by one counter. A key may have 1,020 bytes and the store's
+take 200, so an entry lies under a digest of its key. A *scope* is a session of an agent, or the part
+of the namespace below the root. The place tells apart entries of one key: where several write, the
+shelf, so that nobody learns of a key that is hidden from it; of a forgotten one, its number.
+
+Records end with what came later: fields with a default, so that older stores can be read.
+"""
+
+from __future__ import annotations
+
+import functools
+from hashlib import blake2b
+
+import msgspec
+
+from greenroom.actors.auth.policy import MemoryShelf
+from greenroom.actors.base.times import optional_datetime, to_datetime
+from greenroom.actors.schemas import replies
+from greenroom.actors.schemas.memory_types import DEFAULT_IMPORTANCE, MemoryKind
+
+COMMON = b"k"
+GIST = b"w"
+ENTRIES = b"e"
+ORDER = b"o"
+UPDATES = b"a"
+EXPIRIES = b"x"
+DELETED = b"d"
+GLOBAL = b"g"
+SESSION = b"s"
+
+JSON = 0
+"""A value is the bytes of its JSON."""
+TEXT = 1
+"""A value is a content, as UTF-8."""
+COMPRESSED = 2
+"""Added to either: what is stored is compressed with zlib."""
+
+_HASH_BYTES = 32
+_SUB_BYTES = 16
+_DIGEST_BYTES = 16
+_SHELF_BYTES = 4
+_UPDATE_BYTES = 8
+_FORGOTTEN = b"~"
+
+
+class Common(msgspec.Struct, frozen=True, array_like=True):
+    """What holds for all memories of a root.
+
+    Attributes:
+        root: The first two segments of their namespaces.
+        secret: What their ids are made with.
+        shelves: Their shelves, by number.
+        indexed_to: Entries updated up to here are in the index; None: all, as it is but for older stores.
+    """
+
+    root: str
+    secret: bytes
+    shelves: tuple[MemoryShelf, ...]
+    indexed_to: int | None = None
+
+
+class Gist(msgspec.Struct, frozen=True, array_like=True):
+    """What the root's rows of the index of gists are.
+
+    Attributes:
+        rules: By which rules texts became terms; empty if the rows do not tell of all memories.
+        upto: The update up to which memories are put together.
+        parts: In how many rows.
+        cleared: Up to which of them rows of their own are gone.
+        space: The space of the vectors that were put together; None if some were missing.
+    """
+
+    rules: str
+    upto: int = 0
+    parts: int = 0
+    cleared: int = 0
+    space: str | None = None
+
+
+class More(msgspec.Struct, frozen=True, array_like=True):
+    """What an entry has besides, unless it is an agent's plain one.
+
+    Attributes:
+        shelf: The number of its shelf.
+        sub: Its namespace below the root.
+        kind: What kind of memory it is.
+        tags: As given.
+        importance: 0 to 1.
+        author: Who is said to have written it; None: the agent.
+        conversation: Which conversation it belongs to.
+        position: Its place there.
+        supersedes: The number of the entry that it takes the place of.
+        superseded_by: The number of the entry that took its place last; whether it still does, its link says.
+        deleted_at: When it was forgotten.
+        form: `JSON` or `TEXT`, and whether `COMPRESSED`.
+        stored_size: The bytes of the stored value.
+    """
+
+    shelf: int
+    sub: str = ""
+    kind: MemoryKind = "semantic"
+    tags: tuple[str, ...] = ()
+    importance: float = DEFAULT_IMPORTANCE
+    author: str | None = None
+    conversation: str | None = None
+    position: int | None = None
+    supersedes: int | None = None
+    superseded_by: int | None = None
+    deleted_at: int | None = None
+    form: int = JSON
+    stored_size: int = 0
+
+
+PLAIN = More(0)
+"""What an agent's plain entry has."""
+
+
+class Entry(msgspec.Struct, frozen=True, array_like=True):
+    """A key's current state. ``number`` is the entry's for good, ``update`` that of its newest version."""
+
+    key: str
+    session_id: str | None
+    number: int
+    update: int
+    version: int
+    created_at: int
+    updated_at: int
+    expires_at: int | None
+    value_size: int
+    more: More | None = None
+
+    @property
+    def sub(self) -> str:
+        """The namespace below the root."""
+        return "" if self.more is None else self.more.sub
+
+    @property
+    def deleted_at(self) -> int | None:
+        """When it was forgotten, None for one that is there."""
+        return None if self.more is None else self.more.deleted_at
+
+
+class VersionMore(msgspec.Struct, frozen=True, array_like=True):
+    """What a version has besides, unless it is an agent's plain one.
+
+    Attributes:
+        update: Its update number.
+        form: As `More.form`.
+        size: The bytes as given.
+        author: Who wrote this version.
+        task_id: For which task.
+        kind: As the entry had it then.
+        tags: As the entry had them then.
+        importance: As the entry had it then.
+    """
+
+    update: int
+    form: int
+    size: int
+    author: str | None = None
+    task_id: str | None = None
+    kind: MemoryKind = "semantic"
+    tags: tuple[str, ...] = ()
+    importance: float = DEFAULT_IMPORTANCE
+
+
+class Version(msgspec.Struct, frozen=True, array_like=True):
+    """One value; both JSON texts are as received."""
+
+    stored_at: int
+    expires_at: int | None
+    metadata: bytes
+    value: bytes
+    more: VersionMore | None = None
+
+
+class Ends(msgspec.Struct, frozen=True, array_like=True):
+    """A version of which only the end is read; its value may be large."""
+
+    stored_at: int
+    expires_at: int | None
+
+
+class Quality(msgspec.Struct, frozen=True, array_like=True):
+    """How often an entry was used, last when, and the sum of its ratings."""
+
+    uses: int = 0
+    last_used: int | None = None
+    rated: float = 0.0
+    ratings: int = 0
+
+    @property
+    def rating(self) -> float:
+        """The mean rating, 0 without any."""
+        return self.rated / self.ratings if self.ratings else 0.0
+
+
+class Rating(msgspec.Struct, frozen=True, array_like=True):
+    """One rater's opinion."""
+
+    at: int
+    rater: str
+    rating: float
+    note: str | None
+
+
+def names_in(key: bytes) -> tuple[tuple[int, int], ...]:
+    """Say where in a key scopes, and digests of keys, raters and imports are."""
+    letter = key[:1]
+    if letter in {b"e", b"o"} and len(key) > 1:
+        end = {GLOBAL: 2, b"n": 2 + _SUB_BYTES}.get(key[1:2]) or key.find(0, 2) + 1 or len(key) + 1
+        return ((1, end + _HASH_BYTES if letter == b"e" else end),)
+    start = {b"r": 9, b"j": 1}.get(letter, len(key))
+    return ((start, start + _DIGEST_BYTES),) if len(key) > start else ()
+
+
+def scope_bytes(session_id: str | None, sub: str = "") -> bytes:
+    """Return what tells scopes apart in keys."""
+    if sub:
+        return b"n" + blake2b(sub.encode(), digest_size=_SUB_BYTES).digest()
+    return GLOBAL if session_id is None else SESSION + session_id.encode() + b"\0"
+
+
+def scope_name(session_id: str | None) -> replies.Scope:
+    """Return the scope's name on the wire."""
+    return "global" if session_id is None else "session"
+
+
+@functools.lru_cache(maxsize=1_024)
+def entry_key(session_id: str | None, key: str, sub: str = "") -> bytes:
+    """Return where an entry lies, or what the places of several begin with."""
+    return key_in_scope(scope_bytes(session_id, sub), key)
+
+
+def key_in_scope(scope: bytes, key: str) -> bytes:
+    """Return where an entry of a scope lies, as `entry_key` does."""
+    return ENTRIES + scope + blake2b(key.encode(), digest_size=_HASH_BYTES).digest()
+
+
+def shelf_place(shelf: int) -> bytes:
+    """Return the place of an entry on a shelf, where several write."""
+    return shelf.to_bytes(_SHELF_BYTES)
+
+
+def forgotten_place(number: int) -> bytes:
+    """Return the place of a forgotten entry whose key was taken anew."""
+    return _FORGOTTEN + number.to_bytes(8)
+
+
+def versions_prefix(number: int) -> bytes:
+    """Return the bytes before the version numbers of an entry's values."""
+    return b"v" + number.to_bytes(8)
+
+
+def version_key(number: int, version: int) -> bytes:
+    """Return where a value lies."""
+    return versions_prefix(number) + version.to_bytes(8)
+
+
+def updates_prefix(session_id: str | None, sub: str = "") -> bytes:
+    """Return the bytes before the updates of one scope."""
+    return ORDER + scope_bytes(session_id, sub)
+
+
+def scope_of_update(key: bytes) -> bytes:
+    """Return what tells the scope apart in the key of an update in its scope's order."""
+    return key[len(ORDER) : -_UPDATE_BYTES]
+
+
+def update_key(update: int) -> bytes:
+    """Return where it lies which entry was updated so-manyth."""
+    return UPDATES + update.to_bytes(8)
+
+
+def order_keys(entry: Entry) -> tuple[bytes, bytes]:
+    """Return where the entry stands in its scope's order and in the order of all."""
+    update = entry.update.to_bytes(8)
+    return updates_prefix(entry.session_id, entry.sub) + update, UPDATES + update
+
+
+def expiry_key(expires_at: int, number: int, version: int) -> bytes:
+    """Return where it is noted that a version expires."""
+    return EXPIRIES + expires_at.to_bytes(8) + number.to_bytes(8) + version.to_bytes(8)
+
+
+def deleted_key(number: int) -> bytes:
+    """Return where it is noted that a purged entry has versions left on disk."""
+    return DELETED + number.to_bytes(8)
+
+
+def successors_prefix(number: int) -> bytes:
+    """Return the bytes before the shelves and numbers of what took an entry's place."""
+    return b"s" + number.to_bytes(8)
+
+
+def successor_key(number: int, shelf: int, later: int) -> bytes:
+    """Return where it lies that a later entry, on this shelf, takes an entry's place."""
+    return successors_prefix(number) + shelf_place(shelf) + later.to_bytes(8)
+
+
+def id_key(tail: bytes) -> bytes:
+    """Return where it lies which entry has an id."""
+    return b"u" + tail
+
+
+def quality_key(number: int) -> bytes:
+    """Return where an entry's uses and ratings lie."""
+    return b"q" + number.to_bytes(8)
+
+
+def ratings_prefix(number: int) -> bytes:
+    """Return the bytes before the raters of an entry."""
+    return b"r" + number.to_bytes(8)
+
+
+def rating_key(number: int, rater: str) -> bytes:
+    """Return where one rater's rating of an entry lies."""
+    return ratings_prefix(number) + blake2b(rater.encode(), digest_size=_DIGEST_BYTES).digest()
+
+
+def is_live(expires_at: int | None, now: int) -> bool:
+    """Return whether something is there for readers: no longer from the very moment it expires."""
+    return expires_at is None or now < expires_at
+
+
+def is_there(entry: Entry, now: int) -> bool:
+    """Return whether an entry is there for readers: neither expired nor forgotten."""
+    return is_live(entry.expires_at, now) and entry.deleted_at is None
+
+
+def view(entry: Entry) -> replies.MemoryEntry:
+    """Return an entry as its owner gets it in a listing."""
+    return replies.MemoryEntry(
+        key=entry.key,
+        scope=scope_name(entry.session_id),
+        session_id=entry.session_id,
+        version=entry.version,
+        created_at=to_datetime(entry.created_at),
+        updated_at=to_datetime(entry.updated_at),
+        expires_at=optional_datetime(entry.expires_at),
+        value_size=entry.value_size,
+    )

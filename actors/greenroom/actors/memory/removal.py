@@ -1,0 +1,163 @@
+"""Removing: forgetting, purging, and sweeping up what has expired."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from greenroom.actors.audit import record as audit_record
+from greenroom.actors.base.times import SECOND
+from greenroom.actors.memory import _gist as gist
+from greenroom.actors.memory import links, records
+from greenroom.actors.memory.records import Ends, Entry
+from greenroom.actors.memory.repository import Held, Keeper
+from greenroom.actors.schemas import keyvalue as requests
+
+if TYPE_CHECKING:
+    from greenroom.runtime import Context, Slices
+
+SWEEP = "sweep"
+SWEEP_EVERY = 60 * SECOND
+"""Expiry times are rounded up to this, so that one sweep finds what expires close together."""
+SWEEP_EVERY_HEARD = SECOND
+"""The same where somebody may listen: an owner hears of what expired by the sweep."""
+SWEEP_BATCH = 200
+"""Effects of one sweep, about: it bounds how long others wait, for the disk."""
+SWEEP_SLICES = 4
+"""Slices of the loop, of 5 ms at most each, that one sweep takes: it bounds how long the actor is busy."""
+EFFECTS_OF_EXPIRY = 10
+"""Its row, the version and, when it was the newest, the entry with its places, its id and its index rows."""
+
+
+def unlist(keeper: Keeper, context: Context, entry: Entry) -> None:
+    """Stage that an entry's newest version is in no listing and no search any more."""
+    keeper.publish(context)
+    for key in records.order_keys(entry):
+        context.delete(key)
+    if keeper.is_indexed(entry):
+        keeper.index.remove(context, entry.update)
+        gist.forget(keeper, context, entry.update)
+
+
+def clear(keeper: Keeper, context: Context, held: Held) -> None:
+    """Stage that the place of an entry that is no longer there becomes free.
+
+    What has expired is removed. What was forgotten keeps its history and moves aside.
+    """
+    where, entry = held
+    if entry.deleted_at is None or not records.is_live(entry.expires_at, context.now):
+        remove(keeper, context, held)
+        return
+    prefix = records.entry_key(entry.session_id, entry.key, entry.sub)
+    aside = prefix + records.forgotten_place(entry.number)
+    context.delete(where)
+    context.put(aside, entry)
+    context.put(records.id_key(keeper.tail(entry.number)), aside)
+    if entry.expires_at is not None:
+        context.put(records.expiry_key(entry.expires_at, entry.number, entry.version), aside)
+
+
+def forget(keeper: Keeper, context: Context, held: Held) -> None:
+    """Stage that an entry is gone from reads and searches; its history stays."""
+    where, entry = held
+    unlist(keeper, context, entry)
+    links.relink(keeper, context, entry, None)
+    more = msgspec.structs.replace(keeper.more(context, entry), deleted_at=context.now, supersedes=None)
+    context.put(where, msgspec.structs.replace(entry, more=more))
+
+
+def remove(keeper: Keeper, context: Context, held: Held) -> None:
+    """Stage an entry's end at the same cost for any history: what is long is left to the sweep."""
+    where, entry = held
+    if entry.deleted_at is None:
+        unlist(keeper, context, entry)
+    context.delete(where)
+    if keeper.common is not None:
+        context.delete(records.id_key(keeper.tail(entry.number)))
+    links.relink(keeper, context, entry, None)
+    is_superseded = entry.more is not None and entry.more.superseded_by is not None
+    if keeper.uses.drop(context, entry.number).ratings or entry.version > 1 or is_superseded:
+        context.put(records.deleted_key(entry.number), True)
+        sweep_soon(context)
+    else:
+        context.delete(records.version_key(entry.number, entry.version))
+        if entry.expires_at is not None:
+            context.delete(records.expiry_key(entry.expires_at, entry.number, entry.version))
+
+
+def sweep(keeper: Keeper, context: Context) -> Slices[None]:
+    """Stage the end of a batch of what has expired or was purged, and come back for the rest.
+
+    What expired first goes first.
+    """
+    context.use_reserve()
+    batch = context.most_rows(SWEEP_BATCH)
+    expired = effects = slices = 0
+    for key, where in context.scan(bytes, prefix=records.EXPIRIES):
+        expires_at, number, version = (int.from_bytes(key[at : at + 8]) for at in (1, 9, 17))
+        if records.is_live(expires_at, context.now):
+            sweep_by(keeper, context, expires_at)
+            break
+        if effects >= batch or slices >= SWEEP_SLICES:
+            sweep_soon(context)
+            break
+        expired += 1
+        effects += EFFECTS_OF_EXPIRY
+        context.delete(key)
+        context.delete(records.version_key(number, version))
+        entry = context.get(where, Entry)
+        if entry is not None and (entry.number, entry.version) == (number, version):
+            remove(keeper, context, Held(where, entry))
+        if context.slice_over():
+            slices += 1
+            yield
+    if expired:
+        keeper.removed(context)
+        audit_record.record(context, "expire_memory", None, owner=context.address.key, versions=expired)
+    yield from _purge_history(context, batch - effects)
+
+
+def sweep_by(keeper: Keeper, context: Context, time: int) -> None:
+    """Stage a sweep soon after ``time``, unless one comes before."""
+    every = SWEEP_EVERY_HEARD if keeper.is_resource else SWEEP_EVERY
+    due = (time // every + 1) * every
+    already = context.timer_due(SWEEP)
+    if already is None or due < already:
+        context.set_timer(SWEEP, due, requests.SweepMemory())
+
+
+def sweep_soon(context: Context) -> None:
+    """Stage a sweep at once."""
+    due = context.now + 1
+    if context.timer_due(SWEEP) != due:
+        context.set_timer(SWEEP, due, requests.SweepMemory())
+
+
+def _purge_history(context: Context, effects: int) -> Slices[None]:
+    """Stage about so many removals of what is left of removed entries; come back for the rest."""
+    for mark, _ in context.scan(bool, prefix=records.DELETED):
+        number = int.from_bytes(mark[1:])
+        for key, ends in context.scan(Ends, prefix=records.versions_prefix(number)):
+            if effects <= 0:
+                sweep_soon(context)
+                return
+            context.delete(key)
+            effects -= 1
+            if ends.expires_at is not None:
+                version = int.from_bytes(key[9:17])
+                context.delete(records.expiry_key(ends.expires_at, number, version))
+                effects -= 1
+            if context.slice_over():
+                yield
+        for prefix in (records.ratings_prefix(number), records.successors_prefix(number)):
+            for key, _ in context.scan(msgspec.Raw, prefix=prefix):
+                if effects <= 0:
+                    sweep_soon(context)
+                    return
+                context.delete(key)
+                effects -= 1
+                if context.slice_over():
+                    yield
+        context.delete(mark)
+        effects -= 1

@@ -1,0 +1,298 @@
+"""Searching: filters first, then the order, then the memories themselves."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from greenroom.actors.base.lazy_import import imported
+from greenroom.actors.memory import embedding, records
+from greenroom.actors.memory import upgrade as upgrading
+from greenroom.actors.memory.filters import ALL
+from greenroom.actors.memory.key_lookup import rows_of_key
+from greenroom.actors.memory.values import searched_text
+from greenroom.actors.memory.views import LARGE_BYTES, shown
+from greenroom.actors.schemas import memories as requests
+from greenroom.actors.schemas import memory_replies as replies
+from greenroom.actors.text.analyze import tokens
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from greenroom.actors.index.corpus import Corpus
+    from greenroom.actors.memory.repository import Held, Keeper
+    from greenroom.actors.memory.vector_filters import Narrowing
+    from greenroom.actors.ranking import View
+    from greenroom.runtime import Context, Slices
+
+ANSWER_BYTES = 4 * 1_048_576
+"""Contents of one answer, about; those beyond it are left out of their memories."""
+BYTES_A_MEMORY = 500
+COUNTED = 10_000
+"""Contents looked at in an exact search, after which it ends once it has its hits."""
+_NEEDED = (
+    "greenroom.actors.memory.vector_filters",
+    "greenroom.actors.memory.quality",
+    "greenroom.actors.ranking",
+)
+_SIGNS = str.maketrans(dict.fromkeys('{}[]:,"', " "))
+_BOOSTED = 1_000
+"""Hits by relevance among which quality chooses, at least."""
+_BOOSTED_BY_TOKENS = 200
+"""The same where each is compared with the query token by token."""
+
+
+class Hit(NamedTuple):
+    """A row that was found.
+
+    Attributes:
+        row: Its number in the index.
+        score: 0-1.
+        relevance: 0-1.
+        quality: 0-1; None where it says nothing.
+        components: Why, by name.
+    """
+
+    row: int
+    score: float
+    relevance: float
+    quality: float | None
+    components: Mapping[str, float]
+
+
+class Outcome(NamedTuple):
+    """What was found, best first; how many match, or at least match; and what ranked."""
+
+    hits: Sequence[Hit]
+    total: int
+    model: str
+    is_minimum: bool = False
+
+
+def find(keeper: Keeper, request: requests.FindMemories, context: Context) -> Slices[replies.Found]:
+    """Answer the best memories that the sender may see and that fit the filters."""
+    if not keeper.counter:
+        return replies.Found(hits=[], total=0, counts={"visible": 0}, model="empty")
+    yield from upgrading.finish(keeper, context)
+    corpus = yield from keeper.index.loaded(context)
+    for module in _NEEDED:
+        yield from imported(module)
+    from greenroom.actors.memory.vector_filters import Narrowing  # noqa: PLC0415 - needs numpy, loaded by now
+
+    if request.text is not None:  # a look-up has no use for vectors, and wakes no embedder
+        embedding.look(keeper, context, corpus)
+    seen = keeper.views.of(corpus, context.principal, context.now)
+    filters = request.filters or ALL
+    narrowing = Narrowing(seen)
+    yield from narrowing.apply(filters, context.now, context.slice_over)
+    yield from _by_entries(keeper, context, corpus, narrowing, filters)
+    if request.text is None:
+        outcome = _newest(corpus, narrowing, request, context.now)
+    elif request.mode == "exact":
+        outcome = yield from _exact(keeper, context, corpus, narrowing, request)
+    else:
+        outcome = yield from _ranked(keeper, context, seen.view, narrowing, request)
+    hits = yield from _shown(keeper, context, corpus, outcome.hits, request)
+    if request.use:
+        keeper.uses.write_soon(context)
+    return replies.Found(
+        hits=hits,
+        total=outcome.total,
+        is_minimum=outcome.is_minimum,
+        counts=narrowing.counts,
+        model=outcome.model,
+    )
+
+
+def note_uses(keeper: Keeper, request: requests.NoteUses, context: Context) -> None:
+    """Count memories as used, as far as the sender may see them."""
+    for memory_id in request.memory_ids:
+        held = keeper.find_id(context, memory_id)
+        if held is not None:
+            keeper.uses.note(held.entry, context.now)
+    keeper.uses.write_soon(context)
+
+
+def _by_entries(
+    keeper: Keeper,
+    context: Context,
+    corpus: Corpus,
+    narrowing: Narrowing,
+    filters: replies.MemoryFilters,
+) -> Slices[None]:
+    """Narrow by what the index does not know."""
+    if filters.key is not None:
+        narrowing.leave("key", (yield from rows_of_key(keeper, context, corpus, filters.key)))
+    if not filters.key_prefix and filters.session_id is None:
+        return
+    rows: list[int] = []
+    for row in narrowing.wanted.nonzero()[0].tolist():
+        held = keeper.updated(context, int(corpus.ids[row]))
+        if (
+            held is not None
+            and held.entry.key.startswith(filters.key_prefix or "")
+            and filters.session_id in {None, held.entry.session_id}
+        ):
+            rows.append(row)
+        if context.slice_over():
+            yield
+    narrowing.leave("key_prefix" if filters.session_id is None else "session_id", rows)
+
+
+def _newest(corpus: Corpus, narrowing: Narrowing, request: requests.FindMemories, now: int) -> Outcome:
+    """Return what the filters leave, newest first; with a boost, what is best first."""
+    import numpy as np  # noqa: PLC0415 - loaded by now
+
+    from greenroom.actors.memory.quality import quality_of  # noqa: PLC0415 - needs numpy, loaded by now
+
+    rows = np.flatnonzero(narrowing.wanted)
+    boost = _boost(request)
+    goodness, parts = quality_of(corpus, rows, now)
+    scores = (1 - boost) + boost * goodness
+    best = np.lexsort((-rows, -corpus.created[rows], -scores if boost else np.zeros(len(rows))))
+    hits = [
+        Hit(int(rows[at]), float(scores[at]), 1.0, float(goodness[at]), _parts(parts, at))
+        for at in best[: request.limit].tolist()
+    ]
+    return Outcome(hits, len(rows), "filters")
+
+
+def _exact(
+    keeper: Keeper,
+    context: Context,
+    corpus: Corpus,
+    narrowing: Narrowing,
+    request: requests.FindMemories,
+) -> Slices[Outcome]:
+    """Return memories whose content holds the text as it stands, newest first."""
+    assert request.text is not None, "an exact search has a text"
+    wanted = narrowing.wanted
+    for term in whole_terms(request.text):
+        rows, _ = corpus.postings("text", term)
+        mask = wanted & False
+        mask[rows] = True
+        wanted = wanted & mask
+        if context.slice_over():
+            yield
+    hits: list[Hit] = []
+    total = 0
+    is_minimum = False
+    for looked, row in enumerate(wanted.nonzero()[0][::-1].tolist()):
+        if looked >= COUNTED and len(hits) == request.limit:
+            is_minimum = True
+            break
+        held = keeper.updated(context, int(corpus.ids[row]))
+        if held is not None and (yield from _holds(keeper, context, held, request.text)):
+            total += 1
+            if len(hits) < request.limit:
+                hits.append(Hit(row, 1.0, 1.0, None, {}))
+        if context.slice_over():
+            yield
+    return Outcome(hits, total, "exact", is_minimum)
+
+
+def _holds(keeper: Keeper, context: Context, held: Held, text: str) -> Slices[bool]:
+    value, version = yield from keeper.value(context, held.entry)
+    form = records.JSON if version.more is None else version.more.form
+    if form & records.TEXT:
+        return text.encode() in value
+    return text.encode() in value or text in (yield from searched_text(value, form, context))
+
+
+def whole_terms(text: str) -> set[str]:
+    """Return terms that each memory has that holds this text: those of words with blanks around them.
+
+    Of JSON only strings, numbers and names are indexed, so what its signs, escapes and ``null`` are part of
+    does not count.
+    """
+    inner = text.split()
+    if not text[:1].isspace():
+        inner = inner[1:]
+    if inner and not text[-1:].isspace():
+        inner = inner[:-1]
+    plain = " ".join(word for word in inner if "\\" not in word)
+    return (_terms(plain) & _terms(plain.translate(_SIGNS))) - _terms("null")
+
+
+def _terms(text: str) -> set[str]:
+    return {term for token in tokens(text) for term in token.posted}
+
+
+def _ranked(
+    keeper: Keeper,
+    context: Context,
+    view: View,
+    narrowing: Narrowing,
+    request: requests.FindMemories,
+) -> Slices[Outcome]:
+    """Return the best by relevance, and with a boost by quality among them."""
+    import numpy as np  # noqa: PLC0415 - loaded by now
+
+    from greenroom.actors.memory.quality import quality_of  # noqa: PLC0415 - needs numpy, loaded by now
+    from greenroom.actors.ranking import RankQuery, rank  # noqa: PLC0415 - needs numpy, loaded by now
+
+    assert request.text is not None, "what is ranked has a text"
+    boost = _boost(request)
+    vectors = None
+    if request.vectors is not None:
+        vectors = request.vectors.in_space(embedding.serving(keeper, context))
+    query = RankQuery.read(request.text, vectors)
+    by_tokens = vectors is not None and vectors.sentence is not None
+    boosted = (_BOOSTED_BY_TOKENS if by_tokens else _BOOSTED) if boost else 0
+    limit = max(request.limit, boosted)
+    ranked = yield from rank(view, query, narrowing.wanted, context.slice_over, limit=limit)
+    corpus: Any = view.corpus
+    goodness, parts = quality_of(corpus, ranked.rows, context.now)
+    scores = (1 - boost) * ranked.scores + boost * goodness
+    order = np.lexsort((np.arange(len(scores)), -scores))[: request.limit]
+    shares = ranked.shares if request.debug else {}
+    hits = [
+        Hit(
+            int(ranked.rows[at]),
+            float(scores[at]),
+            float(ranked.scores[at]),
+            float(goodness[at]),
+            {name: round(float(share[at]), 4) for name, share in shares.items()} | _parts(parts, at)
+            if request.debug
+            else {},
+        )
+        for at in order.tolist()
+    ]
+    return Outcome(hits, ranked.total, ranked.situation)
+
+
+def _shown(
+    keeper: Keeper,
+    context: Context,
+    corpus: Corpus,
+    hits: Sequence[Hit],
+    request: requests.FindMemories,
+) -> Slices[list[replies.FoundMemory]]:
+    found: list[replies.FoundMemory] = []
+    size = 0
+    for hit in hits:
+        held = keeper.updated(context, int(corpus.ids[hit.row]))
+        assert held is not None, "what is in the index is in the store"
+        size += held.entry.value_size + BYTES_A_MEMORY
+        if request.use:
+            keeper.uses.note(held.entry, context.now)
+        most = LARGE_BYTES if size <= ANSWER_BYTES or not found else 0
+        memory = yield from shown(keeper, context, held.entry, most=most)
+        found.append(
+            replies.FoundMemory(
+                memory=memory,
+                score=hit.score,
+                quality=hit.quality,
+                components=dict(hit.components) if request.debug else None,
+            )
+        )
+        if context.slice_over():
+            yield
+    return found
+
+
+def _parts(parts: Mapping[str, Any], at: int) -> dict[str, float]:
+    return {f"quality.{name}": round(float(values[at]), 4) for name, values in parts.items()}
+
+
+def _boost(request: requests.FindMemories) -> float:
+    return request.quality_boost if request.mode == "hybrid" else 0.0

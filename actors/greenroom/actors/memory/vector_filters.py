@@ -1,0 +1,165 @@
+"""Which rows of the index may be seen and fit the filters. Needs numpy; imported at the first search."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from greenroom.actors.auth import namespaces as names
+from greenroom.actors.auth import policy
+from greenroom.actors.index import FOREVER
+from greenroom.actors.memory.filters import created_within
+from greenroom.actors.ranking import View
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import numpy.typing as npt
+
+    from greenroom.actors.auth.principal import Principal
+    from greenroom.actors.index.corpus import Corpus
+    from greenroom.actors.schemas.memory_replies import MemoryFilters
+    from greenroom.runtime import Slices
+
+    Mask = npt.NDArray[np.bool_]
+
+KEPT_VIEWS = 4
+
+
+class Seen(NamedTuple):
+    """What one reader may see.
+
+    Attributes:
+        view: The rows that are there for it.
+        superseded: Those of them that others of them take the place of; None if there are none.
+    """
+
+    view: View
+    superseded: Mask | None
+
+
+class Views:
+    """What readers may see, kept until the index changes or something expires."""
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[bool, ...], tuple[int, int, Seen]] = {}
+
+    def of(self, corpus: Corpus, principal: Principal, now: int) -> Seen:
+        """Return the rows that ``principal`` may see at the time ``now`` (microseconds since 1970)."""
+        allowed = tuple(policy.may_see_memory(principal, shelf) for shelf in corpus.shelves)
+        kept = self._kept.pop(allowed, None)
+        if kept is None or kept[0] != corpus.arrangement or now >= kept[1]:
+            kept = _view(corpus, allowed, now)
+        self._kept[allowed] = kept
+        if len(self._kept) > KEPT_VIEWS:
+            del self._kept[next(iter(self._kept))]
+        return kept[2]
+
+    def resident_bytes(self) -> int:
+        """Return an estimate of the memory in use."""
+        return sum(seen.view.resident_bytes() for _, _, seen in self._kept.values())
+
+
+def _view(corpus: Corpus, allowed: tuple[bool, ...], now: int) -> tuple[int, int, Seen]:
+    """Return a view with the arrangement of rows for which it is right, and until when it is."""
+    visible = corpus.alive & (corpus.expires > now)
+    if not all(allowed):
+        visible &= np.array(allowed, np.bool_)[corpus.shelf]
+    expires = int(corpus.expires.min(where=visible, initial=FOREVER))
+    seen = Seen(View(corpus, visible), _superseded(corpus, visible))
+    return corpus.arrangement, expires, seen
+
+
+def _superseded(corpus: Corpus, visible: Mask) -> Mask | None:
+    """Return the visible rows whose place other visible rows take."""
+    later = np.flatnonzero(corpus.supersedes)
+    taken = corpus.supersedes[later[visible[later]]]
+    if not len(taken):
+        return None
+    numbers = corpus.numbers
+    is_taken = np.zeros(int(max(numbers.max(), taken.max())) + 1, np.bool_)
+    is_taken[taken] = True
+    superseded = visible & is_taken[numbers]
+    return superseded if superseded.any() else None
+
+
+class Narrowing:
+    """Filters, applied one after the other.
+
+    Attributes:
+        wanted: The rows that are left.
+        counts: How many were left after each filter, in the order of filtering.
+    """
+
+    def __init__(self, seen: Seen) -> None:
+        view = seen.view
+        self._superseded = seen.superseded
+        self._corpus: Corpus = view.corpus  # type: ignore[assignment]  # a view knows less of it
+        self.wanted: Mask = view.visible
+        self.counts: dict[str, int] = {"visible": view.count}
+
+    def apply(self, filters: MemoryFilters, now: int, pace: Callable[[], bool]) -> Slices[None]:
+        """Narrow by everything that the index knows; keys and sessions it does not.
+
+        Args:
+            filters: What to narrow by.
+            now: The time, in microseconds since 1970.
+            pace: Whether to yield.
+        """
+        corpus = self._corpus
+        if not filters.superseded and self._superseded is not None:
+            self._keep("superseded", ~self._superseded)
+        if filters.namespace is not None:
+            yield from self._below(filters.namespace, pace)
+        after, before = created_within(filters, now)
+        if filters.after is not None or filters.before is not None or filters.max_age_days is not None:
+            self._keep("time", (corpus.created >= after) & (corpus.created < before))
+        if filters.tags is not None:
+            tagged = yield from self._tagged(filters.tags, pace, every=filters.tag_match == "all")
+            self._keep("tags", tagged)
+        if filters.kind is not None:
+            self._keep("kind", self._has("kind", filters.kind))
+        if filters.scope is not None:
+            scopes = np.array([shelf.scope == filters.scope for shelf in corpus.shelves], np.bool_)
+            self._keep("scope", scopes[corpus.shelf])
+        if filters.author is not None:
+            self._keep("author", self._has("author", filters.author))
+        if filters.conversation_id is not None:
+            self._keep("conversation_id", self._has("conversation", filters.conversation_id))
+        if filters.min_importance is not None:
+            self._keep("min_importance", corpus.importance >= np.float32(filters.min_importance))
+
+    def leave(self, name: str, rows: Sequence[int]) -> None:
+        """Keep only these rows."""
+        mask = np.zeros(len(self.wanted), np.bool_)
+        mask[rows] = True
+        self._keep(name, mask)
+
+    def _keep(self, name: str, mask: Mask) -> None:
+        self.wanted = self.wanted & mask
+        self.counts[name] = int(np.count_nonzero(self.wanted))
+
+    def _has(self, column: str, name: str) -> Mask:
+        number = self._corpus.names[column].find(name)
+        if number is None:
+            return np.zeros(len(self.wanted), np.bool_)
+        found: Mask = self._corpus.column(column) == number
+        return found
+
+    def _below(self, prefix: str, pace: Callable[[], bool]) -> Slices[None]:
+        below = np.zeros(len(self._corpus.namespaces), np.bool_)
+        for number, namespace in enumerate(self._corpus.namespaces):
+            below[number] = names.is_below(namespace, prefix)
+            if pace():
+                yield
+        self._keep("namespace", below[self._corpus.namespace])
+
+    def _tagged(self, tags: Sequence[str], pace: Callable[[], bool], *, every: bool) -> Slices[Mask]:
+        hits = np.zeros(len(self.wanted), np.int32)
+        for tag in dict.fromkeys(tags):
+            rows, _ = self._corpus.postings("labels", tag)
+            hits[rows] += 1
+            if pace():
+                yield
+        return hits >= (len(set(tags)) if every else 1)

@@ -1,0 +1,1 @@
+"""Requests that several actors carry out together: imports, handovers, passports."""

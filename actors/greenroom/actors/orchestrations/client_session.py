@@ -1,0 +1,334 @@
+"""What one connected client has to do with travelling sessions: its tool, the session it works in.
+
+What the client searches and stores while it works in a session is noted in that session's context. That
+is told and not asked: it may be lost with the process, and costs no request anything.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import cached_property
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, TypeVar
+
+import msgspec
+import outcome
+
+from greenroom.actors.auth import errors as auth_errors
+from greenroom.actors.auth import policy, scopes
+from greenroom.actors.base.orchestration import Errand
+from greenroom.actors.passport.signing import Signers
+from greenroom.actors.recall.memory_search import MemorySearch
+from greenroom.actors.recall.recall_context import RecallContext
+from greenroom.actors.recall.retrieve_memory import RetrieveMemory
+from greenroom.actors.schemas import memories, sessions
+from greenroom.actors.schemas import session_travel as travel
+from greenroom.actors.schemas.memory_replies import MemorySaved
+from greenroom.actors.schemas.session_travel import (
+    ContextRead,
+    GetSessionContext,
+    NoteContext,
+    SessionContext,
+)
+from greenroom.actors.session.client_tools import adapter_of
+from greenroom.runtime import Address, GreenroomError, Idempotency
+
+if TYPE_CHECKING:
+    from greenroom.actors.auth.principal import Principal
+    from greenroom.actors.keys.quota import Quota
+    from greenroom.runtime import Doors, Message, Result, Subscriber
+
+R_co = TypeVar("R_co", covariant=True)
+
+MAX_QUERY: Final = 500
+SESSIONS: Final = "sessions:read"
+"""What is needed to be told what others wrote."""
+MOST_CALLERS: Final = 10_000
+"""Of those without a connection it is known which session they work in."""
+_DIGEST_BYTES: Final = 4
+_TOKEN_BYTES: Final = 8
+_MAX_SLUG: Final = 60
+_FOREIGN: Final = re.compile(r"[^A-Za-z0-9_.-]+")
+
+
+class PassportOptions(NamedTuple):
+    """How passports are signed and whose are trusted.
+
+    Attributes:
+        trusted: Public keys of servers whose passports are taken (`greenroom passport signer` prints them).
+        shared: A secret that servers share, by which they sign instead of with keys of their own.
+    """
+
+    trusted: tuple[str, ...] = ()
+    shared: bytes | None = None
+
+
+def _searched(request: Any) -> str | None:
+    for name in ("query", "task", "time_expr"):
+        text = getattr(request, name, None)
+        if isinstance(text, str) and text:
+            return text[:MAX_QUERY]
+    return None
+
+
+_SEARCHES: Final[Mapping[type[Any], str]] = {
+    MemorySearch: "memory_search",
+    RetrieveMemory: "retrieve_memory",
+    RecallContext: "recall_context",
+    sessions.SearchContext: "search_context",
+}
+_STORES: Final = frozenset({memories.StoreMemory, memories.UpdateMemory})
+
+
+class Whereabouts:
+    """Which session each caller works in whose requests stand alone, as far as this process knows.
+
+    Of callers that nothing tells apart, such as two windows of one tool, it is the one taken up last.
+    """
+
+    def __init__(self) -> None:
+        self._sessions: dict[str, str] = {}
+
+    def find(self, caller: str) -> str | None:
+        """Return a caller's session."""
+        return self._sessions.get(caller)
+
+    def note(self, caller: str, session_id: str) -> None:
+        """Take note of a caller's session; of too many callers the first is forgotten."""
+        self._sessions.pop(caller, None)
+        self._sessions[caller] = session_id
+        if len(self._sessions) > MOST_CALLERS:
+            del self._sessions[next(iter(self._sessions))]
+
+
+class Travels:
+    """One client's part in travelling sessions.
+
+    Args:
+        doors: Where the actors are.
+        principal: Who the client is.
+        client: Its own name for itself.
+        options: How passports are signed.
+        scope: Of the client's idempotency keys.
+        whereabouts: Given, the client has no connection, and this knows which session it works in.
+
+    Attributes:
+        session_id: The session that it works in; None until it starts or restores one.
+        tool: The tool that it is.
+        token: Tells it from others that work in the same session.
+        quota: What the client may have, where that is limited.
+    """
+
+    def __init__(
+        self,
+        doors: Doors,
+        principal: Principal,
+        client: str | None = None,
+        options: PassportOptions | None = None,
+        scope: str = "",
+        whereabouts: Whereabouts | None = None,
+    ) -> None:
+        self.doors = doors
+        self.principal = principal
+        self.tool = adapter_of(client or principal.agent_id).tool_id
+        self.quota: Quota | None = None
+        self._options = options or PassportOptions()
+        self.scope = scope or blake2b(msgspec.json.encode(principal, order="deterministic")).hexdigest()
+        self._whereabouts = whereabouts
+        self._caller = f"{self.scope} {self.tool} {principal.address}"
+        self.session_id = None if whereabouts is None else whereabouts.find(self._caller)
+        self.token = (
+            secrets.token_hex(_TOKEN_BYTES)
+            if whereabouts is None
+            else blake2b(self._caller.encode(), digest_size=_TOKEN_BYTES).hexdigest()
+        )
+        self._held: Subscriber | None = None
+        self._is_closed = False
+
+    @property
+    def holder(self) -> travel.Holder:
+        """The client as one who works in a session."""
+        return travel.Holder(self.token, 0, self._whereabouts is None)
+
+    @cached_property
+    def signers(self) -> Signers:
+        """What signs and checks passports."""
+        return Signers(self.doors.derive, self._options.trusted, self._options.shared)
+
+    def work_in(self, session_id: str) -> None:
+        """Work in a session from now on, and hold it for as long as the client is there."""
+        self.session_id = session_id
+        self._hold(session_id)
+        self.tell(Address("session", session_id), travel.HoldSession(holder=self.holder))
+        if self._whereabouts is not None:
+            self._whereabouts.note(self._caller, session_id)
+
+    @contextmanager
+    def holding(self, session_id: str) -> Iterator[None]:
+        """Hold a session, besides the one that the client works in, while it is asked for it."""
+        self._hold(session_id, self.session_id)
+        try:
+            yield
+        finally:
+            self._hold(self.session_id)
+
+    def close(self) -> None:
+        """Hold nothing any more: the client is gone."""
+        self._is_closed = True
+        if self._held is not None:
+            self._held.close()
+
+    def _hold(self, *session_ids: str | None) -> None:
+        """Hold these sessions and no other."""
+        if self._whereabouts is not None or self._is_closed:
+            return
+        if self._held is None:
+            self._held = self.doors.subscriber()
+        wanted = {self.holder.topic(each) for each in session_ids if each is not None}
+        for topic in wanted - set(self._held.topics):
+            self._held.add(topic)
+        for topic in set(self._held.topics) - wanted:
+            self._held.remove(topic)
+
+    def named(self, session_id: str | None) -> str:
+        """Return the session that is meant.
+
+        Raises:
+            Refusal: ``VALIDATION_ERROR``: none is named, and none was started here.
+        """
+        session_id = session_id or self.session_id
+        if session_id is None:
+            raise auth_errors.invalid(
+                "session_id", "session_id: start or restore a session first, or say which one is meant"
+            )
+        return session_id
+
+    def completed(self, request: Any) -> Any:
+        """Return a request that names no session with the one that is meant; raises as `named`."""
+        named = msgspec.structs.replace(request, session_id=self.named(None))
+        if isinstance(named, GetSessionContext) and named.tool_id is None:
+            return msgspec.structs.replace(named, tool_id=self.tool)
+        return named
+
+    @property
+    def may_read(self) -> bool:
+        """Whether the client may read sessions."""
+        return scopes.allows(self.principal.scopes, SESSIONS)
+
+    def context_of(self, read: ContextRead) -> SessionContext:
+        """Return the context as far as the client may read it."""
+        return read.context if self.may_read else SessionContext()
+
+    def briefing_of(self, read: ContextRead) -> str:
+        """Return the briefing, which says what is in the context."""
+        return read.briefing if self.may_read else ""
+
+    async def pay(self, stored_bytes: int, deed: str) -> None:
+        """Have what is kept for the client counted that its request does not show, once for each deed.
+
+        Raises:
+            Refusal: ``QUOTA_EXCEEDED``.
+        """
+        if self.quota is not None:
+            await self.quota.pay_bytes(self.doors, stored_bytes, f"{self.scope} quota {deed}")
+
+    def check_scope(self, what: str, scope: str) -> None:
+        """Check that the client may do more than the tool itself needs.
+
+        Raises:
+            Refusal: ``PERMISSION_DENIED``: it may not.
+        """
+        if not scopes.allows(self.principal.scopes, scope):
+            raise auth_errors.scope_missing(what, scope)
+
+    def idempotency(self, tool: str, key: str | None, arguments: Any) -> Idempotency | None:
+        """Return what marks a repeat of a request with these arguments."""
+        if key is None:
+            return None
+        fingerprint = blake2b(msgspec.json.encode(arguments), digest_size=16).digest()
+        return Idempotency(f"{self.scope} {tool}", key, fingerprint)
+
+    def tool_of(self, tool_id: str | None) -> str:
+        """Return the tool that is meant."""
+        return self.tool if tool_id is None else adapter_of(tool_id).tool_id
+
+    def project_of(self, project_id: str | None, workspace_path: str | None) -> str | None:
+        """Return the project that is meant: as named, else that of the workspace.
+
+        Raises:
+            Refusal: the caller belongs to several projects and names none, or to another one.
+        """
+        principal = self.principal
+        if project_id is None and principal.projects:
+            if len(principal.projects) > 1:
+                mine = ", ".join(sorted(principal.projects))
+                raise auth_errors.invalid(
+                    "project_id", f"project_id: you belong to several; say which: {mine}"
+                )
+            (project_id,) = principal.projects
+        elif project_id is None and workspace_path is not None and principal.projects is None:
+            project_id = project_of_path(workspace_path)
+        if not policy.may_see_session(principal, project_id):
+            raise auth_errors.permission_denied(
+                "project_id", f"project_id: you are no member of {project_id!r}"
+            )
+        return project_id
+
+    def note(self, request: Any) -> None:
+        """Note a search in the context of the session."""
+        tool = _SEARCHES.get(type(request))
+        if tool is not None and (query := _searched(request)) is not None:
+            self._tell(NoteContext(search=query, tool=tool))
+
+    def noting(self, request: Any, done: Callable[[Result], None]) -> Callable[[Result], None]:
+        """Return what to call with the result of a request, so that a memory it stored is noted."""
+        if type(request) not in _STORES:
+            return done
+
+        def noted(result: Result) -> None:
+            if isinstance(result, outcome.Value):
+                self.note_reply(result.value)
+            done(result)
+
+        return noted
+
+    def note_reply(self, reply: Any) -> None:
+        """Note a memory that was stored."""
+        if isinstance(reply, MemorySaved):
+            told = NoteContext(memory_id=reply.memory_id, key=reply.key, namespace=reply.namespace)
+            self._tell(told)
+
+    def tell(self, address: Address, told: Message[None]) -> None:
+        """Tell an actor what may be lost."""
+        try:
+            self.doors.tell(address, told, principal=self.principal)
+        except GreenroomError:  # nobody's request fails for it
+            return
+
+    def _tell(self, told: NoteContext) -> None:
+        assert self.session_id is not None, "who works in no session notes nothing"
+        self.tell(Address("session", self.session_id), told)
+
+
+class TravelErrand(Errand[R_co], frozen=True, kw_only=True):
+    """An errand of one client: subclass ``TravelErrand[Reply]`` and define `carry_out`."""
+
+    writes: ClassVar[bool] = True
+
+    async def run(self, doors: Doors, principal: Principal) -> R_co:
+        """Carry it out for a client that is not known otherwise."""
+        return await self.carry_out(Travels(doors, principal))
+
+    async def carry_out(self, travels: Travels) -> R_co:
+        """Carry it out and return the reply."""
+        raise NotImplementedError(f"{type(self).__name__} does not define carry_out()")
+
+
+def project_of_path(path: str) -> str:
+    """Return the project of a folder: its name, and digits that tell it from others of that name."""
+    plain = path.replace("\\", "/").rstrip("/") or "/"
+    name = _FOREIGN.sub("-", plain.rpartition("/")[2]).strip("-.")[:_MAX_SLUG] or "workspace"
+    return f"{name}-{blake2b(plain.encode(errors='surrogatepass'), digest_size=_DIGEST_BYTES).hexdigest()}"

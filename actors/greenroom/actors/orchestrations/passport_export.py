@@ -1,0 +1,227 @@
+"""Exporting a session: its cargo collected, packed, signed, kept for claims."""
+
+from __future__ import annotations
+
+import base64
+import secrets
+from datetime import datetime, timedelta
+from typing import Annotated, Any, ClassVar, Final, NamedTuple
+
+import msgspec
+from msgspec import UNSET, Meta
+
+from greenroom.actors.auth import passport_errors as passport_refusals
+from greenroom.actors.auth.namespaces import agent_namespace, memory_address, root_of
+from greenroom.actors.base.threads import aside
+from greenroom.actors.orchestrations.client_session import TravelErrand, Travels
+from greenroom.actors.passport import format as formats
+from greenroom.actors.passport import packing
+from greenroom.actors.passport import payload as cargos
+from greenroom.actors.passport import qr as passport_qr
+from greenroom.actors.passport.claims import Claim, claim_text, passport_text
+from greenroom.actors.passport.payload import Cargo
+from greenroom.actors.schemas import passport_payload as cargo
+from greenroom.actors.schemas import passports as requests
+from greenroom.actors.schemas import session_travel as travel
+from greenroom.actors.schemas.memory_replies import MemoryFilters
+from greenroom.actors.schemas.passports import SessionExported
+from greenroom.actors.schemas.transfer import ExportPage, MemoryLine
+from greenroom.runtime import Address
+
+MEMORIES: Final = "memory:read"
+WEEK: Final = 604_800
+PIECE_CHARACTERS: Final = 524_288
+INLINE_BYTES: Final = 16_384
+"""Up to this size the answer has the passport itself: a model pays for each character."""
+
+_line = msgspec.json.Decoder(MemoryLine).decode
+
+
+class ExportSession(TravelErrand[SessionExported], frozen=True, kw_only=True):
+    """Write a session, as far as the caller may see it, into a signed passport."""
+
+    writes: ClassVar[bool] = False  # nothing of what is stored changes; that it was exported is logged
+
+    session_id: travel.ContextSession | None = None
+    include_memories: Annotated[
+        bool, Meta(description="also memories stored in it and your own values for it")
+    ] = False
+    passphrase: requests.Passphrase | None = None
+    expires_in: requests.ValidFor = WEEK
+    one_time: Annotated[bool, Meta(description="a server takes it once")] = False
+    audience: requests.Audience = msgspec.field(default_factory=list)
+    to_tool: (
+        Annotated[
+            travel.ToolName,
+            Meta(description="noted; any tool may redeem it"),
+        ]
+        | None
+    ) = None
+    qr: Annotated[bool, Meta(description="also a QR code: image and qr_png")] = False
+
+    async def carry_out(self, travels: Travels) -> SessionExported:
+        """Collect, pack, sign and keep it.
+
+        Raises:
+            Refusal: ``SESSION_NOT_FOUND``, ``PASSPORT_TOO_LARGE``, ``PERMISSION_DENIED``.
+        """
+        if self.include_memories:
+            travels.check_scope("include_memories", MEMORIES)
+        session_id = travels.named(self.session_id)
+        head, content = await collected(travels, session_id, self.to_tool, self.include_memories)
+        made = await aside(self._made, travels, head, content)
+        await travels.pay(len(made.text), made.passport_id)
+        claim = Claim("passport", made.passport_id, int(made.expires_at.timestamp()))
+        address = requests.passport_address(made.passport_id)
+        starts = range(0, len(made.text), PIECE_CHARACTERS)
+        for number, start in enumerate(starts):
+            piece = made.text[start : start + PIECE_CHARACTERS]
+            kept = requests.KeepPassport(
+                number=number,
+                text=piece,
+                expires_at=made.expires_at,
+                session_id=session_id,
+                memories=len(content.memories),
+                size=len(made.text),
+                is_last=number == len(starts) - 1,
+            )
+            await travels.doors.ask(address, kept, principal=travels.principal)
+        return SessionExported(
+            passport_id=made.passport_id,
+            session_id=session_id,
+            uri=requests.passport_uri(made.passport_id),
+            claim=claim_text(claim, travels.signers),
+            signer=made.signer,
+            exported_at=head.at,
+            expires_at=made.expires_at,
+            one_time=self.one_time,
+            encrypted=self.passphrase is not None,
+            size_bytes=len(made.text),
+            messages=len(content.messages),
+            memories=len(content.memories),
+            passport=msgspec.Raw(made.text.encode()) if len(made.text) <= INLINE_BYTES else UNSET,
+            qr=made.qr,
+            qr_png=made.png,
+        )
+
+    def _made(self, travels: Travels, head: cargo.CargoHead, content: Cargo) -> _Made:
+        """Return the passport; in a thread, since packing takes a while."""
+        passport_id = secrets.token_hex(16)
+        expires_at = head.at.replace(microsecond=0) + timedelta(seconds=self.expires_in)
+        packed = packing.pack(cargos.write(content), passport_id, self.passphrase)
+        body = self._body(travels, head, passport_id, expires_at, packed)
+        signature = travels.signers.sign(formats.canonical(body))
+        document = formats.write(body, signature)
+        qr = png = None
+        if self.qr:
+            text = passport_text(document)
+            qr = "claim" if text is None else "passport"
+            if text is None:
+                text = claim_text(
+                    Claim("passport", passport_id, int(expires_at.timestamp())), travels.signers
+                )
+            png = base64.b64encode(passport_qr.png(text)).decode()
+            document = formats.write(body, signature, png)
+        return _Made(passport_id, expires_at, document.decode(), signature.key, qr, png)
+
+    def _body(
+        self,
+        travels: Travels,
+        head: cargo.CargoHead,
+        passport_id: str,
+        expires_at: datetime,
+        packed: formats.Content,
+    ) -> dict[str, Any]:
+        session = head.session
+        is_open = self.passphrase is None  # else what it says outside would tell what is inside
+        body = {
+            "greenroom_passport": formats.VERSION,
+            "passport_id": passport_id,
+            "session_id": session.session_id,
+            "exported_at": head.at,
+            "exported_by": formats.Exporter(
+                tool=session.tool or travels.tool,
+                agent_id=travels.principal.agent_id,
+                agent_type=travels.principal.agent_type,
+                user=travels.principal.user,
+            ),
+            "expires_at": expires_at,
+            "one_time": self.one_time,
+            "audience": self.audience,
+            "project_id": session.project_id if is_open else None,
+            "workspace_path": session.workspace_path if is_open else None,
+            "context": head.context if is_open else None,
+            "metadata": {"purpose": session.purpose, "messages": head.messages} if is_open else {},
+            "content": packed,
+        }
+        plain: dict[str, Any] = msgspec.to_builtins(body)
+        return plain
+
+
+class _Made(NamedTuple):
+    passport_id: str
+    expires_at: datetime
+    text: str
+    signer: str
+    qr: str | None
+    png: str | None
+
+
+async def collected(
+    travels: Travels,
+    session_id: str,
+    to_tool: str | None,
+    include_memories: bool,  # noqa: FBT001
+) -> tuple[cargo.CargoHead, Cargo]:
+    """Return everything of a session that its exporter may see, as of one moment.
+
+    Raises:
+        Refusal: ``SESSION_NOT_FOUND``, or ``PASSPORT_TOO_LARGE``.
+    """
+    address = Address("session", session_id)
+    head = await travels.doors.ask(address, cargo.ExportHead(to_tool=to_tool), principal=travels.principal)
+    messages: list[msgspec.Raw] = []
+    size = 0
+    after: int | None = 0
+    if head.messages > cargos.MOST_MESSAGES:
+        raise passport_refusals.too_many(head.messages, cargos.MOST_MESSAGES)
+    while after is not None and head.newest_id:
+        asked = cargo.ExportMessages(after_id=after, up_to_id=head.newest_id)
+        page = await travels.doors.ask(address, asked, principal=travels.principal)
+        messages += page.lines
+        after = page.last_id
+        size += sum(len(memoryview(line)) for line in page.lines)
+        if size > formats.MAX_CONTENT_BYTES:
+            raise passport_refusals.too_large(size, formats.MAX_CONTENT_BYTES)
+    memories = await _memories(travels, session_id, head.context) if include_memories else []
+    return head, Cargo(
+        session=head.session,
+        context=head.context,
+        migrations=head.migrations,
+        messages=messages,
+        memories=memories,
+    )
+
+
+async def _memories(travels: Travels, session_id: str, context: travel.SessionContext) -> list[msgspec.Raw]:
+    """Return the memories that were stored in the session, and what the agent keeps for it alone."""
+    own = agent_namespace(travels.principal)
+    lines = await _page_through(travels, own, MemoryFilters(session_id=session_id, superseded=True))
+    wanted = {(use.namespace, use.key) for use in context.memories}
+    for root in sorted({root_of(namespace) for namespace, _ in wanted}):
+        for raw in await _page_through(travels, root, None):
+            line = _line(raw)
+            if line.session_id is None and (line.namespace, line.key) in wanted:
+                lines.append(raw)
+    return lines
+
+
+async def _page_through(travels: Travels, namespace: str, filters: MemoryFilters | None) -> list[msgspec.Raw]:
+    lines: list[msgspec.Raw] = []
+    start: int | None = 0
+    while start is not None:
+        asked = ExportPage(namespace=namespace, filters=filters, start=start)
+        page = await travels.doors.ask(memory_address(namespace), asked, principal=travels.principal)
+        lines += page.lines
+        start = page.next
+    return lines

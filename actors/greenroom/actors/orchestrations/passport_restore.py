@@ -1,0 +1,427 @@
+"""Restoring a session: taken up where it is, or made of a passport that was checked in every respect.
+
+The order is: signature, time, audience, then what is inside. Before the first write everything was read
+that could be refused: by this server, which takes the messages to itself, or by whoever reads them. Messages
+and memories are staged, where nobody sees them; the one commit that makes the session decides about the
+memories, too, which then follow whatever happens. Who is interrupted restores again: the same agent goes on
+with the same attempt until it is done.
+
+On the server that exported it, a passport stands for the session itself: who may write that gets it, unless
+it is older than what is in the passport.
+"""
+
+from __future__ import annotations
+
+import secrets
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import msgspec
+from msgspec import Meta
+
+from greenroom.actors.auth import errors as auth_errors
+from greenroom.actors.auth import namespaces as names
+from greenroom.actors.auth import passport_errors as passport_refusals
+from greenroom.actors.auth import policy
+from greenroom.actors.base.threads import aside
+from greenroom.actors.base.times import SECOND, to_datetime
+from greenroom.actors.orchestrations.client_session import TravelErrand, Travels
+from greenroom.actors.passport import claims, packing
+from greenroom.actors.passport import format as formats
+from greenroom.actors.passport import payload as cargos
+from greenroom.actors.schemas import passport_payload as cargo
+from greenroom.actors.schemas import passports as requests
+from greenroom.actors.schemas import session_travel as travel
+from greenroom.actors.schemas import types
+from greenroom.actors.schemas.import_lines import check_line, decode_line
+from greenroom.actors.schemas.passports import SessionRestored
+from greenroom.actors.schemas.transfer import ReleaseImport
+from greenroom.actors.transfer.import_run import Importer, ImportRefusedError
+from greenroom.actors.transfer.json_lines import source_of_text
+from greenroom.actors.transfer.normalize import SourceError
+from greenroom.runtime import Address, Idempotency, Refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
+    from greenroom.actors.auth.principal import Principal
+    from greenroom.actors.passport.format import Passport
+    from greenroom.actors.passport.payload import Cargo
+
+MEMORIES: Final = "memory:write"
+_SESSION_DIGITS: Final = 8
+
+
+class RestoreSession(TravelErrand[SessionRestored], frozen=True, kw_only=True):
+    """Take up a session: one that is here, or the one in a passport."""
+
+    session_id: (
+        Annotated[travel.SessionHere, Meta(description="one that is here; or give a passport")] | None
+    ) = None
+    passport: Annotated[
+        requests.PassportText | None, Meta(description="as text or object, or a claim (GREENROOM:C1:…)")
+    ] = None
+    tool_id: travel.ToolId | None = None
+    passphrase: requests.GivenPassphrase | None = None
+    project_id: Annotated[
+        types.ProjectId | None, Meta(description="where the passport's session goes instead")
+    ] = None
+    idempotency_key: types.IdempotencyKey | None = None
+
+    async def carry_out(self, travels: Travels) -> SessionRestored:
+        """Restore it, and work in it from now on.
+
+        Raises:
+            Refusal: ``SESSION_NOT_FOUND``, or what is wrong with the passport; nothing was restored.
+        """
+        if (self.session_id is None) == (self.passport is None):
+            raise auth_errors.invalid("passport", "passport: give a session_id or a passport")
+        tool = travels.tool_of(self.tool_id)
+        if self.session_id is not None:
+            restored = await resumed(travels, self.session_id, tool, self._once(travels, self.session_id))
+        else:
+            assert self.passport is not None, "one of them is given"
+            try:
+                restored = await self._from_passport(travels, self.passport, tool)
+            except Refusal as refusal:
+                if refusal.code in passport_refusals.CODES:
+                    travels.tell(requests.REFUSALS, requests.NoteRefusal(code=refusal.code))
+                raise
+        travels.work_in(restored.session_id)
+        return restored
+
+    async def _from_passport(
+        self, travels: Travels, given: bytes | str | dict[str, Any], tool: str
+    ) -> SessionRestored:
+        if isinstance(given, str) and claims.is_small(given):
+            small = claims.read_small(given, travels.signers)
+            if isinstance(small, bytes):
+                given = small
+            elif small.kind == "session":
+                await self._check_claim(travels, small)
+                return await resumed(travels, small.id, tool, self._once(travels, small.id))
+            else:
+                given = await self._claimed(travels, small)
+        checked = await Checked.of(travels, given, self.passphrase, is_over=self._is_over)
+        return await self._redeemed(travels, checked, tool)
+
+    def _once(self, travels: Travels, what: str) -> Idempotency | None:
+        """Return what marks a repeat of the restoring of a passport, or of a session that is here."""
+        asked = (what, self.tool_id, self.project_id)
+        return travels.idempotency("restore_session", self.idempotency_key, asked)
+
+    def _is_over(self, expires: datetime, now: datetime) -> bool:
+        """Return whether its time is over for this request; that of a repeat the passport's actor knows."""
+        return self.idempotency_key is None and expires <= now
+
+    async def _check_claim(self, travels: Travels, claim: claims.Claim) -> requests.Standing:
+        address = requests.passport_address(claim.id)
+        asked = requests.AskStanding(text=claim.kind == "passport")
+        standing = await travels.doors.ask(address, asked, principal=travels.principal)
+        expires = to_datetime(claim.expires * SECOND)
+        if expires <= standing.now if claim.kind == "session" else self._is_over(expires, standing.now):
+            raise passport_refusals.expired(formats.instant(expires))
+        return standing
+
+    async def _claimed(self, travels: Travels, claim: claims.Claim) -> str:
+        standing = await self._check_claim(travels, claim)
+        if standing.text is None:
+            raise passport_refusals.unknown_claim()
+        return standing.text
+
+    async def _redeemed(self, travels: Travels, checked: Checked, tool: str) -> SessionRestored:
+        project_id = checked.project_for(travels, self.project_id)
+        idempotency = self._once(travels, checked.passport.passport_id)
+        attempt = secrets.token_hex(16)
+        if idempotency is not None:
+            whole = f"{idempotency.scope} {idempotency.key}"
+            attempt = blake2b(whole.encode(), digest_size=16).hexdigest()
+        session_id, place = await self._place(travels, checked.passport.session_id, attempt)
+        if place != "made" and await self._is_here(travels, checked):
+            session_id, place = checked.passport.session_id, "here"
+        redeem = requests.Redeem(
+            attempt=attempt,
+            session_id=session_id,
+            one_time=checked.passport.one_time,
+            expires_at=checked.passport.expires_at,
+        )
+        redemption = await travels.doors.ask(
+            checked.address, redeem, principal=travels.principal, idempotency=idempotency
+        )
+        attempt = redemption.attempt
+        if place == "here" and redemption.session_id == session_id:
+            restored = await self._taken_up(travels, checked, tool)
+            await self._settle(travels, checked, attempt, session_id)
+            return restored
+        await travels.pay(checked.passport.content.size, attempt)
+        making = checked.making(travels, attempt, tool, project_id)
+        try:
+            made = await self._made(travels, redemption.session_id, checked, making)
+        except Refusal as refusal:
+            if refusal.code != "KEY_EXISTS":
+                raise
+            # Somebody else made a session of this id in the meantime.
+            made = await self._made(travels, redemption.session_id, checked, making)
+        session_id = made.read.session_id
+        if made.importing is not None:
+            await checked.importer(travels).written(made.importing)
+        await self._settle(travels, checked, attempt, session_id)
+        return SessionRestored(
+            session_id=session_id,
+            project_id=project_id,
+            context=travels.context_of(made.read),
+            briefing=travels.briefing_of(made.read),
+            created_at=made.read.started_at,
+            restored_at=made.restored_at,
+            tool=tool,
+            original_tool=made.original_tool,
+            original_session_id=checked.passport.session_id,
+            messages=made.messages,
+            memories=len(checked.memories),
+        )
+
+    async def _is_here(self, travels: Travels, checked: Checked) -> bool:
+        """Return whether the session itself is here, the caller's to write, and not an older one."""
+        elsewhere = self.project_id not in {None, checked.cargo.session.project_id}
+        if elsewhere or not travels.signers.is_own(checked.passport.signature):
+            return False
+        here: bool = await travels.doors.ask(
+            Address("session", checked.passport.session_id),
+            cargo.FindExported(
+                created_at=checked.cargo.session.created_at,
+                updated_at=checked.cargo.session.updated_at,
+                newest_id=checked.newest_id,
+            ),
+            principal=travels.principal,
+        )
+        return here
+
+    async def _taken_up(self, travels: Travels, checked: Checked, tool: str) -> SessionRestored:
+        """Return the session itself; the memories come in as they would with a copy."""
+        session_id = checked.passport.session_id
+        asked = (checked.passport.passport_id, self.tool_id, self.project_id)
+        once = travels.idempotency("restore_session here", self.idempotency_key, asked)
+        memories = await checked.stage_memories(travels, session_id)
+        restored = await resumed(travels, session_id, tool, once, memories)
+        if memories is not None:
+            await checked.importer(travels).written(memories.staging)
+        return msgspec.structs.replace(restored, memories=len(checked.memories))
+
+    async def _settle(self, travels: Travels, checked: Checked, attempt: str, session_id: str) -> None:
+        """Have it noted that the attempt is done."""
+        done = requests.SettleRedemption(
+            attempt=attempt,
+            session_id=session_id,
+            one_time=checked.passport.one_time,
+            expires_at=checked.passport.expires_at,
+        )
+        await travels.doors.ask(checked.address, done, principal=travels.principal)
+
+    async def _made(
+        self, travels: Travels, session_id: str, checked: Checked, making: cargo.MakeRestored
+    ) -> cargo.Restored:
+        """Return the session that was made of a passport; the same attempt again makes no other."""
+        session_id, place = await self._place(travels, session_id, making.attempt)
+        address = Address("session", session_id)
+        if place != "made":
+            for number, lines in enumerate(checked.pieces):
+                staged = cargo.StageMessages(attempt=making.attempt, number=number, lines=lines)
+                await travels.doors.ask(address, staged, principal=travels.principal)
+            memories = await checked.stage_memories(travels, session_id)
+            making = msgspec.structs.replace(making, memories=memories)
+        return await travels.doors.ask(address, making, principal=travels.principal)
+
+    async def _place(self, travels: Travels, session_id: str, attempt: str) -> tuple[str, str]:
+        """Return the id under which the attempt may make its session, and whether it has ``made`` it.
+
+        That is this id, or one of the attempt's own.
+        """
+        digest = blake2b(f"{session_id} {attempt}".encode(), digest_size=_SESSION_DIGITS).hexdigest()
+        asked = cargo.FindAttempt(attempt=attempt)
+        for place in (session_id, f"session_{digest}"):
+            if place in policy.RESERVED_SESSION_IDS:
+                continue
+            found = await travels.doors.ask(Address("session", place), asked, principal=travels.principal)
+            if found != "taken":
+                return place, found
+        return f"session_{digest}", "free"
+
+
+async def resumed(
+    travels: Travels,
+    session_id: str,
+    tool: str,
+    idempotency: Idempotency | None = None,
+    memories: ReleaseImport | None = None,
+) -> SessionRestored:
+    """Return a session that is here, taken up in a tool.
+
+    Raises:
+        Refusal: ``SESSION_NOT_FOUND`` or ``SESSION_CLOSED``.
+    """
+    move = travel.Move(to_tool=tool, outcome="resumed", memories=memories)
+    read = await travels.doors.ask(
+        Address("session", session_id), move, principal=travels.principal, idempotency=idempotency
+    )
+    return SessionRestored(
+        session_id=read.session_id,
+        project_id=read.project_id,
+        context=travels.context_of(read),
+        briefing=travels.briefing_of(read),
+        created_at=read.started_at,
+        restored_at=read.migrations[-1].at,
+        tool=tool,
+        original_tool=read.original_tool,
+        original_session_id=read.migrations[0].session_id,
+    )
+
+
+class Checked:
+    """A passport that may become a session here.
+
+    Attributes:
+        passport: The document.
+        cargo: What is inside.
+        pieces: The messages, as they are staged.
+        memories: Lines for the importer's namespaces.
+    """
+
+    def __init__(
+        self, passport: Passport, cargo: Cargo, pieces: list[list[msgspec.Raw]], memories: list[bytes]
+    ) -> None:
+        self.passport = passport
+        self.cargo = cargo
+        self.pieces = pieces
+        self.memories = memories
+
+    @property
+    def address(self) -> Address:
+        """The passport's actor."""
+        return requests.passport_address(self.passport.passport_id)
+
+    @classmethod
+    async def of(
+        cls,
+        travels: Travels,
+        given: bytes | str | dict[str, Any],
+        passphrase: str | None,
+        *,
+        is_over: Callable[[datetime, datetime], bool],
+    ) -> Checked:
+        """Check everything that can be checked without writing.
+
+        Raises:
+            Refusal: what is wrong with it.
+        """
+        passport, body = await aside(formats.read, given)
+        await aside(travels.signers.check, body, passport.signature)
+        address = requests.passport_address(passport.passport_id)
+        standing = await travels.doors.ask(address, requests.AskStanding(), principal=travels.principal)
+        if is_over(passport.expires_at, standing.now):
+            raise passport_refusals.expired(formats.instant(passport.expires_at))
+        _check_audience(passport, travels)
+        whole, pieces = await aside(_unpacked, passport, passphrase)
+        if whole.memories:
+            travels.check_scope("a passport with memories", MEMORIES)
+        memories = await aside(_own_memories, whole, passport, travels.principal)
+        return cls(passport, whole, pieces, memories)
+
+    @property
+    def newest_id(self) -> int:
+        """Of its newest message; 0 for none."""
+        return cargos.id_of(self.cargo.messages[-1]) if self.cargo.messages else 0
+
+    def making(self, travels: Travels, attempt: str, tool: str, project_id: str | None) -> cargo.MakeRestored:
+        """Return the request that makes the session of what is staged."""
+        return cargo.MakeRestored(
+            attempt=attempt,
+            pieces=len(self.pieces),
+            session=self.cargo.session,
+            context=self.cargo.context,
+            migrations=self.cargo.migrations,
+            tool=tool,
+            project_id=project_id,
+            server=None if travels.signers.is_own(self.passport.signature) else self.passport.signature.key,
+        )
+
+    def project_for(self, travels: Travels, wanted: str | None) -> str | None:
+        """Return the project that the session goes to.
+
+        Raises:
+            Refusal: ``PERMISSION_DENIED``: the caller is no member of it.
+        """
+        project_id = wanted or self.cargo.session.project_id
+        if not policy.may_see_session(travels.principal, project_id):
+            raise auth_errors.permission_denied(
+                "project_id",
+                f"project_id: the session is of the project {project_id!r}, and you are no member of it; say "
+                "which of yours it is to go to",
+            )
+        return project_id
+
+    async def stage_memories(self, travels: Travels, session_id: str) -> ReleaseImport | None:
+        """Stage the memories; return what the session tells when it decides about them."""
+        if not self.memories:
+            return None
+        text = await aside(_lines_for, self.memories, session_id)
+        try:
+            return await self.importer(travels, text).stage()
+        except (ImportRefusedError, SourceError) as error:
+            raise passport_refusals.invalid(f"its memories cannot be imported: {error}") from None
+
+    def importer(self, travels: Travels, text: str = "") -> Importer:
+        """Return what imports these lines."""
+        return Importer(travels.doors, travels.principal, source_of_text(text), on_conflict="skip")
+
+
+def _check_audience(passport: Passport, travels: Travels) -> None:
+    """Check that the passport is for this server and this user; of a kind that is not named, anyone is."""
+    for kind, mine in (
+        ("user:", {f"user:{travels.principal.user}"} if travels.principal.user is not None else set()),
+        ("server:", {f"server:{travels.signers.name}"}),
+    ):
+        named = {each for each in passport.audience if each.startswith(kind)}
+        if named and not named & mine:
+            raise passport_refusals.not_for_you()
+    if any(not each.startswith(("user:", "server:")) for each in passport.audience):
+        raise passport_refusals.not_for_you()
+
+
+def _unpacked(passport: Passport, passphrase: str | None) -> tuple[Cargo, list[list[msgspec.Raw]]]:
+    """Return what is inside, and its messages as they are staged."""
+    cargo = cargos.read(packing.unpack(passport.content, passport.passport_id, passphrase))
+    return cargo, cargos.pieces(cargo.messages)
+
+
+def _own_memories(cargo: Cargo, passport: Passport, importer: Principal) -> list[bytes]:
+    """Return the memories in the importer's namespaces instead of the exporter's, each fit to be kept."""
+    exporter = passport.exported_by
+    mine = names.user_namespace(importer)
+    roots = {names.AGENT + exporter.agent_id: names.agent_namespace(importer)}
+    if exporter.user is not None:
+        roots[names.USER + names.segment(exporter.user)] = mine
+    lines: list[bytes] = []
+    for raw in cargo.memories:
+        try:
+            line = decode_line(raw)
+            namespace = line.namespace or mine
+            root = names.root_of(namespace)
+            renamed = msgspec.structs.replace(line, namespace=roots.get(root, root) + namespace[len(root) :])
+            lines.append(check_line(msgspec.json.encode(renamed), mine, importer).raw)
+        except (msgspec.DecodeError, RecursionError) as error:
+            raise passport_refusals.invalid(f"a memory in it is none: {error}") from None
+        except Refusal as refusal:
+            raise passport_refusals.invalid(f"a memory in it cannot be kept: {refusal.sentence}") from None
+    return lines
+
+
+def _lines_for(memories: list[bytes], session_id: str) -> str:
+    return b"\n".join(_for_session(raw, session_id) for raw in memories).decode()
+
+
+def _for_session(raw: bytes, session_id: str) -> bytes:
+    line = decode_line(raw)
+    if line.session_id is None:
+        return raw
+    return msgspec.json.encode(msgspec.structs.replace(line, session_id=session_id))

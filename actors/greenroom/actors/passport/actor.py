@@ -1,0 +1,214 @@
+"""The actor of one passport: it keeps what was exported here, and decides who redeems it.
+
+What it remembers of redemptions it remembers for longer than the passport is valid, so a one-time passport
+is taken once. Afterwards it is refused because it expired.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from greenroom.actors.audit import record as audit_record
+from greenroom.actors.auth import errors as refusals
+from greenroom.actors.auth import passport_errors
+from greenroom.actors.auth.namespaces import agent_namespace, user_namespace
+from greenroom.actors.base.times import DAY, HOUR, to_datetime, to_microseconds
+from greenroom.actors.schemas import passports as requests
+from greenroom.actors.schemas import resource_reads as resources
+from greenroom.runtime import Actor, Again, handles
+
+if TYPE_CHECKING:
+    from greenroom.runtime import Context, Slices
+
+TIMER: Final = "forget"
+UNDERWAY_FOR: Final = HOUR
+"""How long pieces are kept of a passport of which the last one does not come."""
+MIME_TYPE: Final = "application/json"
+_HEAD: Final = b"h"
+_PIECE: Final = b"p"
+_REDEMPTION: Final = b"r"
+_OWNERS: Final = "greenroom/passport/owner"
+_OWNER_BYTES: Final = 16
+
+
+class Head(msgspec.Struct, frozen=True, array_like=True):
+    """Who exported it here: a user's namespace, or an agent's."""
+
+    owner: str
+
+
+class StoredRedemption(msgspec.Struct, frozen=True, array_like=True):
+    """An attempt to redeem it: whose, for which session (empty: not known), and whether it is done.
+
+    ``agent`` stands for which agent of the owner it is; older stores do not say.
+    """
+
+    owner: str
+    session_id: str
+    at: int
+    done: bool
+    agent: str = ""
+
+
+_redeemed = msgspec.json.Decoder(requests.Redeemed).decode
+
+
+def _owner(context: Context) -> str:
+    """Return what stands for who asks: the list that outlasts a restored backup names nobody."""
+    return _hidden(context, user_namespace(context.principal))
+
+
+def _agent(context: Context) -> str:
+    """Return what stands for the agent that asks, likewise."""
+    return _hidden(context, agent_namespace(context.principal))
+
+
+def _hidden(context: Context, name: str) -> str:
+    return hmac.digest(context.derive(_OWNERS), name.encode(), hashlib.sha256)[:_OWNER_BYTES].hex()
+
+
+def _names_in(key: bytes) -> tuple[tuple[int, int], ...]:
+    return ((1, len(key)),) if key[:1] == _REDEMPTION and len(key) > 1 else ()
+
+
+class PassportActor(Actor):
+    """One passport, addressed by its id."""
+
+    kind = requests.KIND
+    names = staticmethod(_names_in)
+
+    @handles(requests.KeepPassport)
+    def keep(self, request: requests.KeepPassport, context: Context) -> None:
+        """Keep a piece; it is there to be read with the last one, and goes soon without that."""
+        owner = user_namespace(context.principal)
+        head = context.get(_HEAD, Head)
+        if head is not None and head.owner != owner:
+            raise refusals.denial(refusals.resource_not_found(requests.passport_uri(context.address.key)))
+        context.put(_PIECE + request.number.to_bytes(4), request.text)
+        if request.is_last:
+            context.put(_HEAD, Head(owner))
+            audit_record.record(
+                context,
+                "keep_passport",
+                request.session_id,
+                passport_id=context.address.key,
+                memories=request.memories,
+                characters=request.size,
+            )
+            self._forget_at(context, to_microseconds(request.expires_at))
+        elif request.number == 0:
+            context.set_timer(TIMER, context.now + UNDERWAY_FOR, requests.ForgetPassport())
+
+    @handles(requests.AskStanding)
+    def standing(self, request: requests.AskStanding, context: Context) -> Slices[requests.Standing]:
+        """Answer the time, and the text to whoever has a claim to it."""
+        text = None
+        if request.text and context.get(_HEAD, Head) is not None:
+            text = yield from self._text(context)
+        return requests.Standing(now=to_datetime(context.now), text=text)
+
+    @handles(resources.ReadResource)
+    def read(self, request: resources.ReadResource, context: Context) -> Slices[resources.ExportResource]:
+        """Answer the text to the user that exported it."""
+        head = context.get(_HEAD, Head)
+        if head is None:
+            raise refusals.resource_not_found(request.uri)
+        if head.owner != user_namespace(context.principal):
+            raise refusals.denial(refusals.resource_not_found(request.uri))
+        text = yield from self._text(context)
+        audit_record.note_read(context, characters=len(text))
+        return resources.ExportResource(uri=request.uri, mime_type=MIME_TYPE, text=text)
+
+    @handles(requests.Redeem)
+    def redeem(self, request: requests.Redeem, context: Context) -> requests.Redemption:
+        """Let the passport be redeemed, unless it was and may not be again."""
+        expires = to_microseconds(request.expires_at)
+        if expires <= context.now:
+            raise passport_errors.expired(to_datetime(expires).isoformat())
+        owner, agent = _owner(context), _agent(context)
+        attempt = request.attempt
+        stored = context.get(_REDEMPTION + attempt.encode(), StoredRedemption)
+        if stored is None and request.one_time:
+            for key, other in context.scan(StoredRedemption, prefix=_REDEMPTION):
+                if other.owner != owner or other.done:
+                    raise passport_errors.redeemed()
+                if other.agent not in {"", agent}:
+                    raise passport_errors.being_redeemed()
+                attempt, stored = key.removeprefix(_REDEMPTION).decode(), other
+        if stored is not None:
+            return requests.Redemption(attempt=attempt, session_id=stored.session_id or request.session_id)
+        stored = StoredRedemption(owner, request.session_id, context.now, done=False, agent=agent)
+        context.put(_REDEMPTION + attempt.encode(), stored)
+        self._forget_at(context, expires)
+        if request.one_time:
+            redeemed = requests.Redeemed(
+                attempt=attempt, owner=owner, done=False, expires=expires, agent=agent
+            )
+            context.lasting(redeemed, until=expires)
+        audit_record.record(context, "redeem_passport", request.session_id, passport_id=context.address.key)
+        return requests.Redemption(attempt=attempt, session_id=request.session_id)
+
+    @handles(requests.SettleRedemption)
+    def settle(self, request: requests.SettleRedemption, context: Context) -> None:
+        """Take note that an attempt is done."""
+        key = _REDEMPTION + request.attempt.encode()
+        stored = context.get(key, StoredRedemption)
+        owner = _owner(context)
+        if stored is not None and not stored.done and stored.owner == owner:
+            changed = msgspec.structs.replace(stored, session_id=request.session_id, done=True)
+            context.put(key, changed)
+            if request.one_time:
+                expires = to_microseconds(request.expires_at)
+                redeemed = requests.Redeemed(
+                    attempt=request.attempt, owner=owner, done=True, expires=expires, agent=stored.agent
+                )
+                context.lasting(redeemed, until=expires)
+
+    @handles(Again)
+    def redeemed_again(self, told: Again, context: Context) -> None:
+        """Know of redemptions that an older store does not; their sessions went with the newer one."""
+        context.use_reserve()
+        for redeemed in map(_redeemed, told.values):
+            key = _REDEMPTION + redeemed.attempt.encode()
+            stored = context.get(key, StoredRedemption)
+            if stored is None or redeemed.done > stored.done:
+                session_id = "" if stored is None else stored.session_id
+                again = StoredRedemption(
+                    redeemed.owner, session_id, context.now, redeemed.done, redeemed.agent
+                )
+                context.put(key, again)
+                self._forget_at(context, redeemed.expires)
+                audit_record.record(context, "redeem_passport_again", None, passport_id=context.address.key)
+
+    @handles(requests.NoteRefusal)
+    def note_refusal(self, told: requests.NoteRefusal, context: Context) -> None:
+        """Have it follow in the audit log."""
+        audit_record.note(
+            context, context.principal, "restore_session", None, outcome="denied", code=told.code
+        )
+
+    @handles(requests.ForgetPassport)
+    def forget(self, _: requests.ForgetPassport, context: Context) -> Slices[None]:
+        """Remove everything."""
+        context.use_reserve()
+        for key in [key for key, _ in context.scan(msgspec.Raw)]:
+            context.delete(key)
+            if context.slice_over():
+                yield
+
+    def _forget_at(self, context: Context, expires: int) -> None:
+        """Forget it a day after it expired: clocks are set back."""
+        due = max(expires + DAY, context.timer_due(TIMER) or 0)
+        context.set_timer(TIMER, due, requests.ForgetPassport())
+
+    def _text(self, context: Context) -> Slices[str]:
+        pieces: list[str] = []
+        for _, piece in context.scan(str, prefix=_PIECE):
+            pieces.append(piece)
+            if context.slice_over():
+                yield
+        return "".join(pieces)

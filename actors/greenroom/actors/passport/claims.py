@@ -1,0 +1,106 @@
+"""Short texts in place of a passport, in letters that a QR code packs best.
+
+    GREENROOM:P1:…  a whole passport, where it is small
+    GREENROOM:C1:…  a *claim*, signed: this server has the passport, or the session itself
+
+A claim is redeemed at the server that made it, by whoever has it, as a passport would be.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import Final, Literal
+
+import msgspec
+
+from greenroom.actors.auth import passport_errors
+from greenroom.actors.passport.packing import decompressed
+from greenroom.actors.passport.signing import SIGNATURE_BYTES, Signers
+from greenroom.actors.schemas import types
+
+PASSPORT: Final = "GREENROOM:P1:"
+CLAIM: Final = "GREENROOM:C1:"
+MOST_QR_TEXT: Final = 4_296
+"""What the largest QR code holds of these letters."""
+MOST_SMALL_BYTES: Final = 32_768
+"""The most that a passport in a text takes once it is unpacked."""
+_GROUP: Final = 8
+
+
+class Claim(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """What is claimed: a passport that is kept here, or a session.
+
+    Attributes:
+        id: The passport's, or the session's.
+        expires: In seconds since 1970.
+    """
+
+    kind: Literal["passport", "session"]
+    id: types.SessionId
+    expires: int
+
+
+def claim_text(claim: Claim, signers: Signers) -> str:
+    """Return a claim as text."""
+    said = msgspec.json.encode(claim)
+    return CLAIM + _encode(signers.sign_claim(said) + said)
+
+
+def passport_text(document: bytes) -> str | None:
+    """Return a passport as text, or None for one that is too large for a QR code."""
+    import zstandard  # noqa: PLC0415  (only who exports needs it)
+
+    if len(document) > MOST_SMALL_BYTES:
+        return None
+    text = PASSPORT + _encode(zstandard.compress(document, level=19))
+    return text if len(text) <= MOST_QR_TEXT else None
+
+
+def is_small(text: str) -> bool:
+    """Return whether a text is one of these."""
+    return text.strip()[: len(CLAIM)].upper() in {PASSPORT, CLAIM}
+
+
+def read_small(text: str, signers: Signers) -> bytes | Claim:
+    """Return the JSON of the passport, or the claim, that a text stands for.
+
+    Raises:
+        Refusal: ``PASSPORT_INVALID``: a claim of another server, or no such text; ``PASSPORT_TOO_LARGE``.
+    """
+    if len(text) > MOST_QR_TEXT:
+        raise passport_errors.too_large(len(text), MOST_QR_TEXT)
+    text = text.strip().upper()
+    data = _decode(text[len(CLAIM) :])
+    if text.startswith(PASSPORT):
+        size = _size(data)
+        if size > MOST_SMALL_BYTES:
+            raise passport_errors.too_large(size, MOST_SMALL_BYTES)
+        return decompressed(data, size)
+    signature, said = data[:SIGNATURE_BYTES], data[SIGNATURE_BYTES:]
+    if not signers.has_signed_claim(said, signature):
+        raise passport_errors.unknown_claim()
+    return msgspec.json.decode(said, type=Claim)
+
+
+def _size(data: bytes) -> int:
+    import zstandard  # noqa: PLC0415  (as above)
+
+    try:
+        return max(0, zstandard.frame_content_size(data))
+    except zstandard.ZstdError as error:
+        raise passport_errors.invalid(f"its text cannot be read: {error}") from None
+
+
+def _encode(data: bytes) -> str:
+    return base64.b32encode(data).rstrip(b"=").decode()
+
+
+def _decode(text: str) -> bytes:
+    try:
+        data = base64.b32decode(text + "=" * (-len(text) % _GROUP))
+    except (binascii.Error, ValueError):
+        raise passport_errors.invalid("its text cannot be read") from None
+    if _encode(data) != text:
+        raise passport_errors.invalid("its text cannot be read")
+    return data

@@ -1,0 +1,143 @@
+"""Content packed and unpacked: zstd, and where a passphrase was given AES-256-GCM under a key made of it.
+
+What is unpacked says before how large it will be, and anything else is refused before it is unpacked, so a
+few bytes never become many.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import secrets
+from typing import Final
+
+from greenroom.actors.auth import passport_errors
+from greenroom.actors.passport.format import MAX_CONTENT_BYTES, MAX_DOCUMENT_BYTES, Content, Encryption
+from greenroom.actors.passport.signing import encode, strictly_decoded
+
+LEVEL: Final = 6
+SCRYPT_N: Final = 1 << 16
+SCRYPT_R: Final = 8
+SCRYPT_P: Final = 1
+MOST_SCRYPT_BYTES: Final = 256 << 20
+SALT_BYTES: Final = 16
+NONCE_BYTES: Final = 12
+_KEY_BYTES: Final = 32
+
+
+def pack(content: bytes, passport_id: str, passphrase: str | None = None) -> Content:
+    """Return content as it travels.
+
+    Raises:
+        Refusal: ``PASSPORT_TOO_LARGE``.
+    """
+    import zstandard  # noqa: PLC0415  (only who exports or restores needs it)
+
+    if len(content) > MAX_CONTENT_BYTES:
+        raise passport_errors.too_large(len(content), MAX_CONTENT_BYTES)
+    data = zstandard.ZstdCompressor(level=LEVEL, write_content_size=True).compress(content)
+    encryption = None
+    if passphrase is not None:
+        encryption = Encryption(
+            cipher="aes-256-gcm",
+            kdf="scrypt",
+            n=SCRYPT_N,
+            r=SCRYPT_R,
+            p=SCRYPT_P,
+            salt=encode(secrets.token_bytes(SALT_BYTES)),
+            nonce=encode(secrets.token_bytes(NONCE_BYTES)),
+        )
+        data = _sealed(data, encryption, passport_id, passphrase)
+    return Content(
+        encoding="zstd",
+        size=len(content),
+        sha256=hashlib.sha256(content).hexdigest() if encryption is None else None,
+        encryption=encryption,
+        data=base64.b64encode(data).decode(),
+    )
+
+
+def unpack(content: Content, passport_id: str, passphrase: str | None = None) -> bytes:
+    """Return what is inside; its signature was checked before.
+
+    Raises:
+        Refusal: ``PASSPHRASE_NEEDED``, or ``PASSPORT_INVALID`` where it is not what it says.
+    """
+    if len(content.data) > MAX_DOCUMENT_BYTES:
+        raise passport_errors.too_large(len(content.data), MAX_DOCUMENT_BYTES)
+    try:
+        data = base64.b64decode(content.data, validate=True)
+    except (binascii.Error, ValueError):
+        raise passport_errors.invalid("its content is no base64") from None
+    if content.encryption is not None:
+        if passphrase is None:
+            raise passport_errors.sealed()
+        data = _opened(data, content.encryption, passport_id, passphrase)
+    plain = decompressed(data, content.size)
+    digest = hashlib.sha256(plain).hexdigest()
+    if content.sha256 is not None and not hmac.compare_digest(digest, content.sha256):
+        raise passport_errors.invalid("its content is not the one that was signed")
+    return plain
+
+
+def decompressed(data: bytes, size: int) -> bytes:
+    """Return what one frame of zstd holds.
+
+    Raises:
+        Refusal: ``PASSPORT_INVALID``: it is none, or would not be of this size.
+    """
+    import zstandard  # noqa: PLC0415  (as in `pack`)
+
+    try:
+        # At once and not as a stream: so no more is unpacked than the frame says, were it to lie.
+        if zstandard.frame_content_size(data) == size:
+            plain = zstandard.ZstdDecompressor().decompress(data, allow_extra_data=False)
+            if len(plain) == size:
+                return plain
+    except zstandard.ZstdError as error:
+        raise passport_errors.invalid(f"its content cannot be unpacked: {error}") from None
+    raise passport_errors.invalid("its content has another size than it says")
+
+
+def _sealed(data: bytes, how: Encryption, passport_id: str, passphrase: str) -> bytes:
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415  (30 ms, when needed)
+
+    nonce = _decoded(how.nonce, NONCE_BYTES)
+    return AESGCM(_key(how, passphrase)).encrypt(nonce, data, passport_id.encode())
+
+
+def _opened(data: bytes, how: Encryption, passport_id: str, passphrase: str) -> bytes:
+    from cryptography.exceptions import InvalidTag  # noqa: PLC0415  (as above)
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415
+
+    nonce = _decoded(how.nonce, NONCE_BYTES)
+    try:
+        return AESGCM(_key(how, passphrase)).decrypt(nonce, data, passport_id.encode())
+    except InvalidTag:
+        raise passport_errors.sealed() from None
+
+
+def _key(how: Encryption, passphrase: str) -> bytes:
+    if 128 * how.n * how.r > MOST_SCRYPT_BYTES:
+        raise passport_errors.invalid("the key of its passphrase takes more memory than is spent on one")
+    try:
+        return hashlib.scrypt(
+            passphrase.encode(),
+            salt=_decoded(how.salt, SALT_BYTES),
+            n=how.n,
+            r=how.r,
+            p=how.p,
+            maxmem=MOST_SCRYPT_BYTES + (1 << 20),
+            dklen=_KEY_BYTES,
+        )
+    except ValueError as error:
+        raise passport_errors.invalid(f"no key can be made of its passphrase: {error}") from None
+
+
+def _decoded(text: str, size: int) -> bytes:
+    data = strictly_decoded(text)
+    if data is None or len(data) != size:
+        raise passport_errors.invalid("its encryption is not written as one")
+    return data

@@ -1,0 +1,79 @@
+"""A query, read once: its terms, the names and dates in it, and what it asks for."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from greenroom.actors.ranking.dates import Date, dates_in
+from greenroom.actors.text.analyze import spans, tokens, without_invisible
+
+if TYPE_CHECKING:
+    from greenroom.actors.schemas.vectors import QueryVectors
+
+MOST_TERMS = 64
+"""Different terms of a query that are looked for; of a longer one the first."""
+
+_WHEN = re.compile(
+    r"\b(?:when|how (?:long|often|recently)|(?:what|which) (?:day|date|week|month|year|season|time))\b",
+    re.IGNORECASE,
+)
+
+
+class Term(NamedTuple):
+    """A term of a query.
+
+    Attributes:
+        term: What the index knows it by.
+        instead: Terms that do as well where nothing is known by it, see `text.analyze.Token`.
+        word: As it was typed.
+    """
+
+    term: str
+    instead: tuple[str, ...]
+    word: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankQuery:
+    """What is looked for.
+
+    Attributes:
+        text: The query as typed.
+        terms: Its terms in order, each once.
+        dates: The days, months and years that it names.
+        wants_time: Whether it asks when something was.
+        vectors: What an embedder made of it; None to go by words alone.
+        offset: What the caller's clock is ahead of UTC, in microseconds.
+    """
+
+    text: str
+    terms: tuple[Term, ...]
+    dates: tuple[Date, ...]
+    wants_time: bool
+    vectors: QueryVectors | None
+    offset: int
+
+    @classmethod
+    def read(cls, text: str, vectors: QueryVectors | None = None, *, offset: int = 0) -> RankQuery:
+        """Read a query.
+
+        Args:
+            text: As typed.
+            vectors: See the class.
+            offset: See the class.
+        """
+        terms: dict[str, Term] = {}
+        for word in dict.fromkeys(word for _, _, word in spans(without_invisible(text))):
+            for token in tokens(word):
+                for term, instead in token.terms:
+                    terms.setdefault(term, Term(term, instead, word))
+        return cls(
+            text=text,
+            terms=tuple(terms.values())[:MOST_TERMS],
+            dates=dates_in(text),
+            wants_time=_WHEN.search(text) is not None,
+            vectors=vectors,
+            offset=offset,
+        )

@@ -1,0 +1,168 @@
+"""The order of the memories for a query: values of signals, added up by the table in `weights`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from greenroom.actors.ranking import signals as ranking_signals
+from greenroom.actors.ranking.view import is_nothing
+from greenroom.actors.ranking.weights import MIDDLE, WIDTH, Situation, weights
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    import numpy.typing as npt
+
+    from greenroom.actors.ranking.query import RankQuery
+    from greenroom.actors.ranking.signals import Reading, Values
+    from greenroom.actors.ranking.view import Floats, View
+    from greenroom.runtime import Slices
+
+    Mask = npt.NDArray[np.bool_]
+    Places = npt.NDArray[np.intp]
+
+FINALISTS = 100
+"""How many of the best rows are compared token by token, at least."""
+
+
+class Ranked(NamedTuple):
+    """The best rows, best first.
+
+    Attributes:
+        rows: Their numbers in the corpus.
+        scores: The relevance of each, 0 to 1, on a scale that does not depend on the other rows.
+        signals: By name, the value of each signal for each of the rows.
+        total: How many rows have anything to do with the query at all.
+        situation: Which weights were used.
+        corrected: What was looked for instead of terms that no visible memory holds.
+        unknown: Terms that no visible memory holds, and that nothing is like.
+        reading: What became of the query's terms.
+    """
+
+    rows: Places
+    scores: Floats
+    signals: Mapping[str, Floats]
+    total: int
+    situation: Situation
+    corrected: Mapping[str, tuple[str, ...]]
+    unknown: Sequence[str]
+    reading: Reading
+
+    @property
+    def shares(self) -> dict[str, Floats]:
+        """By name, what each signal adds to the strength: its value times its weight."""
+        table = weights(self.situation)
+        return {
+            name: found * np.float32(table[name]) for name, found in self.signals.items() if name in table
+        }
+
+
+def rank(
+    view: View, query: RankQuery, wanted: Mask, pace: Callable[[], bool], *, limit: int
+) -> Slices[Ranked]:
+    """Return the ``limit`` best of the rows that are visible and ``wanted``; yields when ``pace`` says so.
+
+    Args:
+        view: The rows that the caller may see. All statistics are theirs.
+        query: What is looked for.
+        wanted: What the filters leave. They change no score.
+        pace: Whether to yield.
+        limit: How many rows are returned at most.
+    """
+    yield from view.prepare(pace)
+    reading = yield from ranking_signals.read(view, query, pace)
+    values = yield from ranking_signals.plain(view, query, reading, pace)
+    of_vectors = yield from ranking_signals.meaning(view, query, reading, pace)
+    situation = _situation(query, of_vectors)
+    values |= of_vectors
+    matched = wanted & view.visible & _touched(values)
+    rows = np.flatnonzero(matched)
+    if pace():
+        yield
+    first = "sentences" if situation == "tokens" else situation
+    strength = yield from _added(values, weights(first), rows, pace)
+    if situation == "tokens":
+        rows = rows[_best(strength, rows, max(FINALISTS, limit))]
+        more = yield from ranking_signals.by_tokens(view, query, reading, rows, pace)
+        final = {name: found[rows] for name, found in values.items()} | more
+        if not more:
+            situation = "sentences"
+        strength = yield from _added(final, weights(situation), np.arange(len(rows)), pace)
+        chosen = _best(strength, rows, limit)
+        signals = {name: found[chosen] for name, found in final.items()}
+    else:
+        chosen = _best(strength, rows, limit)
+        signals = {name: found[rows[chosen]] for name, found in values.items()}
+    return Ranked(
+        rows=rows[chosen],
+        scores=relevance(strength[chosen]),
+        signals=signals,
+        total=int(np.count_nonzero(matched)),
+        situation=situation,
+        corrected=reading.corrected,
+        unknown=reading.unknown,
+        reading=reading,
+    )
+
+
+def signals(view: View, query: RankQuery, pace: Callable[[], bool]) -> Slices[dict[str, Floats]]:
+    """Return every signal for every row, which is more than `rank` needs: for fitting the weights."""
+    reading = yield from ranking_signals.read(view, query, pace)
+    values = yield from ranking_signals.plain(view, query, reading, pace)
+    values |= yield from ranking_signals.meaning(view, query, reading, pace)
+    if _situation(query, values) == "tokens":
+        rows = np.arange(len(view.visible))
+        values |= yield from ranking_signals.by_tokens(view, query, reading, rows, pace)
+    return values
+
+
+def relevance(strength: Floats) -> Floats:
+    """Return strengths on a scale from 0 to 1."""
+    found: Floats = 1 / (1 + np.exp((np.float32(MIDDLE) - strength) / np.float32(WIDTH)))
+    return found
+
+
+def _situation(query: RankQuery, of_vectors: Values) -> Situation:
+    if query.vectors is None or "meaning" not in of_vectors:
+        return "words"
+    if query.vectors.sentence is None:
+        return "static"
+    return "tokens" if query.vectors.words else "sentences"
+
+
+def _touched(values: Values) -> Mask:
+    """Return which rows have anything to do with the query: all, once meaning is compared."""
+    if "meaning" in values:
+        return np.ones(len(values["meaning"]), np.bool_)
+    touched = np.zeros(len(values["words"]), np.bool_)
+    for name in ("words", "mention", "nearby", "conversation", "tags", "key", "author", "month", "day"):
+        if not is_nothing(values[name]):
+            touched |= values[name] > 0
+    return touched
+
+
+def _added(
+    values: Values, table: Mapping[str, float], rows: Places, pace: Callable[[], bool]
+) -> Slices[Floats]:
+    size = len(next(iter(values.values())))
+    few = 2 * len(rows) < size  # picking rows costs more than adding some that are not wanted
+    total = np.zeros(len(rows) if few else size, np.float32)
+    for name, weight in table.items():
+        found = values.get(name)
+        if found is not None and not is_nothing(found):
+            total += np.float32(weight) * (found[rows] if few else found)
+            if pace():
+                yield
+    return total if few or len(rows) == size else total[rows]
+
+
+def _best(strength: Floats, rows: Places, limit: int) -> Places:
+    """Return the places of the ``limit`` strongest, strongest first; of equals the newest row first."""
+    if len(strength) > limit:
+        bound = np.partition(strength, len(strength) - limit)[len(strength) - limit]
+        places = np.flatnonzero(strength >= bound)
+    else:
+        places = np.arange(len(strength))
+    return places[np.lexsort((-rows[places], -strength[places]))][:limit]

@@ -1,0 +1,265 @@
+"""What is known about each row for one query: an array of values by the name of its signal.
+
+`weights` says what each is for and how much it counts. Everything here is counted over the
+visible rows only, and knows nothing of the filters: these choose among rows whose values they
+do not change.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from greenroom.actors.ranking import lexical
+from greenroom.actors.ranking import meaning as ranking_meaning
+from greenroom.actors.ranking.dates import Calendar
+from greenroom.actors.ranking.names import partly_named
+from greenroom.actors.ranking.spelling import Guess, guesses
+from greenroom.actors.ranking.view import is_nothing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import numpy.typing as npt
+
+    from greenroom.actors.ranking.lexical import Group
+    from greenroom.actors.ranking.query import RankQuery, Term
+    from greenroom.actors.ranking.view import Floats, View
+    from greenroom.runtime import Slices
+
+    Mask = npt.NDArray[np.bool_]
+    Values = dict[str, Floats]
+
+
+TOKENS_BEFORE, TOKENS_AFTER = (1.0, 0.9), (0.9, 0.8)
+"""What it counts when one of the 1 or 2 memories before or after has something for a word of the query."""
+
+
+class Reading(NamedTuple):
+    """What became of a query among the visible memories.
+
+    Attributes:
+        groups: The terms that are looked for in texts.
+        mentions: Terms that name an author, likewise.
+        authors: The numbers of the authors named, by name.
+        unknown: Terms that no visible memory holds, and that nothing is like.
+        counts: In how many visible rows each term of the query occurs as it was typed.
+    """
+
+    groups: Sequence[Group]
+    mentions: Sequence[Group]
+    authors: Sequence[Mask]
+    unknown: Sequence[str]
+    counts: dict[str, int]
+
+    @property
+    def corrected(self) -> dict[str, tuple[str, ...]]:
+        """What was looked for instead of terms that no memory holds."""
+        return {group.asked: group.meant for group in self.groups if group.meant != (group.asked,)}
+
+
+def read(view: View, query: RankQuery, pace: Callable[[], bool]) -> Slices[Reading]:
+    """Look up the query's terms, and find who is named and what is mistyped."""
+    authors, names = yield from _named(view, query, pace)
+    groups: list[Group] = []
+    mentions: list[Group] = []
+    unknown: list[str] = []
+    counts: dict[str, int] = {}
+    for term in query.terms:
+        meant = [Guess(term.term, 1.0, 0)]
+        group = lexical.gather(view, term.term, meant)
+        counts[term.term] = len(group.rows)
+        if term.term in names:
+            mentions.append(group)
+        elif len(group.rows) or len(view.postings("tags", term.term)[0]):
+            groups.append(group)
+        else:
+            found = _instead(view, term)
+            if not found:
+                meant = yield from guesses(view, term, pace)
+                found = [lexical.gather(view, term.term, meant)] if meant else []
+            groups.extend(found)
+            if not found:
+                unknown.append(term.term)
+        if pace():
+            yield
+    return Reading(groups, mentions, authors, unknown, counts)
+
+
+def _instead(view: View, term: Term) -> list[Group]:
+    """Return what does as well: the parts of a compound, the name of a month."""
+    found = [lexical.gather(view, part, [Guess(part, 1.0, 0)]) for part in term.instead]
+    return [group for group in found if len(group.rows)]
+
+
+def _named(view: View, query: RankQuery, pace: Callable[[], bool]) -> Slices[tuple[list[Mask], set[str]]]:
+    """Return for each author that the query names in full which rows are by them, and the names' terms."""
+    asked = [term.term for term in query.terms]
+    spoken = set(pairwise(asked))
+    masks: list[Mask] = []
+    names: set[str] = set()
+    for number, name in (yield from partly_named(view, asked, pace)).items():
+        if set(name) <= set(asked) and spoken.issuperset(pairwise(name)):
+            masks.append(view.visible & (view.corpus.author == number))
+            names.update(name)
+            if pace():
+                yield
+    return masks, names
+
+
+def plain(view: View, query: RankQuery, reading: Reading, pace: Callable[[], bool]) -> Slices[Values]:
+    """Return the signals that need no embedder."""
+    zeros = view.nothing
+    values: Values = {}
+    values["words"] = yield from lexical.own(view, reading.groups, pace)
+    values["mention"] = yield from lexical.own(view, reading.mentions, pace)
+    values["nearby"] = yield from lexical.nearby(view, reading.groups, values["words"], pace)
+    values["conversation"] = yield from lexical.conversation(view, reading.groups, pace)
+    values["tags"] = yield from _tags(view, reading, pace)
+    values["key"] = yield from _keys(view, query, pace)
+
+    named = [mask.astype(np.float32) for mask in reading.authors]
+    values["author"] = named[0] if len(named) == 1 else zeros
+    values["company"] = (yield from _company(view, reading.authors, pace)) if named else zeros
+
+    values["question"] = view.question
+    values["temporal"] = view.temporal
+    values["when"] = view.temporal if query.wants_time else zeros
+    values["length"] = view.length
+    values["opening"] = view.opening
+    values["reply"] = view.reply
+    values["answer"] = zeros
+    if not (is_nothing(view.reply) or is_nothing(values["words"])):
+        values["answer"] = view.reply * view.shifted(values["words"], view.before)
+    if pace():
+        yield
+    values["month"] = values["day"] = zeros
+    if query.dates:
+        calendar = Calendar(view.corpus.created, query.offset)
+        if pace():
+            yield
+        values["month"] = calendar.within(query.dates)
+        if pace():
+            yield
+        values["day"] = calendar.close_to(query.dates)
+        if pace():
+            yield
+    return values
+
+
+def meaning(view: View, query: RankQuery, reading: Reading, pace: Callable[[], bool]) -> Slices[Values]:
+    """Return the signals of the embedder; empty when the query or all visible rows have no vectors."""
+    vectors = query.vectors
+    if vectors is None:
+        return {}
+    weights = query_weights(view, query, reading)
+    towards = ranking_meaning.direction(vectors, weights)
+    if towards is None:
+        return {}
+    cosine = yield from ranking_meaning.closeness(view, vectors.space, towards, pace)
+    if cosine is None:
+        return {}
+    best = ranking_meaning.best_of_conversation(view, cosine)
+    if pace():
+        yield
+    return {"meaning": cosine, "theme": best}
+
+
+def query_weights(view: View, query: RankQuery, reading: Reading) -> Floats:
+    """Return the weight of each of the embedder's words of the query."""
+    assert query.vectors is not None, "only asked for a query with vectors"
+    names = {group.asked for group in reading.mentions}
+    # The vector of a mistyped word is that of nothing.
+    counts = reading.counts | dict.fromkeys(reading.corrected, view.count)
+    return ranking_meaning.word_weights(
+        view, query.vectors.words, names, counts, in_context=query.vectors.sentence is not None
+    )
+
+
+def by_tokens(
+    view: View, query: RankQuery, reading: Reading, rows: npt.NDArray[np.intp], pace: Callable[[], bool]
+) -> Slices[Values]:
+    """Return, for ``rows`` only, what needs vectors of tokens; empty when there are none."""
+    vectors = query.vectors
+    assert vectors is not None, "only asked for a query with vectors"
+    weights = query_weights(view, query, reading)
+    if not weights.any():
+        return {}
+    weights /= weights.sum()
+    around: list[tuple[float, npt.NDArray[np.integer[Any]]]] = []
+    for step, counts in ((view.before, TOKENS_BEFORE), (view.after, TOKENS_AFTER)):
+        at: npt.NDArray[np.integer[Any]] = rows
+        for count in counts:
+            at = step[at]
+            around.append((count, at))
+    every = np.unique(np.concatenate([rows, *(at for _, at in around)]))
+    every = every[every >= 0]
+    found = yield from ranking_meaning.by_tokens(view, vectors, every, pace)
+    best = np.zeros((len(view.visible) + 1, len(weights)), np.float32)
+    best[every] = found
+    own = best[rows]
+    nearby = own.copy()
+    for count, at in around:
+        np.maximum(nearby, np.float32(count) * best[at], out=nearby)
+    if pace():
+        yield
+    return {"tokens": own @ weights, "tokens nearby": nearby @ weights}
+
+
+def _company(view: View, authors: Sequence[Mask], pace: Callable[[], bool]) -> Slices[Floats]:
+    """Return 1 where all who are named wrote in the same conversation."""
+    number = view.corpus.conversation
+    inside = number >= 0
+    everyone = np.ones(view.conversations + 1, np.bool_)
+    alone = np.ones(len(number), np.bool_)
+    for mask in authors:
+        wrote = np.zeros(view.conversations + 1, np.bool_)
+        wrote[number[mask & inside]] = True
+        everyone &= wrote
+        alone &= mask
+        if pace():
+            yield
+    found: Floats = np.where(inside, everyone[number], alone).astype(np.float32)
+    return found
+
+
+def _tags(view: View, reading: Reading, pace: Callable[[], bool]) -> Slices[Floats]:
+    found = view.nothing
+    for group in (*reading.groups, *reading.mentions):
+        for term in group.meant:
+            rows, _ = view.postings("tags", term)
+            if len(rows):
+                found = _writable(found)
+                found[rows] += np.float32(lexical.rarity(len(rows), view.count))
+        if pace():
+            yield
+    return found
+
+
+def _keys(view: View, query: RankQuery, pace: Callable[[], bool]) -> Slices[Floats]:
+    """Return which part of a key's terms the query says.
+
+    Numbers alone do not count, for keys are often numbered; and no statistics of keys are made, so
+    that another key changes nothing but its own memory's score.
+    """
+    found = view.nothing
+    for term in query.terms:
+        if not term.term.isdigit():
+            rows, times = view.postings("key", term.term)
+            if len(rows):
+                found = _writable(found)
+                found[rows] += np.minimum(times, 1)
+        if pace():
+            yield
+    if is_nothing(found):
+        return found
+    lengths = view.corpus.lengths("key")
+    said = np.flatnonzero(found)
+    found[said] = np.minimum(1, found[said] / np.maximum(1, lengths[said]))
+    return found
+
+
+def _writable(signal: Floats) -> Floats:
+    return np.zeros(len(signal), np.float32) if is_nothing(signal) else signal

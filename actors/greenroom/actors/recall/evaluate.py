@@ -1,0 +1,162 @@
+"""How well a search finds what a user says it should: recall, hits, ranks, on the user's own memories."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
+
+import msgspec
+import trio
+from msgspec import Meta
+
+from greenroom.actors.auth import errors as auth_errors
+from greenroom.actors.base.parse import parse_request
+from greenroom.actors.base.strict_json import check_json
+from greenroom.actors.embedding.progress import GetEmbedding
+from greenroom.actors.recall import replies
+from greenroom.actors.recall import types as recall_types
+from greenroom.actors.recall.memory_search import MemorySearch
+from greenroom.actors.recall.search import find, reply
+from greenroom.actors.recall.time_window import warmed
+from greenroom.actors.schemas import memory_types as kinds
+from greenroom.actors.schemas.memory_types import SearchMode
+
+if TYPE_CHECKING:
+    from greenroom.actors.auth.principal import Principal
+    from greenroom.runtime import Desk, Doors
+
+DEPTHS: Final = (1, 5, 10, 20, 50)
+RANKED: Final = 10
+"""How many of the best count for hits and nDCG."""
+LOOK_SECONDS: Final = 0.1
+
+
+class TrySearch(MemorySearch, frozen=True, kw_only=True):
+    """A `MemorySearch` that counts for nothing: what it finds is not used more often by it."""
+
+    async def run(self, desk: Desk) -> replies.MemoriesFound:
+        """Search, and keep no record of it."""
+        began = trio.current_time()
+        if self.time_expr is not None:
+            await warmed()
+        search = self._asked(self._window(desk.now))
+        return reply(await find(desk, search), search, began, max_tokens=None, debug=None)
+
+
+class SearchFilters(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What narrows a search, as `MemorySearch` takes it."""
+
+    time_expr: recall_types.TimeWords | None = None
+    after: recall_types.After | None = None
+    before: recall_types.Before | None = None
+    timezone: recall_types.Zone | None = None
+    tags: kinds.Tags | None = None
+    tag_match: kinds.TagMatch = "any"
+    kind: kinds.MemoryKind | None = None
+    scope: kinds.Scope | None = None
+    author: kinds.Author | None = None
+    conversation_id: kinds.ConversationId | None = None
+
+
+class JudgedQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One line of a file of queries.
+
+    Attributes:
+        query: What is searched for.
+        relevant: The keys, or the ids, of the memories that it should find.
+        namespace: Where; everything that the caller may see unless given.
+        group: Under which name its figures are summed up besides.
+    """
+
+    query: kinds.SearchWords
+    relevant: Annotated[list[str], Meta(min_length=1)]
+    namespace: recall_types.Below | None = None
+    filters: SearchFilters = SearchFilters()
+    group: str | None = None
+
+
+class Judged(NamedTuple):
+    """What one query found."""
+
+    group: str | None
+    metrics: dict[str, float]
+    milliseconds: float
+
+
+def read_query(raw: bytes) -> JudgedQuery:
+    """Return the query that is a line of a file.
+
+    Raises:
+        Refusal: it is none; the sentence names the field.
+    """
+    check_json(raw)
+    query = parse_request(JudgedQuery, raw)
+    if not query.query.strip():
+        raise auth_errors.invalid("query", "query: it is blank")
+    return query
+
+
+def measure(
+    ranked: Sequence[str], relevant: Sequence[str], depths: Sequence[int] = DEPTHS
+) -> dict[str, float]:
+    """Return the figures of one answer.
+
+    ``R@k`` is the share of the relevant memories among the first k, ``hit@10`` whether any is among the
+    first 10, ``MRR`` one through the rank of the first, ``nDCG@10`` the gain of the first 10, each
+    discounted by its rank, as a share of the best possible one.
+
+    Args:
+        ranked: What was found, best first.
+        relevant: What should be.
+        depths: At which ranks recall is taken.
+    """
+    wanted = set(relevant)
+    found = list(dict.fromkeys(ranked))
+    figures = {f"R@{depth}": len(wanted.intersection(found[:depth])) / len(wanted) for depth in depths}
+    ranks = [rank for rank, each in enumerate(found, start=1) if each in wanted]
+    best = [rank for rank in ranks if rank <= RANKED]
+    ideal = sum(1 / math.log2(rank + 1) for rank in range(1, min(RANKED, len(wanted)) + 1))
+    return {
+        **figures,
+        f"hit@{RANKED}": float(bool(best)),
+        "MRR": 1 / ranks[0] if ranks else 0.0,
+        f"nDCG@{RANKED}": sum(1 / math.log2(rank + 1) for rank in best) / ideal,
+    }
+
+
+async def ready(doors: Doors, principal: Principal) -> str:
+    """Wait until searches go by meaning, or cannot; return which embedder there is, in words."""
+    await doors.query(TrySearch(query="?", limit=1), principal=principal)  # wakes it
+    while True:
+        found = await doors.query(GetEmbedding(), principal=principal)
+        if found.state == "off":
+            return "by words alone: the embedder is none"
+        if found.state == "failing":
+            return f"by words alone: {found.trouble}"
+        if found.state == "ready" and not found.actors_waiting:
+            return f"with {found.space}"
+        await trio.sleep(LOOK_SECONDS)
+
+
+async def judged(
+    doors: Doors,
+    principal: Principal,
+    query: JudgedQuery,
+    mode: SearchMode,
+    limit: int,
+    depths: Sequence[int],
+) -> Judged:
+    """Search for one query and measure the answer.
+
+    Raises:
+        GreenroomError: as `Doors.query`.
+    """
+    filters: dict[str, Any] = msgspec.structs.asdict(query.filters)
+    asked = TrySearch(query=query.query, namespace=query.namespace, mode=mode, limit=limit, **filters)
+    began = trio.current_time()
+    answer: replies.MemoriesFound = await doors.query(asked, principal=principal)
+    taken = (trio.current_time() - began) * 1_000
+    wanted = set(query.relevant)
+    ranked = [each.memory_id if each.memory_id in wanted else each.key for each in answer.memories]
+    return Judged(query.group, measure(ranked, query.relevant, depths), taken)

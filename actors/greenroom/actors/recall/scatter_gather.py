@@ -1,0 +1,139 @@
+"""Asking the owners of several namespaces side by side, and one list of what they found."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+
+import trio
+
+from greenroom.actors.auth import errors as auth_errors
+from greenroom.actors.recall.replies import FailedNamespace
+from greenroom.runtime import (
+    ActorFailedError,
+    ActorSetAsideError,
+    DeadlineExceededError,
+    GreenroomError,
+    OverloadedError,
+    Refusal,
+    StoreDamagedError,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from greenroom.actors.recall.roots import Root
+    from greenroom.actors.schemas.memory_replies import Found, FoundMemory
+    from greenroom.runtime import Desk, Message
+
+R = TypeVar("R")
+
+AT_ONCE = 64
+"""How many owners are asked at a time: each may have to read its index first."""
+PATIENCE = 10.0
+"""Seconds that one owner has. The others' answers are not held up for ever by one that hangs."""
+SHARE = 0.8
+"""Of the caller's own time: what remains is for telling the caller."""
+
+_WHY: tuple[tuple[type[GreenroomError], str], ...] = (
+    (ActorFailedError, "it failed at this search; ask again"),
+    (ActorSetAsideError, "it failed too often and is set aside until the operator admits it again"),
+    (OverloadedError, "too many requests wait for it; ask again"),
+    (DeadlineExceededError, "its time ran out before it was asked"),
+    (StoreDamagedError, "a stored record of it is damaged"),
+)
+_CONTAINED: tuple[type[GreenroomError], ...] = (Refusal, *(kind for kind, _ in _WHY))
+
+
+class Answers(NamedTuple, Generic[R]):
+    """What came back.
+
+    Attributes:
+        found: The answers of those that answered.
+        failed: Those that did not, in the order in which they were asked.
+        error: What the first of those ended with.
+    """
+
+    found: list[R]
+    failed: list[FailedNamespace]
+    error: GreenroomError | None
+
+
+async def ask_each(desk: Desk, roots: Sequence[Root], message: Message[R]) -> Answers[R]:
+    """Ask the owners of all roots; what one of them fails at is told, and costs the others nothing.
+
+    Raises:
+        GreenroomError: what concerns all of them alike: the runtime is closed, the store failed.
+    """
+    began = trio.current_time()
+    end = began + SHARE * (trio.current_effective_deadline() - began)
+    if len(roots) == 1:  # as mostly, and a nursery costs as much as what it would be for
+        answers = [await _ask(desk, roots[0], message, end)]
+    else:
+        answers = await _side_by_side(desk, roots, message, end)
+    found: list[R] = []
+    failed: list[FailedNamespace] = []
+    first: GreenroomError | None = None
+    for root, answer in zip(roots, answers, strict=True):
+        if isinstance(answer, GreenroomError):
+            first = first or answer
+            failed.append(FailedNamespace(namespace=root.name, error=_why(answer)))
+        else:
+            found.append(answer)
+    return Answers(found, failed, first)
+
+
+async def _side_by_side(
+    desk: Desk, roots: Sequence[Root], message: Message[R], end: float
+) -> list[R | GreenroomError]:
+    answers: dict[int, R | GreenroomError] = {}
+    of_all: GreenroomError | None = None
+    waiting = iter(enumerate(roots))
+
+    async with trio.open_nursery() as nursery:
+
+        async def work() -> None:
+            nonlocal of_all
+            try:
+                for number, root in waiting:
+                    answers[number] = await _ask(desk, root, message, end)
+            except GreenroomError as error:  # out of the nursery it would come in a group
+                of_all = of_all or error
+                nursery.cancel_scope.cancel()
+
+        for _ in range(min(AT_ONCE, len(roots))):
+            nursery.start_soon(work)
+    if of_all is not None:
+        raise of_all
+    return [answers[number] for number in range(len(roots))]
+
+
+async def _ask(desk: Desk, root: Root, message: Message[R], end: float) -> R | GreenroomError:
+    began = trio.current_time()
+    with trio.move_on_at(min(began + PATIENCE, end)):
+        try:
+            return await desk.ask(root.address, message)
+        except _CONTAINED as error:
+            return error
+    return auth_errors.timed_out(trio.current_time() - began)
+
+
+def _why(error: GreenroomError) -> str:
+    if isinstance(error, Refusal):
+        return error.sentence
+    return next(sentence for kind, sentence in _WHY if isinstance(error, kind))
+
+
+def merged(found: Sequence[Found]) -> list[FoundMemory]:
+    """Return all hits in one order: best first, newest among equals."""
+    hits = [hit for each in found for hit in each.hits]
+    hits.sort(key=lambda hit: (-hit.score, -hit.memory.created_at.timestamp(), hit.memory.memory_id))
+    return hits
+
+
+def summed(found: Sequence[Found]) -> dict[str, int]:
+    """Return the counts of all of them together, in the order of filtering."""
+    counts: dict[str, int] = {}
+    for each in found:
+        for name, count in each.counts.items():
+            counts[name] = counts.get(name, 0) + count
+    return counts

@@ -1,0 +1,272 @@
+"""What all searches do: find the owners, ask them side by side, and bring what they say into one order."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple
+
+import trio
+from msgspec import UNSET
+
+from greenroom.actors.audit import record as audit_record
+from greenroom.actors.auth.namespaces import memory_address
+from greenroom.actors.base import budget
+from greenroom.actors.recall import replies
+from greenroom.actors.recall._choosing import ChooseRoots
+from greenroom.actors.recall._turns import ask_in_turns
+from greenroom.actors.recall.roots import Root, Roots, roots_for
+from greenroom.actors.recall.scatter_gather import merged, summed
+from greenroom.actors.schemas.memories import FindMemories, NoteUses
+from greenroom.runtime import ActorSetAsideError, OverloadedError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from greenroom.actors.schemas.memory_replies import Found, FoundMemory, MemoryFilters
+    from greenroom.actors.schemas.memory_types import SearchMode
+    from greenroom.actors.schemas.vectors import QueryVectors
+    from greenroom.runtime import Address, Desk
+
+MILLISECONDS = 1_000.0
+
+
+class Asked(NamedTuple):
+    """One search.
+
+    Attributes:
+        below: The leading segments of the namespaces to search; None: all that may be seen.
+        query: What is looked for; None: filters alone decide.
+        mode: As page D has it.
+        boost: The part of quality in the score.
+        filters: What narrows the candidates.
+        limit: Most hits.
+        debug: Whether the hits say why.
+        uses: Whether each hit counts as used, whatever becomes of it.
+        roots: The owners to ask where it is known which they are.
+    """
+
+    below: str | None
+    query: str | None
+    mode: SearchMode
+    boost: float
+    filters: MemoryFilters
+    limit: int
+    debug: bool = False
+    uses: bool = False
+    roots: list[Root] | None = None
+
+
+class Outcome(NamedTuple):
+    """What a search found.
+
+    Attributes:
+        hits: The best, best first.
+        total: How many memories match.
+        is_minimum: Whether there may be more.
+        found: What each owner said.
+        failed: The owners that said nothing.
+        asked: How many owners were asked.
+        space: Which vectors the query had; None for none.
+        absence: Why it had none, where some were wanted.
+        partial: Why memories may be missing that another time would be found; None: none are.
+        counted: Whether the hits are counted as used already.
+        timings: Milliseconds by stage.
+    """
+
+    hits: list[FoundMemory]
+    total: int
+    is_minimum: bool
+    found: list[Found]
+    failed: list[replies.FailedNamespace]
+    asked: int
+    space: str | None
+    absence: str | None
+    partial: str | None
+    counted: bool
+    timings: dict[str, float]
+
+
+async def find(desk: Desk, search: Asked) -> Outcome:
+    """Search the namespaces that may be seen; owners that fail are named.
+
+    Raises:
+        GreenroomError: of all owners, none answered; it is what the first of them ended with.
+    """
+    clock = _Clock()
+    vectors = absence = partial = None
+    if search.query is not None and search.mode != "exact" and desk.companion is not None:
+        vectors = await desk.companion.query(search.query)
+        absence = desk.companion.absence if vectors is None else _why_nothing(vectors)
+        if vectors is None and not desk.companion.is_off:
+            partial = f"memories were found by their words alone, for {absence}"
+    clock.lap("query_vectors")
+    roots = await _roots(desk, search, vectors=None if absence is not None else vectors)
+    clock.lap("namespaces")
+    counted = len(roots.ordered) == 1 and search.uses
+    message = FindMemories(
+        text=search.query,
+        vectors=vectors,
+        mode=search.mode,
+        quality_boost=search.boost,
+        filters=search.filters,
+        limit=search.limit,
+        use=counted,
+        debug=search.debug,
+    )
+    asked = await ask_in_turns(desk, roots, message)
+    answers = asked.answers
+    clock.lap("owners")
+    if answers.error is not None and not answers.found:
+        raise answers.error
+    if vectors is not None and absence is None and any(map(_has_no_vectors, answers.found)):
+        partial = "some memories were found by their words alone, for they are being embedded"
+    partial = "; ".join(filter(None, (partial, asked.partial))) or None
+    hits = merged(answers.found)[: search.limit]
+    clock.lap("merge")
+    audit_record.note(
+        desk,
+        desk.principal,
+        "search_memories",
+        None,
+        namespace=search.below,
+        mode=search.mode,
+        query_characters=len(search.query or ""),
+        found=len(hits),
+    )
+    return Outcome(
+        hits=hits,
+        total=sum(each.total for each in answers.found),
+        found=answers.found,
+        failed=answers.failed,
+        asked=asked.asked,
+        is_minimum=asked.is_minimum or any(each.is_minimum for each in answers.found),
+        space=None if vectors is None or absence is not None else vectors.space,
+        absence=absence,
+        partial=partial,
+        counted=counted,
+        timings=clock.laps,
+    )
+
+
+async def _roots(desk: Desk, search: Asked, *, vectors: QueryVectors | None) -> Roots:
+    if search.roots is not None:
+        return Roots(search.roots)
+    wanted = ChooseRoots(
+        below=search.below,
+        text=search.query,
+        mode=search.mode,
+        filters=search.filters,
+        vectors=vectors,
+    )
+    return await roots_for(desk, wanted)
+
+
+def _has_no_vectors(found: Found) -> bool:
+    """Return whether memories that may be seen and fit the filters were ranked without any vectors."""
+    return found.model == "words" and all(found.counts.values())
+
+
+def _why_nothing(vectors: QueryVectors) -> str | None:
+    """Return why no memory is like a query that has its vectors; None when some may be."""
+    if any(_says_something(each) for each in (vectors, *vectors.older)):
+        return None
+    if vectors.sentence is None:
+        return "the embedder knows no word of the query"
+    return "the embedder's vector of the query is all zeros, which is like no memory"
+
+
+def _says_something(vectors: QueryVectors) -> bool:
+    numbers = vectors.rows if vectors.sentence is None else vectors.sentence
+    return any(memoryview(numbers).cast("f"))
+
+
+def reply(
+    outcome: Outcome,
+    search: Asked,
+    began: float,
+    *,
+    max_tokens: int | None,
+    mode: SearchMode | None = None,
+    decompress: bool = True,
+    debug: replies.SearchDebug | None = None,
+) -> replies.MemoriesFound:
+    """Return a search's answer, cut to its budget.
+
+    Args:
+        outcome: What was found.
+        search: What was asked.
+        began: When, in trio's time.
+        max_tokens: The budget; None: none.
+        mode: The mode that was asked for, if another one was carried out.
+        decompress: Whether the contents of compressed memories are wanted.
+        debug: How it came about, if that was asked for.
+    """
+    memories = [replies.hit(each, decompress=decompress) for each in outcome.hits]
+    cut = budget.cut(memories, max_tokens, lambda each: {"memory_id": each.memory_id, "key": each.key})
+    return replies.MemoriesFound(
+        memories=cut.kept,
+        total=outcome.total,
+        total_is_minimum=True if outcome.is_minimum else UNSET,
+        query=search.query,
+        mode=mode or search.mode,
+        query_time_ms=round((trio.current_time() - began) * MILLISECONDS, 3),
+        tokens=cut.tokens,
+        left_out=cut.left_out,
+        over_budget=cut.over_budget,
+        failed=outcome.failed,
+        partial=True if outcome.partial else UNSET,
+        partial_reason=outcome.partial or UNSET,
+        debug=UNSET if debug is None else debug,
+    )
+
+
+def explained(outcome: Outcome, search: Asked, window: replies.TimeWindow | None) -> replies.SearchDebug:
+    """Return how an answer came about."""
+    # One that has nothing for the caller must not show that it has something for others.
+    found = [each for each in outcome.found if each.counts.get("visible")]
+    return replies.SearchDebug(
+        time_window=window,
+        tags=search.filters.tags,
+        tag_match=search.filters.tag_match,
+        mode=search.mode,
+        quality_boost=search.boost,
+        namespaces=outcome.asked,
+        counts=summed(found),
+        timings=outcome.timings,
+        model=outcome.space or "words",
+        without_vectors=outcome.absence,
+        weights=sorted({each.model for each in found}),
+        scores={each.memory.memory_id: each.components or {} for each in outcome.hits},
+    )
+
+
+def note_uses(desk: Desk, outcome: Outcome, shown: Iterable[tuple[str, str]]) -> None:
+    """Have memories counted as used, unless they are; what is found and not shown is not used.
+
+    Args:
+        desk: In whose name.
+        outcome: What was found.
+        shown: Of each its namespace and its id.
+    """
+    if outcome.counted:
+        return
+    by_owner: dict[Address, list[str]] = {}
+    for namespace, memory_id in shown:
+        by_owner.setdefault(memory_address(namespace), []).append(memory_id)
+    for address, ids in by_owner.items():
+        with suppress(OverloadedError, ActorSetAsideError):  # that one is not counted
+            desk.tell(address, NoteUses(memory_ids=ids))
+
+
+class _Clock:
+    """Takes the time of one stage after the other, in milliseconds."""
+
+    def __init__(self) -> None:
+        self.laps: dict[str, float] = {}
+        self._last = trio.current_time()
+
+    def lap(self, stage: str) -> None:
+        """End a stage."""
+        now = trio.current_time()
+        self.laps[stage] = round((now - self._last) * MILLISECONDS, 3)
+        self._last = now

@@ -1,0 +1,132 @@
+"""The times that a search names, as instants: pure functions of words, of now, and of a time zone."""
+
+from __future__ import annotations
+
+import datetime as dt
+import functools
+from typing import TYPE_CHECKING, NamedTuple
+
+import trio
+
+from greenroom.actors.auth import errors as auth_errors
+from greenroom.actors.base.times import read_time
+
+if TYPE_CHECKING:
+    from greenroom.runtime import Refusal
+
+
+class Window(NamedTuple):
+    """From ``after`` (included) until ``before`` (not included), in UTC; None: no bound."""
+
+    after: dt.datetime | None
+    before: dt.datetime | None
+
+
+def time_window(
+    now: dt.datetime,
+    zone: dt.tzinfo,
+    *,
+    time_expr: str | None,
+    after: str | None,
+    before: str | None,
+    bounds: dt.tzinfo = dt.UTC,
+) -> Window:
+    """Return the time in which all that was given agrees.
+
+    Args:
+        now: The present instant, aware.
+        zone: The zone in which expressions are meant.
+        time_expr: Words such as "last week".
+        after: A date, which begins at its midnight, or a time.
+        before: The same; not included.
+        bounds: The zone in which these two are meant.
+
+    Raises:
+        Refusal: ``VALIDATION_ERROR``: one of them is not understood, or ``after`` is later than ``before``.
+    """
+    start = None if after is None else instant("after", after, bounds)
+    end = None if before is None else instant("before", before, bounds)
+    if start is not None and end is not None:
+        auth_errors.check_span("after", start, end)
+    if time_expr is not None:
+        first, last = _resolved(time_expr, now, zone)
+        start = first if start is None else start if first is None else max(start, first)
+        end = last if end is None else end if last is None else min(end, last)
+    return Window(start, end)
+
+
+def time_zone(name: str | None) -> tuple[dt.tzinfo, str]:
+    """Return a time zone and its name; the machine's for None.
+
+    Raises:
+        Refusal: ``VALIDATION_ERROR``: there is no such zone.
+    """
+    import zoneinfo  # noqa: PLC0415 - few searches name a time
+
+    if name is None:
+        name = machine_zone()
+    try:
+        return zoneinfo.ZoneInfo(name), name
+    except (ValueError, OSError, zoneinfo.ZoneInfoNotFoundError):
+        raise auth_errors.invalid(
+            "timezone", f"timezone: it takes a name such as Europe/Berlin or UTC and got {name[:100]!r}"
+        ) from None
+
+
+@functools.cache
+def machine_zone() -> str:
+    """Return the name of the machine's time zone; UTC where it has none that is known."""
+    import zoneinfo  # noqa: PLC0415 - as above
+
+    import tzlocal  # noqa: PLC0415
+
+    try:
+        name = tzlocal.get_localzone_name()
+        zoneinfo.ZoneInfo(name)
+    except (ValueError, OSError, LookupError):
+        return "UTC"
+    return name
+
+
+def instant(field: str, given: str, zone: dt.tzinfo) -> dt.datetime:
+    """Return the time that an argument says.
+
+    Raises:
+        Refusal: ``VALIDATION_ERROR``: it says none.
+    """
+    try:
+        return read_time(given, zone)
+    except (ValueError, OverflowError):
+        raise _not_a_time(field, given) from None
+
+
+def _not_a_time(field: str, given: str) -> Refusal:
+    return auth_errors.invalid(
+        field,
+        f"{field}: it takes a date such as 2026-01-31 or a time such as 2026-01-31T12:00:00Z "
+        f"and got {given[:60]!r}",
+    )
+
+
+async def warmed() -> None:
+    """Return when expressions of time are read at once; the first time that takes a thread a moment."""
+    if not _warm.cache_info().currsize:
+        await trio.to_thread.run_sync(_warm)
+
+
+@functools.cache
+def _warm() -> None:
+    from greenroom.actors.timeexpr import warm  # noqa: PLC0415 - few searches name a time
+
+    warm()
+
+
+def _resolved(
+    expression: str, now: dt.datetime, zone: dt.tzinfo
+) -> tuple[dt.datetime | None, dt.datetime | None]:
+    from greenroom.actors.timeexpr import EXAMPLES, resolve  # noqa: PLC0415 - few searches name a time
+
+    try:
+        return resolve(expression, now, zone)
+    except ValueError as error:
+        raise auth_errors.invalid("time_expr", f"time_expr: {error}", examples=list(EXAMPLES)) from None

@@ -1,0 +1,101 @@
+"""Which resources there are for a reader: listing them, and completing the variables of their templates."""
+
+from datetime import datetime
+
+import msgspec
+
+from greenroom.actors.auth import policy, scopes
+from greenroom.actors.schemas import types
+from greenroom.actors.schemas.resource_uris import MEMORY_TEMPLATE, SESSION_TEMPLATE, memory_uri, session_uri
+from greenroom.actors.session.directory import ListSessions
+from greenroom.runtime import IndexReader, Query, Slices
+
+PAGE = 100
+COMPLETION_VALUES = 100
+"""The protocol's limit."""
+COMPLETION_PAGES = 50
+"""How many pages of sessions are looked through for one completion, so that it takes no longer than that."""
+
+
+class ResourceItem(msgspec.Struct, frozen=True, kw_only=True):
+    """A resource in a listing; ``last_modified`` is over what the reader may see, None when not known."""
+
+    uri: str
+    name: str
+    title: str
+    last_modified: datetime | None
+
+
+class ResourceList(msgspec.Struct, frozen=True, kw_only=True):
+    """Answers `ListResources`."""
+
+    resources: list[ResourceItem]
+    next_cursor: str | None
+
+
+class ListResources(Query[ResourceList], frozen=True, kw_only=True):
+    """List one's own memory, then the sessions that one may see, newest visible activity first."""
+
+    cursor: types.Cursor | None = None
+    limit: types.Limit200 = PAGE
+
+    def run(self, reader: IndexReader) -> Slices[ResourceList]:
+        """Go through the sessions as `ListSessions` does."""
+        kinds = scopes.resources_of(reader.principal.scopes)
+        page = None
+        if "session" in kinds:
+            page = yield from ListSessions(cursor=self.cursor, limit=self.limit).run(reader)
+        resources = [
+            ResourceItem(
+                uri=session_uri(session.session_id),
+                name=session.session_id,
+                title=session.purpose,
+                last_modified=session.last_activity,
+            )
+            for session in (() if page is None else page.sessions)
+        ]
+        if self.cursor is None and "memory" in kinds:
+            owner = policy.memory_owner(reader.principal)
+            own = ResourceItem(
+                uri=memory_uri(owner), name="memory", title=f"Memory of {owner}", last_modified=None
+            )
+            resources.insert(0, own)
+        return ResourceList(resources=resources, next_cursor=None if page is None else page.next_cursor)
+
+
+class ResourceCompletion(msgspec.Struct, frozen=True, kw_only=True):
+    """Answers `CompleteResource`; ``has_more``: there are more values, or there may be."""
+
+    values: list[str]
+    has_more: bool
+
+
+class CompleteResource(Query[ResourceCompletion], frozen=True, kw_only=True):
+    """Find values for a template's variable that begin with ``value``; unknown templates have none."""
+
+    template: str
+    argument: str
+    value: str = ""
+
+    def run(self, reader: IndexReader) -> Slices[ResourceCompletion]:
+        """Answer session ids that the reader may see, newest activity first, or the reader's own agent id."""
+        kinds = scopes.resources_of(reader.principal.scopes)
+        if (self.template, self.argument) == (MEMORY_TEMPLATE, "agent_id") and "memory" in kinds:
+            owner = policy.memory_owner(reader.principal)
+            return ResourceCompletion(values=[owner] * owner.startswith(self.value), has_more=False)
+        values: list[str] = []
+        if (self.template, self.argument) != (SESSION_TEMPLATE, "session_id") or "session" not in kinds:
+            return ResourceCompletion(values=values, has_more=False)
+        cursor = None
+        for _ in range(COMPLETION_PAGES):
+            page = yield from ListSessions(cursor=cursor, limit=200).run(reader)
+            values += [
+                session.session_id for session in page.sessions if session.session_id.startswith(self.value)
+            ]
+            cursor = page.next_cursor
+            if cursor is None or len(values) > COMPLETION_VALUES:
+                break
+        return ResourceCompletion(
+            values=values[:COMPLETION_VALUES],
+            has_more=cursor is not None or len(values) > COMPLETION_VALUES,
+        )

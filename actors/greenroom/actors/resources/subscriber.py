@@ -1,0 +1,104 @@
+"""Hearing of changes of resources in the name of a principal."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from greenroom.actors.audit import record as audit_record
+from greenroom.actors.audit.actor import tell
+from greenroom.actors.auth import errors as auth_errors
+from greenroom.actors.auth import policy, scopes
+from greenroom.actors.keys.actor import quota_exceeded
+from greenroom.actors.schemas.resource_uris import check_scheme, parse_uri
+
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Self
+
+    from greenroom.actors.auth.principal import Principal
+    from greenroom.actors.keys.limits import Tally
+    from greenroom.runtime import Doors, Refusal, Subscriber
+
+
+class ResourceSubscriber:
+    """Hears which resources changed, as far as a principal may see. `Agent.subscriber` makes it.
+
+    Nothing tells a URI of nothing, a forbidden one and one that no resource can have from each other
+    here: they simply are never heard of. What is created later is heard of from then on. A URI with another
+    scheme than theirs is a mistake, and refused.
+    """
+
+    __slots__ = ("_accepts", "_doors", "_kinds", "_principal", "_subscriber", "_tally")
+
+    def __init__(
+        self, doors: Doors, subscriber: Subscriber, principal: Principal, tally: Tally | None = None
+    ) -> None:
+        self._doors = doors
+        self._subscriber = subscriber
+        self._principal = principal
+        self._accepts = partial(policy.hears, principal)
+        self._tally = tally
+        self._kinds = scopes.resources_of(principal.scopes)
+
+    def __len__(self) -> int:
+        return len(self._subscriber)
+
+    def add(self, uri: str) -> None:
+        """Hear of changes of a resource from now on.
+
+        Raises:
+            Refusal: ``VALIDATION_ERROR``: no resource has a URI of this scheme;
+                ``PERMISSION_DENIED``: the principal's scopes do not reach resources of this kind;
+                ``QUOTA_EXCEEDED``: it hears of as many as it may.
+            RuntimeClosedError: the subscriber or the runtime is closed.
+        """
+        check_scheme(uri)
+        address = parse_uri(uri)
+        if address is not None:
+            if address.kind not in self._kinds:
+                raise self._denied(
+                    uri, auth_errors.scope_missing("this resource", scopes.RESOURCES[address.kind])
+                )
+            if self._tally is not None and uri not in self._subscriber and not self._tally.add():
+                limit = self._tally.limit or 0
+                raise self._denied(uri, quota_exceeded("subscriptions", limit, self._tally.count))
+            self._subscriber.add(uri, self._accepts)
+
+    def remove(self, uri: str) -> None:
+        """Hear of a resource no more."""
+        if self._subscriber.remove(uri) and self._tally is not None:
+            self._tally.remove()
+
+    def _denied(self, uri: str, refusal: Refusal) -> Refusal:
+        details = {"target": uri[: audit_record.LONGEST], **audit_record.details_of(refusal)}
+        tell(self._doors, "subscribe", principal=self._principal, outcome="denied", **details)
+        return refusal
+
+    async def next(self) -> str:
+        """Wait for a change and return the resource's URI; one task at a time may wait.
+
+        Raises:
+            RuntimeClosedError: the subscriber or the runtime is closed.
+        """
+        return await self._subscriber.next()
+
+    def close(self) -> None:
+        """Hear of nothing more; a second time does nothing."""
+        if self._tally is not None:
+            self._tally.remove(len(self._subscriber))
+        self._subscriber.close()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> str:
+        return await anext(self._subscriber)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

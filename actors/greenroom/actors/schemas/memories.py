@@ -1,0 +1,230 @@
+"""What can be asked of the memories of a namespace; a field is a tool's parameter where there is a tool."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from greenroom.actors.schemas import memory_replies as replies
+from greenroom.actors.schemas import memory_types as kinds
+from greenroom.actors.schemas import types
+from greenroom.actors.schemas.memory_replies import MemoryFilters
+from greenroom.actors.schemas.vectors import QueryVectors, Vectors
+from greenroom.runtime import Message
+
+# -- tools -------------------------------------------------------------
+
+
+class StoreMemory(Message[replies.MemorySaved], frozen=True, kw_only=True):
+    """Store a memory, or a new version of the one that has the key: either ``content`` or ``value``.
+
+    ``tags``, ``importance``, ``expiry`` and ``scope`` may be members of ``metadata``, too; what else that
+    holds is kept. As arguments, null means not given.
+
+    Attributes:
+        author: Who writes this version; the agent unless given. The first version's is the memory's.
+        supersedes: The memory that this one hides, as long as it is there, from all who see it.
+    """
+
+    content: kinds.MemoryContent | None = None
+    value: types.GivenJson | UnsetType = UNSET
+    key: types.MemoryKey | None = None
+    namespace: kinds.Namespace | None = None
+    metadata: kinds.StoreMetadata = msgspec.field(default_factory=types.no_fields)
+    tags: kinds.Tags | UnsetType | None = UNSET
+    importance: kinds.Importance | UnsetType | None = UNSET
+    expiry: kinds.Expiry | UnsetType | None = UNSET
+    scope: kinds.AScope | UnsetType | None = UNSET
+    kind: kinds.AKind | None = None
+    author: kinds.Author | None = None
+    conversation_id: kinds.ConversationId | None = None
+    position: kinds.Position | None = None
+    supersedes: Annotated[kinds.MemoryId | None, Meta(description="the memory it replaces")] = None
+    compress: Annotated[bool, Meta(description="when large")] = True
+    expected_version: kinds.ExpectedVersion | None = None
+    idempotency_key: types.IdempotencyKey | None = None
+
+
+class UpdateMemory(Message[replies.MemorySaved], frozen=True, kw_only=True):
+    """Store a new version of a memory: new content, new metadata (merged by field), or both.
+
+    ``tags``, ``importance``, ``expiry`` and ``scope`` may be members of ``metadata``, too, and are taken
+    away there by null; as arguments, null means not given.
+    """
+
+    memory_id: kinds.MemoryId | None = None
+    key: types.MemoryKey | None = None
+    namespace: kinds.Namespace | None = None
+    content: kinds.MemoryContent | None = None
+    value: types.GivenJson | UnsetType = UNSET
+    metadata: kinds.StoreMetadata = msgspec.field(default_factory=types.no_fields)
+    tags: kinds.Tags | UnsetType | None = UNSET
+    importance: kinds.Importance | UnsetType | None = UNSET
+    expiry: kinds.Expiry | UnsetType | None = UNSET
+    scope: kinds.AScope | UnsetType | None = UNSET
+    kind: kinds.AKind | None = None
+    supersedes: Annotated[kinds.MemoryId | None, Meta(description="the memory it replaces")] = None
+    compress: Annotated[bool, Meta(description="when large")] = True
+    expected_version: kinds.ExpectedVersion | None = None
+    idempotency_key: types.IdempotencyKey | None = None
+
+
+class ForgetMemory(Message[replies.MemoryForgotten], frozen=True, kw_only=True):
+    """Forget one memory by id or key, or all that fit the filters; several only with ``confirm``.
+
+    Forgotten memories are gone from reads and searches, and their history stays until ``purge``. Purging a
+    key ends what was forgotten under it before, too: these are several memories then. One call
+    forgets 1,000 at most, in a full store fewer; call again while ``remaining`` is not 0.
+    """
+
+    memory_id: kinds.MemoryId | None = None
+    key: types.MemoryKey | None = None
+    namespace: kinds.Namespace | None = None
+    filters: Annotated[MemoryFilters | None, Meta(description="all that are given must fit")] = None
+    confirm: kinds.Confirm = False
+    purge: kinds.Purge = False
+    expected_version: kinds.ExpectedVersion | None = None
+    idempotency_key: types.IdempotencyKey | None = None
+
+
+class ListMemories(Message[replies.MemoryPage], frozen=True, kw_only=True):
+    """List the memories below a namespace, newest update first, in pages."""
+
+    namespace: kinds.NamespacePrefix | None = None
+    filters: Annotated[MemoryFilters | None, Meta(description="all that are given must fit")] = None
+    limit: types.Limit200 = 50
+    cursor: types.Cursor | None = None
+    max_tokens: kinds.MaxTokens | None = None
+
+
+class ReadMemory(Message[replies.MemoryShown], frozen=True, kw_only=True):
+    """Read a memory, or an older version of it, by id or key."""
+
+    memory_id: kinds.MemoryId | None = None
+    key: types.MemoryKey | None = None
+    namespace: kinds.Namespace | None = None
+    version: types.OldVersion | None = None
+
+
+class ListVersions(Message[replies.MemoryVersions], frozen=True, kw_only=True):
+    """List the versions of a memory, also of a forgotten one, oldest first, without their contents."""
+
+    deed: ClassVar[str] = "list_memory_versions"
+
+    memory_id: kinds.MemoryId | None = None
+    key: types.MemoryKey | None = None
+    namespace: kinds.Namespace | None = None
+    limit: types.Limit1000 = 200
+    cursor: types.Cursor | None = None
+    max_tokens: types.Budget | None = None
+
+
+class RateMemory(Message[replies.MemoryRated], frozen=True, kw_only=True):
+    """Say how good a memory was; a second rating of the same rater replaces the first."""
+
+    rating: kinds.Rating
+    memory_id: kinds.MemoryId | None = None
+    key: types.MemoryKey | None = None
+    namespace: kinds.Namespace | None = None
+    note: kinds.Note | None = None
+    idempotency_key: types.IdempotencyKey | None = None
+
+
+class MemoryStats(Message[replies.MemoryStatistics], frozen=True, kw_only=True):
+    """Count the memories below a namespace that the caller may see."""
+
+    namespace: kinds.NamespacePrefix | None = None
+
+
+# -- internal: the search, the service, the embedder ----------------------
+
+
+class FindMemories(Message[replies.Found], frozen=True, kw_only=True):
+    """Find the best memories of one actor's namespaces. Not a tool: `MemorySearch` asks it of each.
+
+    Attributes:
+        text: The query; None with filters only: newest first.
+        vectors: The query as the embedder sees it; None: words alone decide.
+        mode: As page D has it.
+        quality_boost: 0-1, for ``hybrid``; in other modes it is ignored.
+        filters: What narrows the candidates before anything is ranked.
+        limit: Most hits.
+        use: Whether the hits count as used.
+        debug: Whether the hits carry their components.
+    """
+
+    text: kinds.SearchWords | None = None
+    vectors: QueryVectors | None = None
+    mode: kinds.SearchMode = "semantic"
+    quality_boost: kinds.Fraction = 0.0
+    filters: MemoryFilters | None = None
+    limit: types.Limit1000 = 10
+    use: bool = True
+    debug: bool = False
+
+
+class LocateKey(Message[replies.KeyLocated], frozen=True, kw_only=True):
+    """Say where below one root a key has memories. Not a tool: `PlacesOfKey` asks it of each.
+
+    Attributes:
+        key: The key itself.
+        forgotten: Also those that were forgotten, as far as there are others beside them or at the root.
+    """
+
+    key: types.MemoryKey
+    forgotten: bool = False
+
+
+class NoteUses(Message[None], frozen=True, kw_only=True):
+    """Count these memories as used: a search over several owners has shown them. Not a tool."""
+
+    memory_ids: list[str]
+
+
+class AddMemory(Message[replies.MemorySaved], frozen=True, kw_only=True):
+    """Store the first version of a memory; a key that is there is refused. Not a tool."""
+
+    namespace: kinds.Namespace
+    key: types.MemoryKey
+    value: types.JsonObject
+    memory_type: kinds.MemoryKind
+    created_by: kinds.Author
+    task_id: kinds.TaskId
+    metadata: types.JsonObject = msgspec.field(default_factory=types.no_fields)
+
+
+class ReviseMemory(Message[replies.MemorySaved], frozen=True, kw_only=True):
+    """Store the next version of a memory's value. Not a tool."""
+
+    namespace: kinds.Namespace
+    key: types.MemoryKey
+    value: types.JsonObject
+    updated_by: kinds.Author
+    task_id: kinds.TaskId
+    expected_version: kinds.ExpectedVersion | None = None
+
+
+class DropMemory(Message[replies.MemoryForgotten], frozen=True, kw_only=True):
+    """Delete a memory softly. Not a tool."""
+
+    namespace: kinds.Namespace
+    key: types.MemoryKey
+    deleted_by: kinds.Author
+    task_id: kinds.TaskId
+    purge: bool = False
+
+
+class TextsToEmbed(Message[replies.UnembeddedTexts], frozen=True, kw_only=True):
+    """Hand over texts that have no vectors of this space yet. Not a tool."""
+
+    space: str
+    limit: int = 256
+
+
+class StoreVectors(Message[replies.VectorsStored], frozen=True, kw_only=True):
+    """Keep the vectors of these texts; of those that changed meanwhile nothing is kept. Not a tool."""
+
+    space: str
+    vectors: list[tuple[int, Vectors]]

@@ -1,0 +1,338 @@
+"""What is answered about memories. Field names are the wire's; times are aware and UTC."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from greenroom.actors.schemas import memory_types as kinds
+from greenroom.actors.schemas import types
+from greenroom.actors.schemas.replies import Reply, TooLarge
+
+
+class MemoryFilters(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What narrows a search or a listing; every one that is given must fit.
+
+    Attributes:
+        namespace: Whole leading segments.
+        key: The key itself.
+        key_prefix: What the key begins with.
+        tags: Tags; ``tag_match`` says whether any of them or all.
+        after: Created then or later.
+        before: Created earlier.
+        max_age_days: Created no longer ago than this.
+        min_importance: At least so important.
+        author: Who wrote the first version.
+        superseded: Also what another memory takes the place of that the reader sees; it is hidden otherwise.
+        session_id: Only what page A's tools stored for this session.
+    """
+
+    namespace: Annotated[kinds.NamespacePrefix | None, types.RARE] = None
+    key: Annotated[types.MemoryKey | None, types.RARE] = None
+    key_prefix: kinds.KeyPrefix | None = None
+    tags: kinds.Tags | None = None
+    tag_match: Annotated[kinds.TagMatch, types.RARE] = "any"
+    kind: kinds.MemoryKind | None = None
+    scope: Annotated[kinds.Scope | None, types.RARE] = None
+    author: kinds.Author | None = None
+    conversation_id: Annotated[kinds.ConversationId | None, types.RARE] = None
+    after: types.Start | None = None
+    before: types.End | None = None
+    min_importance: Annotated[kinds.Fraction | None, types.RARE] = None
+    max_age_days: Annotated[kinds.MaxAgeDays | None, types.RARE] = None
+    superseded: Annotated[bool, types.RARE] = False
+    session_id: Annotated[types.SessionId | None, types.RARE] = None
+
+
+class MemoryView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A memory as a reader that may see it gets it; what it has not is left out.
+
+    Attributes:
+        memory_id: Its UUID, the same for all versions.
+        id: The number of this version within its namespace's root, as the memory service has it.
+        content: Its text, unless it is a ``value``, or ``withheld``.
+        value: Its JSON, unless it is a ``content``, or ``withheld``.
+        withheld: Its content is too large for this answer; read it alone.
+        author: Who wrote the first version.
+        updated_by: Who wrote this one.
+        supersedes: The memory that it takes the place of, if that is there and the reader may see it.
+        superseded_by: The one that takes its place, likewise.
+        rating: The mean of its ratings, -1 to 1; ``ratings`` says of how many.
+        size_bytes: Of the content or the value's JSON, as UTF-8.
+    """
+
+    memory_id: str
+    id: int
+    key: str
+    namespace: str
+    version: int
+    created_at: datetime
+    updated_at: datetime
+    content: str | None = None
+    value: msgspec.Raw | UnsetType = UNSET
+    withheld: bool = False
+    kind: kinds.MemoryKind = "semantic"
+    tags: list[str] = msgspec.field(default_factory=list)
+    importance: float = kinds.DEFAULT_IMPORTANCE
+    scope: kinds.Scope = "private"
+    author: str | None = None
+    updated_by: str | None = None
+    session_id: str | None = None
+    conversation_id: str | None = None
+    position: int | None = None
+    metadata: msgspec.Raw | UnsetType = UNSET
+    expires_at: datetime | None = None
+    size_bytes: int = 0
+    compressed: bool = False
+    uses: int = 0
+    last_used: datetime | None = None
+    rating: float = 0.0
+    ratings: int = 0
+    supersedes: str | None = None
+    superseded_by: str | None = None
+    deleted_at: datetime | None = None
+
+
+class SimilarMemory(msgspec.Struct, frozen=True, kw_only=True):
+    """A memory that says nearly the same as the one just stored; ``similarity`` is 0-1."""
+
+    memory_id: str
+    key: str
+    namespace: str
+    similarity: float
+    preview: str
+
+
+class MemorySaved(Reply, frozen=True, kw_only=True):
+    """Answers `StoreMemory` and `UpdateMemory`.
+
+    Attributes:
+        id: The number of this version.
+        created: Whether it is a new memory, and no new version of one.
+        compression_ratio: Size before by size stored; 1 when it is not compressed.
+        tokens: An estimate: bytes of UTF-8 by 4.
+        tokens_saved: The same estimate of what compression saved in the store.
+        similar: Memories that say nearly the same, the most similar first.
+        supersedes: The memory that this one hides from search from now on.
+    """
+
+    memory_id: str
+    id: int
+    key: str
+    namespace: str
+    version: int
+    created: bool
+    stored_at: datetime
+    expires_at: datetime | None
+    size_bytes: int
+    compressed: bool
+    compression_ratio: float
+    tokens: int
+    tokens_saved: int
+    similar: list[SimilarMemory] = msgspec.field(default_factory=list)
+    supersedes: str | None = None
+
+
+class ForgottenMemory(msgspec.Struct, frozen=True, kw_only=True):
+    """One memory that was forgotten, or would be."""
+
+    memory_id: str
+    key: str
+    namespace: str
+    version: int
+    updated_at: datetime
+    size_bytes: int
+
+
+class MemoryForgotten(Reply, frozen=True, kw_only=True):
+    """Answers `ForgetMemory`.
+
+    Attributes:
+        forgotten: How many were forgotten; 0 when there was none, or ``confirm`` is missing.
+        purged: Whether their history went as well.
+        confirm_needed: Nothing was done: ``memories`` would be forgotten with ``confirm``.
+        matched: How many fit.
+        remaining: How many of these are still there; one call forgets 1,000 at most, so call again.
+        memories: The first that fit, newest update first; of one key, what was forgotten before comes last.
+    """
+
+    forgotten: int
+    purged: bool
+    confirm_needed: bool
+    matched: int
+    remaining: int
+    memories: list[ForgottenMemory]
+
+
+class MemoryPage(Reply, frozen=True, kw_only=True):
+    """Answers `ListMemories`.
+
+    Attributes:
+        tokens: An estimate of what ``memories`` cost, where ``max_tokens`` was given: bytes of UTF-8 by 4.
+        left_out: How many of this page did not fit into ``max_tokens``; ``next_cursor`` leads to them, but
+            for those that alone are larger, which ``over_budget`` names.
+        imitates: As in `MemoryStatistics`.
+    """
+
+    memories: list[MemoryView]
+    count: int
+    next_cursor: str | None
+    imitates: str | UnsetType = UNSET
+    tokens: int | UnsetType = UNSET
+    left_out: int | UnsetType = UNSET
+    over_budget: TooLarge | UnsetType = UNSET
+
+
+class MemoryShown(Reply, frozen=True, kw_only=True):
+    """Answers `ReadMemory`."""
+
+    memory: MemoryView
+
+
+class VersionView(msgspec.Struct, frozen=True, kw_only=True):
+    """One version: its number, who stored it when, and how large it is."""
+
+    memory_id: str
+    id: int
+    version: int
+    author: str | None
+    stored_at: datetime
+    expires_at: datetime | None
+    size_bytes: int
+    deleted_at: datetime | None
+    task_id: str | None
+
+
+class MemoryVersions(Reply, frozen=True, kw_only=True):
+    """Answers `ListVersions`, oldest first."""
+
+    versions: list[VersionView]
+    count: int
+    next_cursor: str | None
+    left_out: int | UnsetType = UNSET
+    over_budget: TooLarge | UnsetType = UNSET
+
+
+class MemoryRated(Reply, frozen=True, kw_only=True):
+    """Answers `RateMemory` with the mean of all ratings and how many there are."""
+
+    memory_id: str
+    key: str
+    namespace: str
+    rating: float
+    ratings: int
+
+
+class UsedMemory(msgspec.Struct, frozen=True, kw_only=True):
+    """A memory and how often it was used."""
+
+    memory_id: str
+    key: str
+    namespace: str
+    uses: int
+    last_used: datetime | None
+
+
+class MemoryStatistics(Reply, frozen=True, kw_only=True):
+    """Answers `MemoryStats`, over what the caller may see.
+
+    Attributes:
+        bytes: Contents and values as given, newest versions only.
+        stored_bytes: The same as they lie in the store.
+        versions: All versions of these memories.
+        by_namespace: The 100 namespaces that have most.
+        more_namespaces: How many namespaces have memories besides these.
+        by_tag: The 100 most frequent tags.
+        by_age: Memories by when they were created: ``day``, ``week``, ``month``, ``year``, ``older``.
+        top_used: The ten that were used most.
+        imitates: What the namespace reads like, such as ``user:``, while it is open to everybody.
+    """
+
+    namespace: str
+    memories: int
+    versions: int
+    bytes: int
+    stored_bytes: int
+    compressed: int
+    compression_ratio: float
+    tokens: int
+    tokens_saved: int
+    superseded: int
+    by_namespace: dict[str, int]
+    more_namespaces: int
+    by_tag: dict[str, int]
+    by_kind: dict[str, int]
+    by_scope: dict[str, int]
+    by_author: dict[str, int]
+    by_age: dict[str, int]
+    top_used: list[UsedMemory]
+    oldest: datetime | None
+    newest: datetime | None
+    imitates: str | UnsetType = UNSET
+
+
+# -- internal ----------------------------------------------------------
+
+
+class FoundMemory(msgspec.Struct, frozen=True, kw_only=True):
+    """One hit: the memory, how good it is (0-1), and with ``debug`` why; an exact search knows no quality."""
+
+    memory: MemoryView
+    score: float
+    quality: float | None
+    components: dict[str, float] | None = None
+
+
+class Found(msgspec.Struct, frozen=True, kw_only=True):
+    """Answers `FindMemories`, best first.
+
+    Attributes:
+        total: How many memories matched at all.
+        is_minimum: Whether there may be more, since not all candidates were looked at.
+        counts: How many candidates there were before and after each filter, in the order of filtering.
+        model: Which weights, and which vectors, ranked.
+    """
+
+    hits: list[FoundMemory]
+    total: int
+    counts: dict[str, int]
+    model: str
+    is_minimum: bool = False
+
+
+class KeyPlace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Where a memory with a key lies; ``session_id`` is the one that page A's tools bound it to."""
+
+    namespace: str
+    memory_id: str
+    session_id: str | None = None
+
+
+class KeyLocated(Reply, frozen=True, kw_only=True):
+    """Answers `LocateKey`."""
+
+    places: list[KeyPlace]
+
+
+class UnembeddedText(msgspec.Struct, frozen=True, kw_only=True):
+    """A memory's text for the embedder."""
+
+    id: int
+    text: str
+
+
+class UnembeddedTexts(msgspec.Struct, frozen=True, kw_only=True):
+    """Answers `TextsToEmbed`; ``remaining`` is how many more there are, about."""
+
+    texts: list[UnembeddedText]
+    remaining: int
+
+
+class VectorsStored(msgspec.Struct, frozen=True, kw_only=True):
+    """Answers `StoreVectors`."""
+
+    stored: int
+    remaining: int

@@ -1,0 +1,94 @@
+"""The types of what is asked about memories, with their limits."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from greenroom.actors.schemas.types import GivenObject, Name, Prefix
+
+MemoryKind = Literal["semantic", "episodic", "procedural"]
+Scope = Literal["private", "shared", "public"]
+SearchMode = Literal["semantic", "exact", "hybrid"]
+TagMatch = Literal["any", "all"]
+
+AKind = Annotated[MemoryKind, Meta(description="fact, event or how-to")]
+AScope = Annotated[Scope, Meta(description="who may see it")]
+AMode = Annotated[SearchMode, Meta(description="meaning, exact words, or also quality")]
+ATagMatch = Annotated[TagMatch, Meta(description="any or all of tags")]
+"""The same as parameters, with a word on them."""
+
+MAX_TAG = 200
+MAX_POSITION = (1 << 53) - 1
+MAX_CONTENT_BYTES = 1_048_576
+MAX_IMPORTED_BYTES = 16 * 1_048_576
+"""The most that a content or value takes as UTF-8 when it comes by import; by a tool it is 1 MB."""
+DEFAULT_IMPORTANCE = 0.5
+
+_SEGMENT = "[A-Za-z0-9_.@+~-]{1,100}"
+_TAKES_NAMESPACE = (
+    "2 to 8 segments joined by a colon, each 1 to 100 characters of A-Z, a-z, 0-9, _ . @ + ~ -, "
+    "such as user:alice or project:atlas:decisions"
+)
+Namespace = Annotated[
+    str,
+    Meta(
+        pattern=f"^{_SEGMENT}(:{_SEGMENT}){{1,7}}(?!\\n)$",
+        description="such as project:x; default yours",
+        extra={"takes": _TAKES_NAMESPACE},
+    ),
+]
+"""Where a memory lies. One actor owns what begins with the same two segments."""
+
+NamespacePrefix = Annotated[
+    str,
+    Meta(
+        pattern=f"^{_SEGMENT}(:{_SEGMENT}){{1,7}}(?!\\n)$",
+        description="all below it; default yours",
+        extra={"takes": _TAKES_NAMESPACE},
+    ),
+]
+Below = Annotated[
+    str,
+    Meta(
+        pattern=f"^{_SEGMENT}(:{_SEGMENT}){{0,7}}(?!\\n)$",
+        description="all below it; default all you may see",
+        extra={"takes": "1 to 8 segments joined by a colon, such as project, user:alice or project:atlas:ui"},
+    ),
+]
+"""Whole leading segments of namespaces, for what asks several owners: ``project`` means all projects."""
+MemoryContent = Annotated[str, Meta(min_length=1, max_length=MAX_CONTENT_BYTES, description="text to keep")]
+MemoryId = Annotated[
+    str,
+    Meta(
+        pattern="^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}(?!\\n)$",
+        description="from an answer",
+        extra={"takes": "a memory_id as store_memory answered it"},
+    ),
+]
+Tag = Annotated[str, Meta(min_length=1, max_length=MAX_TAG)]
+Tags = Annotated[list[Tag], Meta(max_length=10_000, description="labels")]
+Author = Annotated[Name, Meta(description="the agent who wrote it")]
+ConversationId = Annotated[str, Meta(min_length=1, max_length=255, description="the one it belongs to")]
+Position = Annotated[int, Meta(ge=0, le=MAX_POSITION, description="place in that conversation")]
+Fraction = Annotated[float, Meta(ge=0, le=1)]
+Importance = Annotated[Fraction, Meta(description="0-1")]
+Rating = Annotated[float, Meta(ge=-1, le=1, description="-1 misleading, 1 helpful")]
+ExpectedVersion = Annotated[int, Meta(ge=0, description="refuse unless newest; 0 = none")]
+MaxTokens = Annotated[int, Meta(ge=1, description="tokens at most")]
+MaxAgeDays = Annotated[float, Meta(gt=0)]
+Note = Annotated[str, Meta(max_length=2_000, description="why")]
+TaskId = Name
+KeyPrefix = Prefix
+SearchWords = Annotated[str, Meta(min_length=1, max_length=10_000, description="what to look for")]
+
+Expiry = Annotated[str, Meta(description="date or time")]
+Confirm = Annotated[bool, Meta(description="forget several; else they are only listed")]
+Purge = Annotated[
+    bool,
+    Meta(description="for good, history too; by key, also what was forgotten before"),
+]
+StoreMetadata = Annotated[GivenObject, Meta(description="any more of yours, or that as JSON text")]
+"""A JSON object: `KNOWN` members mean the same as arguments, any others are kept as they are."""
+KNOWN = ("tags", "importance", "expiry", "scope")

@@ -1,0 +1,234 @@
+"""What is asked about passports: the tools, and what the actor of one passport keeps and decides."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from greenroom.actors.schemas import session_travel as travel
+from greenroom.actors.schemas.replies import Reply
+from greenroom.runtime import Address, Message
+
+KIND = "passport"
+MOST_DAYS = 366
+
+_KNOWN_MEMBER = {"properties": {"greenroom_passport": {"type": "integer"}}}
+"""OpenAI's strict mode takes no object without one."""
+PassportText = Annotated[
+    str | Annotated[dict[str, Any], Meta(extra_json_schema=_KNOWN_MEMBER)],
+    Meta(description="a passport, as text or object, or a claim (GREENROOM:C1:…)"),
+]
+Passphrase = Annotated[str, Meta(min_length=8, max_length=1_024, description="encrypts the content")]
+GivenPassphrase = Annotated[str, Meta(max_length=1_024, description="if it is encrypted")]
+ValidFor = Annotated[int, Meta(ge=60, le=MOST_DAYS * 86_400, description="seconds")]
+Audience = Annotated[
+    list[
+        Annotated[
+            str,
+            Meta(
+                pattern=r"^(user:.{1,128}|server:ed25519:[A-Za-z0-9_-]{43})(?!\n)$",
+                extra={"takes": "user: and a name, or server: and a signer's public key"},
+            ),
+        ]
+    ],
+    Meta(max_length=20, description="user:NAME, server:KEY; empty = anyone"),
+]
+
+
+def passport_address(passport_id: str) -> Address:
+    """Return the actor of a passport."""
+    return Address(KIND, passport_id)
+
+
+REFUSALS = passport_address("refused")
+"""The actor that hears of passports that were refused, whichever they were."""
+
+
+def passport_uri(passport_id: str) -> str:
+    """Return the URI at which an exported passport can be read."""
+    return f"greenroom://passport/{passport_id}"
+
+
+# -- tools -------------------------------------------------------------
+
+
+class SessionStarted(Reply, frozen=True, kw_only=True):
+    """Answers `StartSession`.
+
+    Attributes:
+        session_id: None where there are several to choose from, or somebody works in the one there is.
+        memory_passport: A claim by which another tool takes this session up, at this server.
+        offered: Other sessions of the same user and project that are open, last used first.
+        restored: Whether it is one that was there, or was in a passport.
+        taken_up: Where it comes from, if the start itself took it up.
+        notice: What was done and why, and how to go on, in words.
+    """
+
+    session_id: str | None
+    project_id: str | None
+    created_at: datetime | None
+    tool: str
+    memory_passport: str | None
+    offered: list[travel.BriefOffer]
+    restored: bool
+    taken_up: travel.BriefTakenUp | None
+    notice: str
+    context: travel.BriefContext
+    briefing: str
+
+
+class SessionRestored(Reply, frozen=True, kw_only=True):
+    """Answers `RestoreSession`.
+
+    Attributes:
+        original_tool: The tool that the session was started in.
+        original_session_id: What it was called where it was exported.
+        briefing: The context in words.
+        messages: How many messages the caller sees in it; None for one that was here.
+        memories: How many memories came with it.
+    """
+
+    session_id: str
+    project_id: str | None
+    context: travel.BriefContext
+    briefing: str
+    created_at: datetime
+    restored_at: datetime
+    tool: str
+    original_tool: str | None
+    original_session_id: str
+    messages: int | None = None
+    memories: int = 0
+
+
+class SessionExported(Reply, frozen=True, kw_only=True):
+    """Answers `ExportSession`.
+
+    Attributes:
+        uri: Where the passport can be read until it expires, by the same user.
+        claim: A short text that stands for it at this server.
+        passport: The passport itself, where it is small.
+        qr: What the QR code carries: the ``passport`` or the ``claim``; its PNG comes as an image.
+        qr_png: That PNG in base64.
+    """
+
+    passport_id: str
+    session_id: str
+    uri: str
+    claim: str
+    signer: str
+    exported_at: datetime
+    expires_at: datetime
+    one_time: bool
+    encrypted: bool
+    size_bytes: int
+    messages: int
+    memories: int
+    passport: msgspec.Raw | UnsetType = UNSET
+    qr: str | None = None
+    qr_png: str | None = None
+
+
+class SessionMigrated(Reply, frozen=True, kw_only=True):
+    """Answers `MigrateSession`.
+
+    Attributes:
+        claim: What the other tool gives `RestoreSession`.
+        briefing: The context in words, for the other tool.
+    """
+
+    session_id: str
+    from_tool: str | None
+    to_tool: str
+    claim: str
+    expires_at: datetime
+    migrated_at: datetime
+    instructions: str
+    briefing: str
+
+
+# -- to the actor of one passport ----------------------------------------
+
+
+class Standing(msgspec.Struct, frozen=True, kw_only=True):
+    """Answers `AskStanding`: the time, and the text where it is kept here."""
+
+    now: datetime
+    text: str | None = None
+
+
+class AskStanding(Message[Standing], frozen=True, kw_only=True):
+    """Find out how a passport stands here."""
+
+    text: bool = False
+
+
+class KeepPassport(Message[None], frozen=True, kw_only=True):
+    """Keep a piece of an exported passport, until it expires; without its last one it is none.
+
+    Attributes:
+        session_id: Which session is in it.
+        memories: How many memories are.
+        size: How many characters it has in all.
+    """
+
+    number: int
+    text: str
+    expires_at: datetime
+    session_id: str
+    memories: int
+    size: int
+    is_last: bool
+
+
+class Redemption(msgspec.Struct, frozen=True, kw_only=True):
+    """Answers `Redeem`: which attempt this is, and the session that it makes."""
+
+    attempt: str
+    session_id: str
+
+
+class Redeem(Message[Redemption], frozen=True, kw_only=True):
+    """Redeem a passport that was checked; an attempt of the same agent that is not done is gone on with."""
+
+    attempt: str
+    session_id: str
+    one_time: bool
+    expires_at: datetime
+
+
+class SettleRedemption(Message[None], frozen=True, kw_only=True):
+    """Say that an attempt is done, and which session it made."""
+
+    attempt: str
+    session_id: str
+    one_time: bool
+    expires_at: datetime
+
+
+class Redeemed(msgspec.Struct, frozen=True, kw_only=True):
+    """That a one-time passport is somebody's to redeem, or ``done``: what no restored backup undoes.
+
+    Attributes:
+        owner: Stands for the user who redeems it, and names nobody.
+        agent: Stands for that user's agent, likewise; older programs did not say.
+    """
+
+    attempt: str
+    owner: str
+    done: bool
+    expires: int
+    agent: str = ""
+
+
+class NoteRefusal(Message[None], frozen=True, kw_only=True):
+    """Word that a passport was refused, for the audit log."""
+
+    code: str
+
+
+class ForgetPassport(Message[None], frozen=True, kw_only=True):
+    """The passport's word to itself: it expired."""

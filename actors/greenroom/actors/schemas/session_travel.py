@@ -1,0 +1,431 @@
+"""Sessions that travel between tools: what is asked of them, and what they keep of the work done in them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, ClassVar, Literal
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from greenroom.actors.schemas import memory_types as kinds
+from greenroom.actors.schemas import transfer as exchange
+from greenroom.actors.schemas import types
+from greenroom.actors.schemas.replies import Reply
+from greenroom.runtime import Address, Message
+
+MOST_GIVEN = 100
+"""How much of each kind one request may record."""
+
+ToolName = Annotated[str, Meta(min_length=1, max_length=100)]
+ToolId = Annotated[ToolName, Meta(description="such as cursor or zed; default this client")]
+WorkspacePath = Annotated[
+    str, Meta(min_length=1, max_length=4_096, description="folder of the project; tells the project")
+]
+SessionHere = Annotated[
+    str,
+    Meta(
+        pattern=r"^[A-Za-z0-9_.-]{1,128}(?!\n)$",
+        extra={"takes": "1 to 128 characters of A-Z, a-z, 0-9, _ . -"},
+    ),
+]
+ContextSession = Annotated[SessionHere, Meta(description="default the one started here")]
+Line = Annotated[str, Meta(min_length=1, max_length=500)]
+Paragraph = Annotated[str, Meta(min_length=1, max_length=2_000)]
+WorkStatus = Literal["active", "blocked", "done"]
+MigrationOutcome = Literal["started", "handed_over", "resumed", "exported", "restored", "reopened"]
+
+
+class FileUse(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A file that was read or changed; without ``importance`` it follows from how often that was."""
+
+    path: Annotated[str, Meta(min_length=1, max_length=1_024)]
+    importance: Annotated[kinds.Fraction | None, Meta(description="0-1")] = None
+    note: Line | None = None
+
+
+class DecisionMade(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What was decided, and why."""
+
+    what: Paragraph
+    why: Paragraph | None = None
+
+
+class WorkflowState(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where the work stands: the task, the step it is at, what comes next, what it waits for."""
+
+    task: Line
+    step: Line | None = None
+    status: WorkStatus = "active"
+    next: Annotated[list[Line], Meta(max_length=50)] = []
+    blockers: Annotated[list[Line], Meta(max_length=50)] = []
+
+
+Files = Annotated[list[FileUse], Meta(max_length=MOST_GIVEN, description="read or changed")]
+Searches = Annotated[list[Line], Meta(max_length=MOST_GIVEN, description="made outside of this server")]
+Decisions = Annotated[list[DecisionMade], Meta(max_length=MOST_GIVEN, description="what was chosen, and why")]
+
+
+# -- the context: its limits are those of what may be recorded, and bind what passports bring ------
+
+MOST_FILES = 200
+"""How much of each kind a context keeps."""
+MOST_SEARCHES = 100
+MOST_MEMORIES = 500
+MOST_DECISIONS = 200
+MOST_MIGRATIONS = 200
+
+_Path = Annotated[str, Meta(max_length=1_024)]
+_Short = Annotated[str, Meta(max_length=100)]
+_Named = Annotated[str, Meta(max_length=1_024)]
+_Uses = Annotated[int, Meta(ge=0, le=1_000_000_000)]
+
+
+_Former = Annotated[int | UnsetType, Meta(extra_json_schema=types.UNLISTED)]
+_CALLED_BEFORE = {
+    "files": "files_accessed",
+    "searches": "recent_searches",
+    "workflow": "workflow_state",
+}
+
+
+def _call_anew(struct: msgspec.Struct) -> None:
+    """Move what came by the names of older programs, in passports and answers that are kept."""
+    for before, today in _CALLED_BEFORE.items():
+        value = getattr(struct, before, UNSET)
+        if value is not UNSET:
+            msgspec.structs.force_setattr(struct, today, value)
+            msgspec.structs.force_setattr(struct, before, UNSET)
+
+
+class FileView(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A file of a context, with how often it was used."""
+
+    path: _Path
+    importance: kinds.Fraction
+    uses: _Uses
+    last_used: types.Instant
+    note: Line | None = None
+
+
+class SearchView(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A search of a context."""
+
+    query: Line
+    tool: _Short
+    at: types.Instant
+
+
+class MemoryUse(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A memory that was stored in the session."""
+
+    memory_id: _Short
+    key: _Named
+    namespace: _Named
+    at: types.Instant
+
+
+class DecisionView(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A decision of a context, and which agent recorded it."""
+
+    what: Paragraph
+    why: Paragraph | None
+    at: types.Instant
+    by: _Short
+
+
+class WorkflowView(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where the work stands, who said so last, and when."""
+
+    task: Line
+    step: Line | None
+    status: WorkStatus
+    next: Annotated[list[Line], Meta(max_length=50)]
+    blockers: Annotated[list[Line], Meta(max_length=50)]
+    at: types.Instant
+    by: _Short
+
+
+_FilesSeen = Annotated[list[FileView], Meta(max_length=MOST_FILES)]
+_SearchesSeen = Annotated[list[SearchView], Meta(max_length=MOST_SEARCHES)]
+
+
+class SessionContext(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What was worked with in a session: most important files first, newest of everything else first.
+
+    Attributes:
+        files_accessed: Of the reader's user alone, as are ``recent_searches`` and ``memories``.
+        decisions: Of everybody who may see the session, as is ``workflow_state``.
+        files: What older programs called ``files_accessed``; read and never written, as are ``searches`` and
+            ``workflow``.
+    """
+
+    files_accessed: _FilesSeen = []
+    recent_searches: _SearchesSeen = []
+    memories: Annotated[list[MemoryUse], Meta(max_length=MOST_MEMORIES)] = []
+    decisions: Annotated[list[DecisionView], Meta(max_length=MOST_DECISIONS)] = []
+    workflow_state: WorkflowView | None = None
+    files: Annotated[_FilesSeen | UnsetType, Meta(extra_json_schema=types.UNLISTED)] = UNSET
+    searches: Annotated[_SearchesSeen | UnsetType, Meta(extra_json_schema=types.UNLISTED)] = UNSET
+    workflow: Annotated[WorkflowView | UnsetType | None, Meta(extra_json_schema=types.UNLISTED)] = UNSET
+
+    def __post_init__(self) -> None:
+        """Call by today's names what came by those of before."""
+        _call_anew(self)
+
+
+class Migration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One step on a session's way between tools; ``server`` is where it came from, if not from here."""
+
+    from_tool: _Short | None
+    to_tool: _Short | None
+    at: types.Instant
+    outcome: MigrationOutcome
+    by: _Short
+    session_id: _Named
+    server: _Short | None = None
+    note: Line | None = None
+
+
+BriefContext = Annotated[SessionContext, Meta(extra_json_schema=types.BRIEF)]
+"""A context in an answer, which is listed without its insides."""
+BriefMigration = Annotated[Migration, Meta(extra_json_schema=types.BRIEF)]
+
+
+# -- messages to a session ---------------------------------------------
+
+
+class Offer(msgspec.Struct, frozen=True, kw_only=True):
+    """A session of the same user and project that can be taken up with `RestoreSession`.
+
+    Attributes:
+        tool: The one that it is in; who created it, where no tool started it.
+        held: Whether somebody else works in it now.
+        contents: What is in it, in words.
+    """
+
+    session_id: str
+    purpose: str
+    status: types.SessionStatus
+    tool: str
+    last_used: datetime
+    held: bool
+    contents: str
+
+
+class TakenUp(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a session comes from that was taken up."""
+
+    from_tool: str
+    last_used: datetime
+
+
+BriefOffer = Annotated[Offer, Meta(extra_json_schema=types.BRIEF)]
+BriefTakenUp = Annotated[TakenUp, Meta(extra_json_schema=types.BRIEF)]
+
+
+class ContextRecorded(Reply, frozen=True, kw_only=True):
+    """Answers `RecordContext`: how much of each kind the caller's context has now."""
+
+    session_id: str
+    files_accessed: int = 0
+    recent_searches: int = 0
+    decisions: int
+    recorded_at: datetime
+    files: _Former = UNSET
+    searches: _Former = UNSET
+
+    def __post_init__(self) -> None:
+        """Call by today's names what an answer that was kept calls otherwise."""
+        _call_anew(self)
+
+
+class RecordContext(Message[ContextRecorded], frozen=True, kw_only=True):
+    """Record what was worked with, what was decided, and where the work stands."""
+
+    session_id: ContextSession | None = None
+    files_accessed: Files = msgspec.field(default_factory=list)
+    recent_searches: Searches = msgspec.field(default_factory=list)
+    decisions: Decisions = msgspec.field(default_factory=list)
+    workflow_state: Annotated[WorkflowState | None, Meta(description="where the work stands")] = None
+    idempotency_key: types.IdempotencyKey | None = None
+
+
+class ContextRead(Reply, frozen=True, kw_only=True):
+    """Answers `GetSessionContext`.
+
+    Attributes:
+        tool: The tool that the session is in; None for one that no tool started.
+        original_tool: The tool that it was started in.
+        migrations: Its way between tools and servers, oldest first.
+        briefing: The context in words, for the caller's tool.
+    """
+
+    session_id: str
+    purpose: str
+    status: types.SessionStatus
+    project_id: str | None
+    workspace_path: str | None
+    tool: str | None
+    original_tool: str | None
+    started_at: datetime
+    context: BriefContext
+    migrations: list[BriefMigration]
+    briefing: str
+
+
+class GetSessionContext(Message[ContextRead], frozen=True, kw_only=True):
+    """Read what a session keeps of the work done in it."""
+
+    session_id: ContextSession | None = None
+    tool_id: ToolId | None = None
+
+
+class SessionEnded(Reply, frozen=True, kw_only=True):
+    """Answers `EndSession`."""
+
+    session_id: str
+    status: types.SessionStatus
+    ended_at: datetime
+    files_accessed: int = 0
+    recent_searches: int = 0
+    decisions: int
+    files: _Former = UNSET
+    searches: _Former = UNSET
+
+    def __post_init__(self) -> None:
+        """Call by today's names what an answer that was kept calls otherwise."""
+        _call_anew(self)
+
+
+class SessionReopened(Reply, frozen=True, kw_only=True):
+    """Answers `ReopenSession`; ``ended_at`` is when it had ended."""
+
+    session_id: str
+    status: types.SessionStatus
+    reopened_at: datetime
+    ended_at: datetime
+
+
+class ReopenSession(Message[SessionReopened], frozen=True, kw_only=True):
+    """Open a session again that was terminated; what is in it is as it was, but for ``temp:`` state."""
+
+    session_id: Annotated[SessionHere, Meta(description="a terminated one")]
+    idempotency_key: types.IdempotencyKey | None = None
+
+
+class EndSession(Message[SessionEnded], frozen=True, kw_only=True):
+    """Terminate a session; what is in it stays readable, and it can still be exported."""
+
+    session_id: ContextSession | None = None
+    summary: Annotated[Paragraph | None, Meta(description="what came out")] = None
+    idempotency_key: types.IdempotencyKey | None = None
+
+
+# -- internal ----------------------------------------------------------
+
+
+class Holder(msgspec.Struct, frozen=True, array_like=True):
+    """A client that works in a session.
+
+    Attributes:
+        token: Tells it from others.
+        at: When it began to (microseconds since 1970).
+        is_connected: Whether it has a connection, which says how long it does.
+    """
+
+    token: str
+    at: int
+    is_connected: bool
+
+    def topic(self, session_id: str) -> str:
+        """Return what is subscribed to for as long as it works there."""
+        return f"held/{session_id}/{self.token}"
+
+
+class Started(msgspec.Struct, frozen=True, kw_only=True):
+    """Answers `StartHere`; without a ``session_id`` nothing was begun and nothing taken up.
+
+    Attributes:
+        at: When this was.
+        offered: What else there is to be taken up.
+        read: What is in the session, if it was taken up.
+        taken_up: Where it comes from, then.
+    """
+
+    session_id: str | None
+    project_id: str | None
+    created_at: datetime | None
+    at: datetime | None = None
+    offered: list[Offer] = []
+    read: ContextRead | None = None
+    taken_up: TakenUp | None = None
+
+
+class StartHere(Message[Started], frozen=True, kw_only=True):
+    """Begin a session here, take this one up, or only keep what was found for a repeat.
+
+    Attributes:
+        how: ``take_up`` leaves a session alone that somebody else holds or that has ended; ``resume`` one
+            that has ended.
+        purpose: None for one that nobody named.
+        holder: Who starts.
+        offered: What was found that can be taken up, this one included.
+    """
+
+    deed: ClassVar[str] = "start_session"
+
+    how: Literal["begin", "take_up", "resume", "list"]
+    tool: str
+    holder: Holder
+    purpose: types.Purpose | None = None
+    project_id: str | None = None
+    workspace_path: str | None = None
+    offered: list[Offer] = msgspec.field(default_factory=list)
+
+
+class LookAtWork(Message[Offer | None], frozen=True, kw_only=True):
+    """Find out what the asker would find in a session; None for one that is closed or has no work in it."""
+
+    token: str
+
+
+class HoldSession(Message[None], frozen=True, kw_only=True):
+    """Word that a client works in a session from now on."""
+
+    holder: Holder
+
+
+class SweepSession(Message[None], frozen=True, kw_only=True):
+    """The session's word to itself: an hour ago it was begun without a name."""
+
+
+class NoteContext(Message[None], frozen=True, kw_only=True):
+    """Word of what an agent did through the server; a session that is closed or hidden passes it over."""
+
+    search: str | None = None
+    tool: str = ""
+    memory_id: str | None = None
+    key: str = ""
+    namespace: str = ""
+
+
+class Move(Message[ContextRead], frozen=True, kw_only=True):
+    """Hand a session over to another tool, or take it up there.
+
+    Attributes:
+        to_tool: Where it goes.
+        outcome: What is logged; ``resumed`` makes ``to_tool`` the session's tool.
+        memories: Decides the import of memories that came along and are staged.
+    """
+
+    deed: ClassVar[str] = "migrate_session"
+
+    to_tool: str
+    outcome: MigrationOutcome
+    note: str | None = None
+    memories: exchange.ReleaseImport | None = None
+
+    def question(self) -> tuple[Address, Message[exchange.ImportProgress | None]] | None:
+        """Ask whether the memories are still there to be decided about."""
+        return None if self.memories is None else exchange.staged_question(self.memories)

@@ -1,0 +1,437 @@
+"""A session: what each request does to it and what it answers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import msgspec
+
+from greenroom.actors.audit import record as audit_record
+from greenroom.actors.auth import errors as auth_errors
+from greenroom.actors.auth import policy
+from greenroom.actors.auth.errors import MAX_VALUE_BYTES
+from greenroom.actors.auth.namespaces import user_namespace
+from greenroom.actors.auth.policy import PUBLIC
+from greenroom.actors.base.times import to_datetime
+from greenroom.actors.schemas import replies
+from greenroom.actors.schemas import resource_reads as resources
+from greenroom.actors.schemas import session_events as events
+from greenroom.actors.schemas import sessions as requests
+from greenroom.actors.schemas.resource_uris import session_uri
+from greenroom.actors.session import directory_rows as directory
+from greenroom.actors.session import events as session_events
+from greenroom.actors.session import fields, ids, log, migrations, reads
+from greenroom.actors.session.counters import Tallies
+from greenroom.actors.session.directory_rows import ActivityRow
+from greenroom.actors.session.lifecycle import CLOSED, check_step
+from greenroom.actors.session.records import (
+    HEADER,
+    METADATA,
+    STATE,
+    Entry,
+    Header,
+    StoredMessage,
+    message_key,
+    names_in,
+)
+from greenroom.actors.session.search import Finder
+from greenroom.runtime import Actor, Context, Slices, handles
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from greenroom.actors.auth.policy import Shelf
+    from greenroom.actors.auth.principal import Principal
+    from greenroom.actors.schemas.types import SessionStatus
+
+AHEAD_AT_LEAST = 1 << 16  # about a second: what the header's bound starts from when ids run ahead
+MOST_UTF8_BYTES = 4  # of one character
+BASE_BYTES = 4_000  # of memory, for an instance without messages
+
+
+class SessionActor(Actor):
+    """One session. An address that was never created answers as a forbidden one does.
+
+    Class attributes:
+        content_limit: The most characters that a message may have.
+    """
+
+    kind = "session"
+    names = staticmethod(names_in)
+    content_limit: ClassVar[int] = 10_000
+
+    def activate(self, context: Context) -> None:
+        """Load the header and the tallies; messages stay on disk."""
+        self._header = context.get(HEADER, Header)
+        self._tallies = Tallies()
+        self._tallies.load(context)
+        self._finder = Finder()
+        self._ahead = 0
+        self._activity = {
+            audience: ActivityRow(*activity) for audience, activity in self._tallies.audiences().items()
+        }
+        if self._header is not None:
+            public = self._activity.get(PUBLIC, ActivityRow(0, 0))
+            at = max(public.at, self._header.updated_at)
+            self._activity[PUBLIC] = msgspec.structs.replace(public, at=at)
+
+    def resident_bytes(self) -> int:
+        """Return an estimate that grows with senders and with what is prepared for searching."""
+        return BASE_BYTES + self._tallies.resident_bytes() + self._finder.resident_bytes()
+
+    # -- the session itself ------------------------------------------------
+
+    @handles(requests.CreateSession)
+    def create(self, request: requests.CreateSession, context: Context) -> Slices[replies.SessionCreated]:
+        """Make the session, unless its id is taken."""
+        principal: Principal = context.principal
+        session_id = context.address.key
+        policy.check_new_session(principal, session_id, request.user_id, request.project_id)
+        if self._header is not None:
+            # One id names one session, for whoever says it, so this id cannot be given; see docs/security.md.
+            is_hidden = not policy.may_see_session(principal, self._header.project_id)
+            refusal = auth_errors.session_exists(session_id)
+            raise auth_errors.denial(refusal) if is_hidden else refusal
+        metadata = yield from fields.merged(context, "metadata", {}, request.metadata)
+        state = yield from fields.merged(context, "initial_state", {}, request.initial_state)
+        now = context.now
+        header = Header(
+            purpose=request.purpose,
+            status="created",
+            created_at=now,
+            created_by=principal.agent_id,
+            updated_at=now,
+            terminated_at=None,
+            app_name=request.app_name,
+            user_id=request.user_id if request.user_id is not None else principal.user,
+            project_id=request.project_id,
+            ahead=0,
+        )
+        yield from fields.put(context, METADATA, metadata)
+        yield from fields.put(context, STATE, state)
+        audit_record.record(context, "create_session", session_id, project_id=request.project_id)
+        self._change(context, header)
+        if header.user_id == principal.user:  # else it is somebody's who is not here to take it up
+            owner = user_namespace(principal)
+            migrations.list_for(context, owner, header.project_id, principal.agent_id)
+        return replies.SessionCreated(
+            session_id=session_id, created_at=to_datetime(now), created_by=principal.agent_id
+        )
+
+    @handles(requests.GetSession)
+    def read(self, _: requests.GetSession, context: Context) -> Slices[replies.SessionRead]:
+        """Answer the session with the newest messages that the caller may see."""
+        return self._read(context, self._visible(context))
+
+    @handles(resources.ReadResource)
+    def resource(
+        self, request: resources.ReadResource, context: Context
+    ) -> Slices[resources.SessionResource]:
+        """Answer the session as a resource."""
+        header = self._header
+        if header is None:
+            raise auth_errors.resource_not_found(request.uri)
+        if not policy.may_see_session(context.principal, header.project_id):
+            raise auth_errors.denial(auth_errors.resource_not_found(request.uri))
+        read = yield from self._read(context, header)
+        audit_record.note_read(context, messages=len(read.messages))
+        return resources.SessionResource(
+            session=read.session,
+            messages=read.messages,
+            statistics=read.statistics,
+            has_more=read.has_more,
+            cursor=read.cursor,
+            resource_info=resources.ResourceInfo(
+                uri=request.uri,
+                reader=context.principal.agent_id,
+                last_updated=read.statistics.last_activity,
+            ),
+        )
+
+    @handles(requests.UpdateSession)
+    def update(self, request: requests.UpdateSession, context: Context) -> Slices[replies.SessionUpdated]:
+        """Change the status, merge metadata and state; ``temp:`` keys go when the session ends."""
+        header = self._visible(context)
+        stored = yield from fields.load(context, METADATA)
+        metadata = yield from fields.merged(context, "metadata", stored, request.metadata)
+        stored = yield from fields.load(context, STATE)
+        state = yield from fields.merged(context, "state", stored, request.state)
+        if not metadata and not state and request.status is None:
+            raise auth_errors.invalid(
+                "status", "status: give a status, metadata or state; there is nothing to change"
+            )
+        if request.status is not None:
+            check_step(header.status, request.status)
+        if header.status in CLOSED and (metadata or state):
+            raise auth_errors.session_closed(request.session_id, header.status)
+        now = context.now
+        status = header.status if request.status is None else request.status
+        ends = status in CLOSED and header.status not in CLOSED
+        changed = msgspec.structs.replace(
+            header,
+            status=status,
+            updated_at=max(now, header.updated_at),  # `activate` finds the place in the directory by it
+            terminated_at=now if ends else header.terminated_at,
+        )
+        yield from fields.put(context, METADATA, metadata)
+        yield from fields.put(context, STATE, state)
+        if ends:
+            yield from fields.drop(context, STATE, lambda key: key.startswith("temp:"))
+        audit_record.record(
+            context,
+            "update_session",
+            request.session_id,
+            old_status=header.status,
+            status=status,
+            metadata_keys=len(metadata),
+            state_keys=len(state),
+        )
+        shelves = policy.shelves(context.principal)
+        session = yield from reads.session(context, changed, self._tallies.talk(shelves))
+        self._change(context, changed)
+        return replies.SessionUpdated(session=session)
+
+    @handles(requests.StatusOfSession)
+    def status(self, _: requests.StatusOfSession, context: Context) -> SessionStatus | None:
+        """Answer the session's status, to a sender that may see the session."""
+        header = self._header
+        if header is None:
+            return None
+        if not policy.may_see_session(context.principal, header.project_id):
+            audit_record.note(
+                context, context.principal, "see_session", context.address.key, outcome="denied"
+            )
+            return None
+        return header.status
+
+    # -- messages ----------------------------------------------------------
+
+    @handles(requests.AddMessage)
+    def add_message(self, request: requests.AddMessage, context: Context) -> replies.MessageAdded:
+        """Append a message."""
+        header = self._visible(context)
+        principal: Principal = context.principal
+        if header.status in CLOSED:
+            raise auth_errors.session_closed(request.session_id, header.status)
+        self._check_content(request.content)
+        parent = self._parent(request.parent_message_id, context)
+        shelf = policy.shelf_of(principal, request.visibility)
+        message = StoredMessage(
+            sender=principal.agent_id,
+            timestamp=context.now,
+            message_type=request.message_type,
+            parent=parent,
+            metadata=bytes(request.metadata),
+            content=request.content,
+        )
+        message_id = self._append(context, shelf, message)
+        audit_record.record(
+            context,
+            "add_message",
+            request.session_id,
+            message_id=message_id,
+            visibility=request.visibility,
+            message_type=request.message_type,
+            characters=len(request.content),
+        )
+        return replies.MessageAdded(message_id=message_id, timestamp=to_datetime(context.now))
+
+    @handles(requests.GetMessages)
+    def get_messages(self, request: requests.GetMessages, context: Context) -> Slices[replies.MessagePage]:
+        """Answer a page of the messages that the caller may see."""
+        self._visible(context)
+        return reads.page(request, context, self._tallies)
+
+    @handles(requests.SearchContext)
+    def search(self, request: requests.SearchContext, context: Context) -> Slices[replies.SearchResults]:
+        """Answer the messages that match the query best, and leave an audit record."""
+        self._visible(context)
+        answer = yield from self._finder.search(request, context, self._tallies)
+        _record_search(context, "search_context", answer.message_count, query_characters=len(request.query))
+        return answer
+
+    @handles(requests.SearchBySender)
+    def by_sender(self, request: requests.SearchBySender, context: Context) -> Slices[replies.SenderMessages]:
+        """Answer one sender's newest messages, and leave an audit record."""
+        self._visible(context)
+        answer = yield from reads.by_sender(request, context, self._tallies)
+        named = {"sender": request.sender} if answer.count else {}  # else it may be any text
+        _record_search(context, "search_by_sender", answer.count, **named)
+        return answer
+
+    @handles(requests.SearchByTimerange)
+    def by_timerange(
+        self, request: requests.SearchByTimerange, context: Context
+    ) -> Slices[replies.TimeRangeMessages]:
+        """Answer the messages between two times, and leave an audit record."""
+        header = self._visible(context)
+        answer = yield from reads.by_timerange(request, context, header.ahead)
+        _record_search(context, "search_by_timerange", answer.count, timerange=answer.timerange)
+        return answer
+
+    # -- what the session service asks ---------------------------------------
+
+    @handles(events.AppendEvent)
+    def append_event(self, request: events.AppendEvent, context: Context) -> Slices[events.EventView]:
+        """Append an event and merge its changes of the state; a repeat of it does neither."""
+        header = self._visible(context)
+        principal: Principal = context.principal
+        earlier = session_events.find(context, request.event_id)
+        if earlier is not None:
+            return session_events.repeated(request, earlier, principal)
+        if header.status in CLOSED:
+            raise auth_errors.session_closed(request.session_id, header.status)
+        message = session_events.stored(request, context.now)
+        if message.is_talk:
+            self._check_content(message.content)
+        changes: list[fields.Placed] = []
+        if bytes(request.state_delta) != b"{}":
+            state = yield from fields.load(context, STATE)
+            changes = yield from fields.merged(context, "state_delta", state, request.state_delta)
+        if changes:
+            yield from fields.put(context, STATE, changes)
+            self._change(context, msgspec.structs.replace(header, updated_at=context.now))
+        shelf = policy.shelf_of(principal, request.visibility)
+        message_id = self._append(context, shelf, message)
+        context.put(session_events.event_key(shelf, request.event_id), message_id)
+        audit_record.record(
+            context,
+            "append_event",
+            request.session_id,
+            message_id=message_id,
+            visibility=request.visibility,
+            event_type=request.event_type,
+            actor=request.actor,
+            characters=len(message.content),
+            state_keys=len(changes),
+        )
+        return session_events.view(Entry(message_id, shelf, message), principal)
+
+    @handles(events.TakeSnapshot)
+    def snapshot(self, _: events.TakeSnapshot, context: Context) -> Slices[events.Snapshot]:
+        """Answer the session, and which event is the newest that the caller may see."""
+        shelves = policy.shelves(context.principal)
+        header = self._visible(context)
+        session = yield from reads.session(context, header, self._tallies.talk(shelves))
+        return events.Snapshot(session=session, newest_id=self._tallies.newest(shelves))
+
+    @handles(events.GetEvents)
+    def get_events(self, request: events.GetEvents, context: Context) -> Slices[events.EventPage]:
+        """Answer some of the events that the caller may see."""
+        self._visible(context)
+        return session_events.page(request, context)
+
+    @handles(events.GetState)
+    def get_state(self, request: events.GetState, context: Context) -> Slices[events.StateValue]:
+        """Answer the value of one key of the state."""
+        self._visible(context)
+        state = yield from fields.load(context, STATE)
+        if request.key not in state:
+            return events.StateValue(found=False)
+        return events.StateValue(found=True, value=msgspec.Raw(state[request.key].field.value))
+
+    # -- parts -------------------------------------------------------------
+
+    def _visible(self, context: Context) -> Header:
+        """Return the header.
+
+        Raises:
+            Refusal: ``SESSION_NOT_FOUND``, whether it does not exist or is not for the caller.
+        """
+        header = self._header
+        if header is None:
+            raise auth_errors.session_not_found(context.address.key)
+        if not policy.may_see_session(context.principal, header.project_id):
+            raise auth_errors.denial(auth_errors.session_not_found(context.address.key))
+        return header
+
+    def _parent(self, message_id: int | None, context: Context) -> tuple[int, str] | None:
+        """Return the id and the audience of the message that is answered.
+
+        Raises:
+            Refusal: ``PARENT_MESSAGE_NOT_FOUND``, whether it does not exist or is not for the caller.
+        """
+        if message_id is None:
+            return None
+        parent = log.find(context, policy.shelves(context.principal), message_id)
+        if parent is None:
+            refusal = auth_errors.parent_not_found(message_id)
+            is_there = log.find(context, self._tallies.all_shelves(), message_id) is not None
+            raise auth_errors.denial(refusal) if is_there else refusal
+        return message_id, parent.shelf.audience
+
+    def _check_content(self, content: str) -> None:
+        if len(content) > self.content_limit:
+            raise auth_errors.too_long("content", len(content), self.content_limit)
+        if MOST_UTF8_BYTES * len(content) > MAX_VALUE_BYTES:
+            size = len(content.encode())
+            if size > MAX_VALUE_BYTES:
+                raise auth_errors.too_large("content", size)
+
+    def _append(self, context: Context, shelf: Shelf, message: StoredMessage) -> int:
+        """Stage a message at the end of the log; return its id."""
+        header = self._header
+        assert header is not None, "who appends has seen the session"
+        last_id = self._tallies.last_id
+        message_id, self._ahead = ids.next_stamp(last_id, self._ahead, context.now, context.random)
+        context.put(message_key(shelf, message_id), message)
+        self._tallies.record(context, shelf, message_id, message)
+        self._move(context, shelf.audience, messages=1, others=int(not message.is_talk))
+        if self._ahead > header.ahead:
+            self._header = msgspec.structs.replace(header, ahead=max(2 * self._ahead, AHEAD_AT_LEAST))
+            context.put(HEADER, self._header)
+        return message_id
+
+    def _change(self, context: Context, header: Header) -> None:
+        """Stage a changed header and what listings show of it; every reader sees this activity."""
+        context.put(HEADER, header)
+        directory.put_base(context, header)
+        self._header = header
+        self._move(context, PUBLIC, messages=0)
+
+    def _move(self, context: Context, audience: str, *, messages: int, others: int = 0) -> None:
+        """Note and publish an activity that ``audience`` sees; a clock that jumped back makes none older."""
+        old = self._activity.get(audience)
+        if old is None:
+            new = ActivityRow(context.now, messages, others)
+        else:
+            new = ActivityRow(max(old.at, context.now), old.messages + messages, old.others + others)
+        directory.move(context, audience, old, new)
+        self._activity[audience] = new
+        self._tell_of(context, audience)
+
+    def _tell_of(self, context: Context, audience: str) -> None:
+        """Publish that there is something new for ``audience``."""
+        assert self._header is not None, "an activity is a session's"
+        label = policy.Heard(audience, self._header.project_id)
+        context.publish(session_uri(context.address.key), label)
+
+    def _read(self, context: Context, header: Header) -> Slices[replies.SessionRead]:
+        shelves = policy.shelves(context.principal)
+        messages, cursor = yield from reads.newest(context, context.address.key, shelves)
+        session = yield from reads.session(context, header, self._tallies.talk(shelves))
+        statistics = self._statistics(context.principal, shelves)
+        return replies.SessionRead(
+            session=session,
+            messages=messages,
+            statistics=statistics,
+            has_more=cursor is not None,
+            cursor=cursor,
+        )
+
+    def _statistics(self, principal: Principal, shelves: Sequence[Shelf]) -> replies.SessionStatistics:
+        seen = [
+            self._activity[audience].at
+            for audience in policy.audiences(principal)
+            if audience in self._activity
+        ]
+        return replies.SessionStatistics(
+            message_count=self._tallies.count(shelves),
+            unique_agents=self._tallies.senders(shelves),
+            last_activity=to_datetime(max(seen)),
+        )
+
+
+def _record_search(context: Context, action: str, found: int, **details: Any) -> None:
+    """Have the audit record of a search follow."""
+    audit_record.note(context, context.principal, action, context.address.key, found=found, **details)

@@ -1,0 +1,186 @@
+"""Events and messages are one log: how an event lies in it, and how a message reads as an event.
+
+An event is a stored message with a few words more. Its content is a JSON object, and
+tools show texts, so:
+
+- ``{"text": …}``, alone or followed by a ``metadata`` object, is a message with this text
+  and this metadata, and the other way round;
+- any other content is shown as its JSON.
+
+An event id is looked up on the shelves that its sender may read. So a hidden event with
+the same id does not show by turning a new one into a repeat.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from hashlib import blake2b
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from greenroom.actors.auth import errors as auth_errors
+from greenroom.actors.auth import policy
+from greenroom.actors.auth.policy import PUBLIC, may_see_message
+from greenroom.actors.base.strict_json import canonical
+from greenroom.actors.base.times import to_datetime, to_microseconds
+from greenroom.actors.schemas import session_events as events
+from greenroom.actors.session import log
+from greenroom.actors.session.records import StoredEvent, StoredMessage, shelf_prefix
+
+if TYPE_CHECKING:
+    from greenroom.actors.auth.policy import Shelf
+    from greenroom.actors.auth.principal import Principal
+    from greenroom.actors.session.records import Entry
+    from greenroom.runtime import Context, Slices
+
+EVENT_IDS = b"e"
+PAGE = 500
+USUAL_MESSAGE_TYPE = "agent_response"
+
+_DERIVED = re.compile(r"message_[0-9]+", re.ASCII)
+_split = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+
+
+def event_key(shelf: Shelf, event_id: str) -> bytes:
+    """Return where the message id of an event lies."""
+    return EVENT_IDS + shelf_prefix(shelf) + blake2b(event_id.encode(), digest_size=16).digest()
+
+
+def find(context: Context, event_id: str) -> Entry | None:
+    """Return the event that the sender knows by this id.
+
+    Raises:
+        Refusal: ``VALIDATION_ERROR`` for an id that only a message can have, and none has.
+    """
+    shelves = policy.shelves(context.principal)
+    if _DERIVED.fullmatch(event_id) is not None:
+        return _named_message(context, shelves, event_id)
+    for shelf in shelves:
+        message_id = context.get(event_key(shelf, event_id), int)
+        if message_id is not None:
+            return log.find(context, (shelf,), message_id)
+    return None
+
+
+def _named_message(context: Context, shelves: tuple[Shelf, ...], event_id: str) -> Entry | None:
+    message_id = int(event_id.partition("_")[2])
+    if message_id <= log.HIGHEST_ID:
+        entry = log.find(context, shelves, message_id)
+        if entry is not None and _id_of(entry) == event_id:
+            return entry
+    raise auth_errors.invalid(
+        "event_id", f"event_id: {event_id!r} is the form of a message's id; choose another id"
+    )
+
+
+def repeated(request: events.AppendEvent, earlier: Entry, sender: Principal) -> events.EventView:
+    """Return the event that has the id already.
+
+    What is compared is what was stored but the time, which a program that tries again may have taken anew.
+
+    Raises:
+        Refusal: ``IDEMPOTENCY_CONFLICT``: it is another event.
+    """
+    there = view(earlier, sender)
+    given = (request.event_type, request.actor, request.is_final_response, request.visibility)
+    if given != (there.event_type, there.actor, there.is_final_response, there.visibility) or (
+        canonical(bytes(request.content)) != canonical(bytes(there.content))
+    ):
+        raise auth_errors.event_conflict(request.session_id, request.event_id)
+    return there
+
+
+def stored(request: events.AppendEvent, now: int) -> StoredMessage:
+    """Return an event as the log keeps it, at ``now`` (microseconds since 1970)."""
+    content = bytes(request.content)
+    text = _text(content)
+    shown, metadata = (content.decode(), b"{}") if text is None else text
+    at = now if request.timestamp is None else _microseconds(request.timestamp)
+    return StoredMessage(
+        sender=request.actor.removeprefix("agent:"),
+        timestamp=now,
+        message_type=request.event_type,
+        parent=None,
+        metadata=metadata,
+        content=shown,
+        event=StoredEvent(
+            request.event_id, at, request.event_type, request.actor, request.is_final_response, text is None
+        ),
+    )
+
+
+def page(request: events.GetEvents, context: Context) -> Slices[events.EventPage]:
+    """Answer the events that the caller may see, oldest first, and where to go on."""
+    entries = log.walk(
+        context,
+        policy.shelves(context.principal),
+        lowest=request.after_id + 1,
+        highest=request.up_to_id,
+    )
+    found, has_more = yield from log.take(context, entries, PAGE)
+    views: list[events.EventView] = []
+    for entry in found:
+        views.append(view(entry, context.principal))
+        if context.slice_over():
+            yield
+    return events.EventPage(events=views, last_id=found[-1].message_id if has_more else None)
+
+
+def view(entry: Entry, reader: Principal) -> events.EventView:
+    """Return a stored message as the event that it is."""
+    message = entry.message
+    event = message.event
+    return events.EventView(
+        event_id=_id_of(entry),
+        timestamp=to_datetime(message.timestamp if event is None else event.at),
+        event_type="message" if event is None else event.event_type,
+        actor=f"agent:{message.sender}" if event is None else event.actor,
+        content=msgspec.Raw(_content(entry, reader)),
+        is_final_response=event is not None and event.is_final_response,
+        visibility=entry.shelf.visibility,
+    )
+
+
+def _microseconds(timestamp: dt.datetime) -> int:
+    try:
+        return to_microseconds(timestamp.astimezone(dt.UTC))
+    except OverflowError:
+        raise auth_errors.invalid(
+            "timestamp", "timestamp: in UTC it lies outside of the years 1 to 9999"
+        ) from None
+
+
+def _id_of(entry: Entry) -> str:
+    event = entry.message.event
+    return f"message_{entry.message_id}" if event is None else event.event_id
+
+
+def _content(entry: Entry, reader: Principal) -> bytes:
+    """Return the JSON object: as it was given, or what a message's fields say that is out of the ordinary."""
+    message = entry.message
+    if message.event is not None and message.event.is_json:
+        return message.content.encode()
+    pairs = [b'"text":' + msgspec.json.encode(message.content)]
+    if message.metadata != b"{}":
+        pairs.append(b'"metadata":' + message.metadata)
+    if message.event is None:
+        if message.message_type != USUAL_MESSAGE_TYPE:
+            pairs.append(b'"message_type":' + msgspec.json.encode(message.message_type))
+        parent, audience = message.parent or (None, PUBLIC)
+        if parent is not None and may_see_message(reader, audience):
+            pairs.append(b'"parent_message_id":%d' % parent)
+    return b"{" + b",".join(pairs) + b"}"
+
+
+def _text(content: bytes) -> tuple[str, bytes] | None:
+    """Return text and metadata if `_content` makes the same object of them again, else None."""
+    parts = _split(content)
+    if list(parts) not in (["text"], ["text", "metadata"]) or not bytes(parts["text"]).startswith(b'"'):
+        return None
+    metadata = bytes(parts.get("metadata", b"{}"))
+    if "metadata" in parts and (not metadata.startswith(b"{") or not _split(metadata)):
+        return None
+    text = msgspec.json.decode(parts["text"], type=str)
+    return (text, metadata) if text else None

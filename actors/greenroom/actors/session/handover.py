@@ -1,0 +1,269 @@
+"""A session that goes from hand to hand: begun, found, taken up, held, reopened, swept.
+
+Who works in a session is in its records, and whether it still does is not: it is subscribed to a topic of
+its own for as long as it does (`Holder.topic`), and the bus knows that, of attached processes, too. Who has
+no connection cannot be subscribed, and holds a session for a minute after it took it up, or after somebody
+was last active in it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from greenroom.actors.audit import record as audit_record
+from greenroom.actors.auth import errors as auth_errors
+from greenroom.actors.auth import policy
+from greenroom.actors.auth.namespaces import user_namespace
+from greenroom.actors.auth.policy import PUBLIC
+from greenroom.actors.base.times import HOUR, SECOND, to_datetime
+from greenroom.actors.schemas import session_travel as travel
+from greenroom.actors.schemas import sessions as requests
+from greenroom.actors.schemas.resource_uris import session_uri
+from greenroom.actors.session import directory_rows as directory
+from greenroom.actors.session import migrations, work_context
+from greenroom.actors.session.client_tools import adapter_of
+from greenroom.actors.session.lifecycle import CLOSED, seen_status
+from greenroom.actors.session.migrations import Work
+from greenroom.actors.session.portable_actor import TravellingSession, slices
+from greenroom.actors.session.records import METADATA, STATE
+from greenroom.runtime import Context, Restate, Slices, handles
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from greenroom.actors.session.records import Header
+
+TIMER: Final = "sweep"
+SWEPT_AFTER: Final = HOUR
+HELD_FOR: Final = 60 * SECOND
+"""How long who has no connection holds a session in which nothing happens."""
+MOST_HOLDERS: Final = 16
+"""So many who began to work in a session are known to it, the latest."""
+
+
+class HandedSession(TravellingSession):
+    """A session as it is started, found and taken up."""
+
+    @handles(travel.StartHere)
+    def start(self, request: travel.StartHere, context: Context) -> Slices[travel.Started]:
+        """Begin here, take this session up, or answer what else there is."""
+        header = self._header
+        others = [offer for offer in request.offered if offer.session_id != context.address.key]
+        if request.how == "begin":
+            yield from self._begin(request, context)
+        elif request.how == "list":
+            return _nothing(request.offered, context)
+        elif header is None or not self._is_open(header, context):  # it was when it was found
+            return _nothing(others, context)
+        elif request.how == "take_up" and self._is_held(context, request.holder.token):
+            mine = context.address.key
+            held = [
+                msgspec.structs.replace(offer, held=offer.held or offer.session_id == mine)
+                for offer in request.offered
+            ]
+            return _nothing(held, context)
+        else:
+            return self._taken_up(header, request, others, context)
+        assert self._header is not None, "it was begun"
+        return travel.Started(
+            session_id=context.address.key,
+            project_id=request.project_id,
+            created_at=to_datetime(self._header.created_at),
+            at=to_datetime(context.now),
+            offered=others,
+        )
+
+    @handles(travel.LookAtWork)
+    def look(self, request: travel.LookAtWork, context: Context) -> travel.Offer | None:
+        """Answer what the asker would find here."""
+        header = self._header
+        if header is None or not self._is_open(header, context):
+            return None
+        contents = ", ".join(self._contents(context))
+        if not contents:
+            return None
+        return travel.Offer(
+            session_id=context.address.key,
+            purpose=header.purpose,
+            status=seen_status(header.status, self._tallies.talk(policy.shelves(context.principal))),
+            tool=self._tool(header, context),
+            last_used=to_datetime(self._last_used(context)),
+            held=self._is_held(context, request.token),
+            contents=contents,
+        )
+
+    @handles(travel.HoldSession)
+    def hold(self, told: travel.HoldSession, context: Context) -> None:
+        """Take note of who works here."""
+        work = context.get(migrations.WORK, Work)
+        if self._header is None or not self._is_open(self._header, context) or work is None:
+            return
+        if all(holder.token != told.holder.token for holder in work.holders):
+            holders = _with(work.holders, told.holder)
+            context.put(migrations.WORK, msgspec.structs.replace(work, holders=holders))
+
+    @handles(travel.ReopenSession)
+    def reopen(self, _: travel.ReopenSession, context: Context) -> travel.SessionReopened:
+        """Open the session again."""
+        header = self._visible(context)
+        if header.status != "terminated":
+            raise auth_errors.not_terminated(context.address.key, header.status)
+        ended_at = header.updated_at if header.terminated_at is None else header.terminated_at
+        tool = self._tool(header, context)
+        self._log(context, "reopened", tool, tool)
+        self._put_work(context, header, tool, [])  # who worked in it has ended that
+        audit_record.record(context, "reopen_session", context.address.key)
+        later = self._later(header, context)
+        self._change(
+            context,
+            msgspec.structs.replace(header, status="active", terminated_at=None, updated_at=later),
+        )
+        return travel.SessionReopened(
+            session_id=context.address.key,
+            status="active",
+            reopened_at=to_datetime(context.now),
+            ended_at=to_datetime(ended_at),
+        )
+
+    @handles(travel.SweepSession)
+    def sweep(self, _: travel.SweepSession, context: Context) -> Slices[None]:
+        """Remove the session if nothing came of it; later, if somebody is still there."""
+        header = self._header
+        if header is None or header.status in CLOSED or not self._is_blank(context):
+            return
+        context.use_reserve()
+        if context.is_heard(session_uri(context.address.key)) or self._is_held(context, None):
+            context.set_timer(TIMER, context.now + SWEPT_AFTER, travel.SweepSession())
+            return
+        directory.remove(context, self._activity)
+        migrations.unlist_all(context, header.project_id)
+        for key, _record in list(context.scan(msgspec.Raw)):
+            context.delete(key)
+            if context.slice_over():
+                yield
+        audit_record.record(context, "sweep_session", context.address.key)
+        self.activate(context)
+
+    @handles(Restate)
+    def restate(self, _: Restate, context: Context) -> None:
+        """Write the rows again by which listings, and whoever may go on with it, find the session."""
+        header = self._header
+        if header is None:
+            return
+        context.use_reserve()
+        directory.put_base(context, header)
+        for audience, activity in self._activity.items():
+            directory.move(context, audience, None, activity)
+        migrations.list_again(context, header.project_id, self._tool(header, context))
+
+    # -- parts -------------------------------------------------------------
+
+    def _begin(self, request: travel.StartHere, context: Context) -> Slices[None]:
+        purpose = request.purpose or f"Work in {adapter_of(request.tool).title}"
+        made = requests.CreateSession(
+            session_id=context.address.key, purpose=purpose, project_id=request.project_id
+        )
+        yield from slices(self.create(made, context))
+        holders = [msgspec.structs.replace(request.holder, at=context.now)]
+        work = Work(request.tool, request.tool, request.workspace_path, context.now, holders=holders)
+        context.put(migrations.WORK, work)
+        self._log(context, "started", None, request.tool)
+        if request.purpose is None:
+            context.set_timer(TIMER, context.now + SWEPT_AFTER, travel.SweepSession())
+
+    def _taken_up(
+        self, header: Header, request: travel.StartHere, others: list[travel.Offer], context: Context
+    ) -> travel.Started:
+        work = context.get(migrations.WORK, Work)
+        came = travel.TakenUp(
+            from_tool=self._tool(header, context), last_used=to_datetime(self._last_used(context))
+        )
+        self._log(context, "resumed", None if work is None else work.tool, request.tool)
+        holders = _with([] if work is None else work.holders, request.holder, context.now)
+        self._put_work(context, header, request.tool, holders)
+        audit_record.record(
+            context, "migrate_session", context.address.key, outcome="resumed", tool=request.tool
+        )
+        return travel.Started(
+            session_id=context.address.key,
+            project_id=header.project_id,
+            created_at=to_datetime(header.created_at),
+            at=to_datetime(context.now),
+            offered=others,
+            read=self._context_read(context, header, request.tool),
+            taken_up=came,
+        )
+
+    def _is_open(self, header: Header, context: Context) -> bool:
+        return header.status not in CLOSED and policy.may_see_session(context.principal, header.project_id)
+
+    def _is_held(self, context: Context, besides: str | None) -> bool:
+        """Return whether somebody works here, other than who has this token."""
+        work = context.get(migrations.WORK, Work)
+        newest = self._activity[PUBLIC].at
+        return work is not None and any(
+            context.is_heard(holder.topic(context.address.key))
+            if holder.is_connected
+            else context.now < max(holder.at, newest) + HELD_FOR
+            for holder in work.holders
+            if holder.token != besides
+        )
+
+    def _tool(self, header: Header, context: Context) -> str:
+        work = context.get(migrations.WORK, Work)
+        return header.created_by if work is None else work.tool
+
+    def _last_used(self, context: Context) -> int:
+        """Return when the asker last took it up, or something last happened that it may see."""
+        seen = [
+            self._activity[audience].at
+            for audience in policy.audiences(context.principal)
+            if audience in self._activity
+        ]
+        return max(*seen, migrations.listed_at(context, user_namespace(context.principal)))
+
+    def _contents(self, context: Context) -> Iterator[str]:
+        """Yield in words what of the work done here the asker may see."""
+        own, common = self._own(context), self._common(context)
+        for count, name, names in (
+            (self._tallies.count(policy.shelves(context.principal)), "message", "messages"),
+            (len(common.decisions), "decision", "decisions"),
+            (len(own.files), "file", "files"),
+            (len(own.searches), "search", "searches"),
+            (len(own.memories), "memory", "memories"),
+        ):
+            if count:
+                yield f"{count} {name if count == 1 else names}"
+        for prefix, name in ((STATE, "state"), (METADATA, "metadata")):
+            if any(context.scan(msgspec.Raw, prefix=prefix)):
+                yield name
+        if common.workflow is not None:
+            yield f"task: {common.workflow.task}"
+        last = migrations.moves(context)[-1:]
+        if last and last[0].outcome == "handed_over":
+            yield "handed over" if last[0].note is None else f"handed over: {last[0].note}"
+
+    def _is_blank(self, context: Context) -> bool:
+        """Return whether nobody, whoever it may be, has left anything here."""
+        return (
+            not self._tallies.all_shelves()
+            and not any(any(context.scan(msgspec.Raw, prefix=prefix)) for prefix in _WORK)
+            and all(move.outcome != "handed_over" for move in migrations.moves(context))
+        )
+
+
+_WORK: Final = (STATE, METADATA, work_context.BOOK)
+
+
+def _nothing(offered: list[travel.Offer], context: Context) -> travel.Started:
+    return travel.Started(
+        session_id=None, project_id=None, created_at=None, at=to_datetime(context.now), offered=offered
+    )
+
+
+def _with(holders: list[travel.Holder], holder: travel.Holder, now: int | None = None) -> list[travel.Holder]:
+    """Return the latest holders, this one last."""
+    latest = holder if now is None else msgspec.structs.replace(holder, at=now)
+    return [*(each for each in holders if each.token != holder.token), latest][-MOST_HOLDERS:]

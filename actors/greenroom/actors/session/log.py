@@ -1,0 +1,146 @@
+"""The messages of a session, walked in order over the shelves that a reader may see.
+
+Each shelf is a stream of its own in the store, so a walk touches nothing hidden
+and costs what is visible. Walks are lazy and long ones are generators that yield
+between slices; none holds more than its page.
+"""
+
+from __future__ import annotations
+
+import heapq
+from operator import itemgetter
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+
+from greenroom.actors.session.records import Entry, Passed, StoredMessage, message_key, shelf_prefix
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from greenroom.actors.auth.policy import Shelf
+    from greenroom.runtime import Context, Slices
+
+T = TypeVar("T")
+
+HIGHEST_ID = (1 << 53) - 1
+PAGE_BYTES = 7_300_000
+"""How much of an answer the messages of a page may take (`answer_bytes`), so that it fits a frame."""
+
+_ENVELOPE_BYTES = 1_000  # a message without its content and metadata, twice
+
+
+def walk(
+    context: Context,
+    shelves: Iterable[Shelf],
+    *,
+    lowest: int = 0,
+    highest: int = HIGHEST_ID,
+    reverse: bool = False,
+) -> Iterator[Entry]:
+    """Yield the messages with ids from ``lowest`` to ``highest``, both included, by id."""
+    streams = [
+        _entries(shelf, stream)
+        for shelf, stream in _streams(context, shelves, StoredMessage, lowest, highest, reverse=reverse)
+    ]
+    return heapq.merge(*streams, key=itemgetter(0), reverse=reverse)
+
+
+def count(context: Context, shelves: Iterable[Shelf], lowest: int) -> Slices[int]:
+    """Return how many messages there are from the id ``lowest`` on."""
+    found = 0
+    for _, stream in _streams(context, shelves, Passed, lowest, HIGHEST_ID):
+        for _ in stream:
+            found += 1
+            if context.slice_over():
+                yield
+    return found
+
+
+def skip(context: Context, shelves: Iterable[Shelf], lowest: int, number: int) -> Slices[int]:
+    """Return the id from which a walk goes on after ``number`` messages from ``lowest`` on."""
+    streams = [stream for _, stream in _streams(context, shelves, Passed, lowest, HIGHEST_ID)]
+    for message_id, _ in heapq.merge(*streams, key=itemgetter(0)):
+        if number == 0:
+            return message_id
+        number -= 1
+        if context.slice_over():
+            yield
+    return HIGHEST_ID + 1
+
+
+def find(context: Context, shelves: Iterable[Shelf], message_id: int) -> Entry | None:
+    """Return one message if it lies on one of these shelves."""
+    for shelf in shelves:
+        message = context.get(message_key(shelf, message_id), StoredMessage)
+        if message is not None:
+            return Entry(message_id, shelf, message)
+    return None
+
+
+def take(
+    context: Context,
+    entries: Iterator[Entry],
+    limit: int,
+    wanted: Callable[[Entry], bool] = lambda _: True,
+    there: int | None = None,
+) -> Slices[tuple[list[Entry], bool]]:
+    """Return the first wanted entries, and whether there are more.
+
+    Args:
+        context: The message's context.
+        entries: A walk.
+        limit: How many to return; fewer when they fill a page.
+        wanted: Which entries count.
+        there: How many wanted ones there are, when known, so that the walk can end at the last.
+    """
+    page: list[Entry] = []
+    size = 0
+    for entry in entries:
+        if wanted(entry):
+            size += answer_bytes(entry.message)
+            if len(page) == limit or (page and size > PAGE_BYTES):
+                return page, True
+            page.append(entry)
+            if len(page) == there:
+                return page, False
+        if context.slice_over():
+            yield
+    return page, False
+
+
+def answer_bytes(message: StoredMessage) -> int:
+    """Return what a message takes of an answer: there it stands as JSON and again as JSON in a string."""
+    content = msgspec.json.encode(message.content)
+    escaped = sum(json.count(mark) for json in (content, message.metadata) for mark in (b'"', b"\\"))
+    return 2 * (len(content) + len(message.metadata)) + escaped + _ENVELOPE_BYTES
+
+
+def _entries(shelf: Shelf, stream: Iterator[tuple[int, StoredMessage]]) -> Iterator[Entry]:
+    return (Entry(message_id, shelf, message) for message_id, message in stream)
+
+
+def _streams(
+    context: Context,
+    shelves: Iterable[Shelf],
+    of: type[T],
+    lowest: int,
+    highest: int,
+    *,
+    reverse: bool = False,
+) -> Sequence[tuple[Shelf, Iterator[tuple[int, T]]]]:
+    return [(shelf, _stream(context, shelf, of, lowest, highest, reverse=reverse)) for shelf in shelves]
+
+
+def _stream(
+    context: Context, shelf: Shelf, of: type[T], lowest: int, highest: int, *, reverse: bool
+) -> Iterator[tuple[int, T]]:
+    if lowest > highest:
+        return
+    prefix = shelf_prefix(shelf)
+    start = message_key(shelf, highest if reverse else lowest)
+    for key, message in context.scan(of, prefix=prefix, start=start, reverse=reverse):
+        message_id = int.from_bytes(key[len(prefix) :])
+        if not lowest <= message_id <= highest:
+            return
+        yield message_id, message

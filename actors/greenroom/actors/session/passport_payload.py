@@ -1,0 +1,308 @@
+"""A session's records as the cargo of a passport, and cargo as the records of a new session.
+
+Whoever takes a session in becomes the one whose private messages these are. A message for agents of one
+type stays with agents of that type: is the importer of another type, it is the importer's alone.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from greenroom.actors.auth import errors as auth_errors
+from greenroom.actors.auth import passport_errors as passport_refusals
+from greenroom.actors.auth import policy
+from greenroom.actors.auth.policy import PUBLIC
+from greenroom.actors.base.times import to_datetime, to_microseconds
+from greenroom.actors.schemas import passport_payload as cargo
+from greenroom.actors.schemas import session_travel as travel
+from greenroom.actors.session import directory_rows as directory
+from greenroom.actors.session import events, fields, ids, log, work_context
+from greenroom.actors.session.directory_rows import ActivityRow
+from greenroom.actors.session.lifecycle import CLOSED
+from greenroom.actors.session.records import (
+    HEADER,
+    METADATA,
+    STATE,
+    Entry,
+    Header,
+    StoredEvent,
+    StoredMessage,
+    message_key,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from greenroom.actors.auth.policy import Shelf
+    from greenroom.actors.auth.principal import Principal
+    from greenroom.actors.schemas import transfer as exchange
+    from greenroom.actors.schemas.types import SessionStatus
+    from greenroom.actors.session.counters import Tallies
+    from greenroom.actors.session.migrations import Work
+    from greenroom.actors.session.work_context import Book
+    from greenroom.runtime import Context, Slices
+
+_STAGED: Final = b"r"
+_TYPE: Final = "type:"
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(cargo.CargoMessage).decode
+
+# -- out -----------------------------------------------------------------
+
+
+def session_of(context: Context, header: Header, work: Work | None, talk: int) -> Slices[cargo.CargoSession]:
+    """Return a session apart from its messages."""
+    metadata = yield from fields.load(context, METADATA)
+    state = yield from fields.load(context, STATE)
+    metadata_json = yield from fields.render(context, metadata)
+    state_json = yield from fields.render(context, state)
+    return cargo.CargoSession(
+        session_id=context.address.key,
+        purpose=header.purpose,
+        status="active" if header.status == "created" and talk else header.status,
+        created_at=to_datetime(header.created_at),
+        created_by=header.created_by,
+        updated_at=to_datetime(header.updated_at),
+        app_name=header.app_name,
+        project_id=header.project_id,
+        workspace_path=None if work is None else work.workspace_path,
+        tool=None if work is None else work.tool,
+        original_tool=None if work is None else work.original_tool,
+        metadata=msgspec.Raw(metadata_json),
+        state=msgspec.Raw(state_json),
+    )
+
+
+def page(request: cargo.ExportMessages, context: Context) -> Slices[cargo.CargoPage]:
+    """Return the next messages that the reader may see."""
+    shelves = policy.shelves(context.principal)
+    entries = log.walk(context, shelves, lowest=request.after_id + 1, highest=request.up_to_id)
+    lines: list[msgspec.Raw] = []
+    size = last_id = 0
+    for entry in entries:
+        if size >= cargo.PIECE_BYTES:
+            return cargo.CargoPage(lines=lines, last_id=last_id)
+        line = _encode(_message(entry, context.principal))
+        lines.append(msgspec.Raw(line))
+        size += len(line)
+        last_id = entry.message_id
+        if context.slice_over():
+            yield
+    return cargo.CargoPage(lines=lines, last_id=None)
+
+
+def _message(entry: Entry, reader: Principal) -> cargo.CargoMessage:
+    message_id, shelf, message = entry
+    parent, audience = message.parent or (None, PUBLIC)
+    event = message.event
+    return cargo.CargoMessage(
+        message_id=message_id,
+        timestamp=to_datetime(message.timestamp),
+        sender=message.sender,
+        content=message.content,
+        message_type=message.message_type,
+        visibility=shelf.visibility,
+        agent_type=shelf.audience.removeprefix(_TYPE) if shelf.audience.startswith(_TYPE) else None,
+        parent_message_id=parent if policy.may_see_message(reader, audience) else None,
+        metadata=msgspec.Raw(message.metadata),
+        event=None
+        if event is None
+        else cargo.CargoEvent(
+            event_id=event.event_id,
+            at=to_datetime(event.at),
+            event_type=event.event_type,
+            actor=event.actor,
+            is_final_response=event.is_final_response,
+            is_json=event.is_json,
+        ),
+    )
+
+
+# -- in ------------------------------------------------------------------
+
+
+def stage(context: Context, request: cargo.StageMessages, content_limit: int) -> None:
+    """Keep a piece of messages.
+
+    Raises:
+        Refusal: ``VALIDATION_ERROR``: one of them is longer than messages may be here.
+    """
+    for line in request.lines:
+        if len(memoryview(line)) > content_limit:  # only then can its text be
+            _check_length(_decode(line), content_limit)
+    context.put(_piece_key(request.attempt, request.number), [bytes(line) for line in request.lines])
+
+
+def _piece_key(attempt: str, number: int) -> bytes:
+    return _STAGED + bytes.fromhex(attempt) + number.to_bytes(4)
+
+
+def check_staged(memories: exchange.ReleaseImport, found: exchange.ImportProgress | None) -> None:
+    """Check that the memories are where they were staged, or on their way already.
+
+    Raises:
+        Refusal: ``PASSPORT_INVALID``: they were given up.
+    """
+    if found is None or found.staging != memories.staging:
+        raise passport_refusals.invalid("its memories did not arrive whole; restore it again")
+
+
+def drop(context: Context) -> Slices[None]:
+    """Forget every piece, of whatever attempt."""
+    for key, _piece in context.scan(msgspec.Raw, prefix=_STAGED):
+        context.delete(key)
+        if context.slice_over():
+            yield
+
+
+def make(
+    tallies: Tallies, request: cargo.MakeRestored, context: Context, content_limit: int
+) -> Slices[Header]:
+    """Stage the session that was taken in; return its header.
+
+    Raises:
+        Refusal: ``PASSPORT_INVALID``: what was staged is not all of it, or is no session.
+    """
+    came = request.session
+    ahead = yield from _messages(tallies, request, context, content_limit)
+    metadata = yield from fields.merged(context, "metadata", {}, came.metadata)
+    state = yield from fields.merged(context, "state", {}, came.state)
+    yield from fields.put(context, METADATA, metadata)
+    yield from fields.put(context, STATE, state)
+    header = Header(
+        purpose=came.purpose,
+        status=_reopened(came.status),
+        created_at=to_microseconds(came.created_at),
+        created_by=came.created_by,
+        updated_at=to_microseconds(came.updated_at),
+        terminated_at=None,
+        app_name=came.app_name,
+        user_id=context.principal.user,
+        project_id=request.project_id,
+        ahead=ahead,
+    )
+    context.put(HEADER, header)
+    directory.put_base(context, header)
+    # Pieces of other attempts go when their time is over; to look for them means to read all of these again.
+    for number in range(request.pieces):
+        context.delete(_piece_key(request.attempt, number))
+    return header
+
+
+def _reopened(status: SessionStatus) -> SessionStatus:
+    """Return the status after a restoring: the work goes on, so what was closed is open again."""
+    return "active" if status in CLOSED else status
+
+
+def _messages(
+    tallies: Tallies, request: cargo.MakeRestored, context: Context, content_limit: int
+) -> Slices[int]:
+    """Stage the messages; return how far their ids run ahead of their times."""
+    principal: Principal = context.principal
+    audiences: dict[int, str] = {}
+    last_id = ahead = 0
+    for line in _staged(context, request):
+        message = _decode(line)
+        time = to_microseconds(message.timestamp)
+        by = ids.ahead_of(message.message_id, time)
+        if message.message_id <= last_id or by < 0 or time < 0:
+            raise passport_refusals.invalid(
+                f"the message {message.message_id} is not in its place: ids ascend, and fit their times"
+            )
+        _check_length(message, content_limit)
+        shelf = _shelf(message, principal)
+        last_id, ahead = message.message_id, max(ahead, by)
+        audiences[last_id] = shelf.audience
+        stored = _stored(message, time, audiences)
+        context.put(message_key(shelf, last_id), stored)
+        tallies.record(context, shelf, last_id, stored)
+        if message.event is not None:
+            context.put(events.event_key(shelf, message.event.event_id), last_id)
+        if context.slice_over():
+            yield
+    return ahead
+
+
+def _check_length(message: cargo.CargoMessage, content_limit: int) -> None:
+    if len(message.content) > content_limit and message.event is None:
+        raise auth_errors.too_long("content", len(message.content), content_limit)
+
+
+def _staged(context: Context, request: cargo.MakeRestored) -> Iterator[bytes]:
+    prefix = _STAGED + bytes.fromhex(request.attempt)
+    number = 0
+    for key, lines in context.scan(list[bytes], prefix=prefix):
+        if key != prefix + number.to_bytes(4):
+            break
+        number += 1
+        yield from lines
+    if number != request.pieces:
+        raise passport_refusals.invalid("its messages did not arrive whole; restore it again")
+
+
+def _shelf(message: cargo.CargoMessage, principal: Principal) -> Shelf:
+    if message.visibility == "agent_only" and message.agent_type != principal.agent_type:
+        own = policy.own_audience(principal.agent_id)
+        return policy.Shelf(own, "agent_only")
+    return policy.shelf_of(principal, message.visibility)
+
+
+def _stored(message: cargo.CargoMessage, time: int, audiences: dict[int, str]) -> StoredMessage:
+    parent = message.parent_message_id
+    event = message.event
+    return StoredMessage(
+        sender=message.sender,
+        timestamp=time,
+        message_type=message.message_type,
+        parent=(parent, audiences[parent]) if parent is not None and parent in audiences else None,
+        metadata=bytes(message.metadata),
+        content=message.content,
+        event=None
+        if event is None
+        else StoredEvent(
+            event.event_id,
+            to_microseconds(event.at),
+            event.event_type,
+            event.actor,
+            event.is_final_response,
+            event.is_json,
+        ),
+    )
+
+
+def list_activities(context: Context, header: Header, tallies: Tallies) -> dict[str, ActivityRow]:
+    """Stage the new session's places in listings; return what each audience sees of activity."""
+    activities = {audience: ActivityRow(*activity) for audience, activity in tallies.audiences().items()}
+    public = activities.get(PUBLIC, ActivityRow(0, 0))
+    activities[PUBLIC] = msgspec.structs.replace(public, at=max(public.at, header.updated_at))
+    for audience, activity in activities.items():
+        directory.move(context, audience, None, activity)
+    return activities
+
+
+def put_context(own: Book, common: Book, came: travel.SessionContext, context: Context) -> None:
+    """Stage a context that came; its files, searches and memories become the importer's."""
+    for file in came.files_accessed:
+        given = None if file.importance == work_context.importance_of(None, file.uses) else file.importance
+        used = to_microseconds(file.last_used)
+        own.put_file(context, work_context.StoredFile(file.path, file.uses, used, given, file.note))
+    for search in reversed(came.recent_searches):
+        own.put_search(
+            context, work_context.StoredSearch(search.query, search.tool, to_microseconds(search.at))
+        )
+    for memory in came.memories:
+        at = to_microseconds(memory.at)
+        use = work_context.StoredMemoryUse(memory.memory_id, memory.key, memory.namespace, at)
+        own.put_memory(context, use)
+    for made in reversed(came.decisions):
+        at = to_microseconds(made.at)
+        common.put_decision(context, work_context.StoredDecision(made.what, made.why, at, made.by))
+    work = came.workflow_state
+    if work is not None:
+        at = to_microseconds(work.at)
+        stored = work_context.StoredWorkflow(
+            work.task, work.step, work.status, work.next, work.blockers, at, work.by
+        )
+        common.put_workflow(context, stored)

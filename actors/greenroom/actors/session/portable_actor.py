@@ -1,0 +1,348 @@
+"""A session that travels: what it keeps of the work done in it, and its ways out of here and in again."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+
+from greenroom.actors.audit import record as audit_record
+from greenroom.actors.auth import errors as auth_errors
+from greenroom.actors.auth import policy
+from greenroom.actors.auth.namespaces import user_namespace
+from greenroom.actors.base.times import to_datetime, to_microseconds
+from greenroom.actors.schemas import passport_payload as cargo
+from greenroom.actors.schemas import session_travel as travel
+from greenroom.actors.schemas import sessions as requests
+from greenroom.actors.schemas.transfer import import_address
+from greenroom.actors.session import log, passport_payload, work_context
+from greenroom.actors.session import migrations as session_migrations
+from greenroom.actors.session.actor import SessionActor
+from greenroom.actors.session.client_tools import briefing
+from greenroom.actors.session.lifecycle import CLOSED, seen_status
+from greenroom.actors.session.migrations import StoredMove, Work
+from greenroom.runtime import Context, Slices, handles
+
+if TYPE_CHECKING:
+    from greenroom.actors.auth.principal import Principal
+    from greenroom.actors.session.records import Header
+    from greenroom.actors.session.work_context import Book
+
+R = TypeVar("R")
+
+STAGED_FOR = 3_600_000_000
+"""How long staged messages wait for their session, in microseconds."""
+
+
+class TravellingSession(SessionActor):
+    """A session with its context."""
+
+    def activate(self, context: Context) -> None:
+        """Load the session; the context is loaded when it is wanted."""
+        super().activate(context)
+        self._books: dict[str, Book] = {}
+
+    def resident_bytes(self) -> int:
+        """Return an estimate that grows with the context, too."""
+        return super().resident_bytes() + work_context.ENTRY_BYTES * sum(map(len, self._books.values()))
+
+    # -- working in it -----------------------------------------------------
+
+    @handles(travel.RecordContext)
+    def record_context(self, request: travel.RecordContext, context: Context) -> travel.ContextRecorded:
+        """Take down what the caller says of its work."""
+        header = self._open(context)
+        said = (request.files_accessed, request.recent_searches, request.decisions, request.workflow_state)
+        if not any(said):
+            raise auth_errors.nothing_recorded()
+        own, common = self._own(context), self._common(context)
+        principal: Principal = context.principal
+        for use in request.files_accessed:
+            own.note_file(context, use)
+        for query in request.recent_searches:
+            own.note_search(context, query, "record_context")
+        for made in request.decisions:
+            decision = work_context.StoredDecision(made.what, made.why, context.now, principal.agent_id)
+            common.put_decision(context, decision)
+        if request.workflow_state is not None:
+            common.put_workflow(context, _workflow(request.workflow_state, context.now, principal.agent_id))
+        audit_record.record(
+            context,
+            "record_context",
+            context.address.key,
+            files=len(request.files_accessed),
+            searches=len(request.recent_searches),
+            decisions=len(request.decisions),
+        )
+        if request.decisions or request.workflow_state is not None:  # what others see, too
+            self._change(context, msgspec.structs.replace(header, updated_at=self._later(header, context)))
+        return travel.ContextRecorded(
+            session_id=context.address.key,
+            files_accessed=len(own.files),
+            recent_searches=len(own.searches),
+            decisions=len(common.decisions),
+            recorded_at=to_datetime(context.now),
+        )
+
+    @handles(travel.NoteContext)
+    def note(self, told: travel.NoteContext, context: Context) -> None:
+        """Take down what the server saw the agent do."""
+        header = self._header
+        if header is None or header.status in CLOSED or context.principal is None:
+            return
+        if not policy.may_see_session(context.principal, header.project_id):
+            return
+        own = self._own(context)
+        if told.search is not None:
+            own.note_search(context, told.search, told.tool)
+        if told.memory_id is not None:
+            use = work_context.StoredMemoryUse(told.memory_id, told.key, told.namespace, context.now)
+            own.put_memory(context, use)
+
+    @handles(travel.GetSessionContext)
+    def read_context(self, request: travel.GetSessionContext, context: Context) -> travel.ContextRead:
+        """Answer what the caller may see of the context."""
+        return self._context_read(context, self._visible(context), request.tool_id)
+
+    @handles(travel.EndSession)
+    def end(self, request: travel.EndSession, context: Context) -> Slices[travel.SessionEnded]:
+        """Terminate the session."""
+        self._open(context)
+        own, common = self._own(context), self._common(context)
+        if request.summary is not None:
+            by = context.principal.agent_id
+            common.put_decision(context, work_context.StoredDecision(request.summary, None, context.now, by))
+        ending = requests.UpdateSession(session_id=context.address.key, status="terminated")
+        yield from slices(self.update(ending, context))
+        header = self._visible(context)
+        session_migrations.unlist(context, user_namespace(context.principal), header.project_id)
+        return travel.SessionEnded(
+            session_id=context.address.key,
+            status=header.status,
+            ended_at=to_datetime(context.now),
+            files_accessed=len(own.files),
+            recent_searches=len(own.searches),
+            decisions=len(common.decisions),
+        )
+
+    @handles(travel.Move)
+    def move(self, request: travel.Move, context: Context) -> travel.ContextRead:
+        """Log a step of the session's way; who takes it up makes it its tool's."""
+        header = self._open(context)
+        if request.memories is not None:
+            passport_payload.check_staged(request.memories, context.answer)
+            context.tell(import_address(request.memories.staging), request.memories)
+        work = context.get(session_migrations.WORK, Work)
+        came_from = None if work is None else work.tool
+        self._log(context, request.outcome, came_from, request.to_tool, request.note)
+        if request.outcome == "resumed":
+            self._put_work(context, header, request.to_tool)
+        audit_record.record(
+            context, "migrate_session", context.address.key, outcome=request.outcome, tool=request.to_tool
+        )
+        return self._context_read(context, header, request.to_tool)
+
+    # -- out of here and in again --------------------------------------------
+
+    @handles(cargo.ExportHead)
+    def export_head(self, request: cargo.ExportHead, context: Context) -> Slices[cargo.CargoHead]:
+        """Hand over everything but the messages."""
+        header = self._visible(context)
+        work = context.get(session_migrations.WORK, Work)
+        shelves = policy.shelves(context.principal)
+        session = yield from passport_payload.session_of(context, header, work, self._tallies.talk(shelves))
+        head = cargo.CargoHead(
+            at=to_datetime(context.now),
+            session=session,
+            context=work_context.view(self._own(context), self._common(context)),
+            migrations=session_migrations.moves(context),
+            newest_id=self._tallies.newest(shelves),
+            messages=self._tallies.count(shelves),
+        )
+        self._log(context, "exported", None if work is None else work.tool, request.to_tool)
+        audit_record.record(context, "export_session", context.address.key, messages=head.messages)
+        return head
+
+    @handles(cargo.ExportMessages)
+    def export_messages(self, request: cargo.ExportMessages, context: Context) -> Slices[cargo.CargoPage]:
+        """Hand over some of the messages that the caller may see."""
+        self._visible(context)
+        return passport_payload.page(request, context)
+
+    @handles(cargo.FindAttempt)
+    def find_attempt(self, request: cargo.FindAttempt, context: Context) -> cargo.Place:
+        """Answer whether the attempt may make the session here, or has."""
+        if self._header is None:
+            return "free"
+        work = context.get(session_migrations.WORK, Work)
+        return "made" if work is not None and work.attempt == request.attempt else "taken"
+
+    @handles(cargo.FindExported)
+    def find_exported(self, request: cargo.FindExported, context: Context) -> bool:
+        """Answer whether this is the session that was exported, and the asker may go on in it.
+
+        A store that was put back may have it as it was before, and another one of the same id.
+        """
+        header = self._header
+        return (
+            header is not None
+            and header.status not in CLOSED
+            and policy.may_see_session(context.principal, header.project_id)
+            and header.created_at == to_microseconds(request.created_at)
+            and header.updated_at >= to_microseconds(request.updated_at)
+            and (
+                request.newest_id == 0
+                or log.find(context, self._tallies.all_shelves(), request.newest_id) is not None
+            )
+        )
+
+    @handles(cargo.StageMessages)
+    def stage(self, request: cargo.StageMessages, context: Context) -> None:
+        """Keep a piece of messages."""
+        if self._header is None:
+            passport_payload.stage(context, request, self.content_limit)
+            context.set_timer("staged", context.now + STAGED_FOR, cargo.DropStaged())
+
+    @handles(cargo.DropStaged)
+    def drop_staged(self, _: cargo.DropStaged, context: Context) -> Slices[None]:
+        """Forget what no session was made of."""
+        context.use_reserve()
+        return passport_payload.drop(context)
+
+    @handles(cargo.MakeRestored)
+    def make_restored(self, request: cargo.MakeRestored, context: Context) -> Slices[cargo.Restored]:
+        """Make the session of what is staged."""
+        principal: Principal = context.principal
+        if self._header is not None:
+            work = context.get(session_migrations.WORK, Work)
+            if work is None or work.attempt != request.attempt:
+                raise auth_errors.session_exists(context.address.key)
+            return self._restored(context, self._header, work, request.tool)
+        policy.check_new_session(principal, context.address.key, None, request.project_id)
+        if request.memories is not None:
+            passport_payload.check_staged(request.memories, context.answer)
+            context.tell(import_address(request.memories.staging), request.memories)
+        header = yield from passport_payload.make(self._tallies, request, context, self.content_limit)
+        for move in map(session_migrations.logged, request.migrations):
+            session_migrations.log(context, move)
+        passport_payload.put_context(self._own(context), self._common(context), request.context, context)
+        came = request.session
+        work = Work(
+            request.tool,
+            came.original_tool or came.tool,
+            came.workspace_path,
+            context.now,
+            request.attempt,
+            self._tallies.count(policy.shelves(principal)),
+            None if request.memories is None else request.memories.staging,
+        )
+        context.put(session_migrations.WORK, work)
+        move = StoredMove(
+            came.tool,
+            request.tool,
+            context.now,
+            "restored",
+            principal.agent_id,
+            came.session_id,
+            request.server,
+            None,
+        )
+        session_migrations.log(context, move)
+        session_migrations.list_for(context, user_namespace(principal), header.project_id, request.tool)
+        self._activity = passport_payload.list_activities(context, header, self._tallies)
+        self._header = header
+        audit_record.record(
+            context, "restore_session", context.address.key, messages=work.messages, pieces=request.pieces
+        )
+        for audience in self._activity:
+            self._tell_of(context, audience)
+        return self._restored(context, header, work, request.tool)
+
+    # -- parts -------------------------------------------------------------
+
+    def _put_work(
+        self, context: Context, header: Header, tool: str, holders: list[travel.Holder] | None = None
+    ) -> None:
+        """Stage that the caller has taken the session up in a tool."""
+        work = context.get(session_migrations.WORK, Work) or Work(tool, None, None, context.now)
+        holders = work.holders if holders is None else holders
+        context.put(session_migrations.WORK, msgspec.structs.replace(work, tool=tool, holders=holders))
+        session_migrations.list_for(context, user_namespace(context.principal), header.project_id, tool)
+
+    def _restored(self, context: Context, header: Header, work: Work, tool: str) -> cargo.Restored:
+        return cargo.Restored(
+            read=self._context_read(context, header, tool),
+            restored_at=to_datetime(work.at),
+            original_tool=work.original_tool,
+            messages=work.messages,
+            importing=work.importing,
+        )
+
+    def _open(self, context: Context) -> Header:
+        """Return the header of a session that takes writes.
+
+        Raises:
+            Refusal: ``SESSION_NOT_FOUND`` or ``SESSION_CLOSED``.
+        """
+        header = self._visible(context)
+        if header.status in CLOSED:
+            raise auth_errors.session_closed(context.address.key, header.status)
+        return header
+
+    def _own(self, context: Context) -> Book:
+        return self._book(context, user_namespace(context.principal))
+
+    def _common(self, context: Context) -> Book:
+        return self._book(context, work_context.COMMON)
+
+    def _book(self, context: Context, owner: str) -> Book:
+        book = self._books.get(owner)
+        if book is None:
+            book = self._books[owner] = work_context.Book(owner)
+            book.load(context)
+        return book
+
+    def _later(self, header: Header, context: Context) -> int:
+        return max(context.now, header.updated_at)
+
+    def _log(
+        self,
+        context: Context,
+        outcome: travel.MigrationOutcome,
+        from_tool: str | None,
+        to_tool: str | None,
+        note: str | None = None,
+    ) -> None:
+        agent = context.principal.agent_id
+        move = StoredMove(from_tool, to_tool, context.now, outcome, agent, context.address.key, None, note)
+        session_migrations.log(context, move)
+
+    def _context_read(self, context: Context, header: Header, tool: str | None) -> travel.ContextRead:
+        work = context.get(session_migrations.WORK, Work)
+        seen = work_context.view(self._own(context), self._common(context))
+        return travel.ContextRead(
+            session_id=context.address.key,
+            purpose=header.purpose,
+            status=seen_status(header.status, self._tallies.talk(policy.shelves(context.principal))),
+            project_id=header.project_id,
+            workspace_path=None if work is None else work.workspace_path,
+            tool=None if work is None else work.tool,
+            original_tool=None if work is None else work.original_tool,
+            started_at=to_datetime(header.created_at),
+            context=seen,
+            migrations=session_migrations.moves(context),
+            briefing=briefing(seen, header.purpose, tool),
+        )
+
+
+def slices(handled: R | Slices[R]) -> Slices[R]:
+    """Return what a handler that is a generator returned, as one."""
+    assert isinstance(handled, Generator), "both handlers are generators"
+    return handled
+
+
+def _workflow(state: travel.WorkflowState, now: int, by: str) -> work_context.StoredWorkflow:
+    return work_context.StoredWorkflow(
+        state.task, state.step, state.status, list(state.next), list(state.blockers), now, by
+    )

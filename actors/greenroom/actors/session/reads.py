@@ -1,0 +1,187 @@
+"""Reading a session: its fields and its messages in pages, by sender and by time, on the reader's shelves."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from greenroom.actors.auth import errors as auth_errors
+from greenroom.actors.auth import policy
+from greenroom.actors.base import budget
+from greenroom.actors.base import cursor as base_cursor
+from greenroom.actors.base.times import optional_datetime, to_datetime, to_microseconds
+from greenroom.actors.schemas import replies
+from greenroom.actors.session import fields, ids, log
+from greenroom.actors.session.lifecycle import seen_status
+from greenroom.actors.session.records import METADATA, STATE, named, view
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from greenroom.actors.auth.policy import Shelf
+    from greenroom.actors.schemas import sessions as requests
+    from greenroom.actors.session.counters import Tallies
+    from greenroom.actors.session.records import Entry, Header
+    from greenroom.runtime import Context, Slices
+
+NEWEST_MESSAGES = 100
+
+_BACKWARD, _FORWARD = b"<", b">"
+
+
+class Newest(NamedTuple):
+    """The newest messages, oldest of them first, and a cursor that leads further back."""
+
+    messages: list[replies.MessageView]
+    cursor: str | None
+
+
+class Span(NamedTuple):
+    """Which ids a page is taken from, and from which end."""
+
+    lowest: int
+    highest: int
+    backward: bool
+
+
+def session(context: Context, header: Header, messages: int) -> Slices[replies.SessionView]:
+    """Return the session's fields for a reader that sees this many messages in it."""
+    session_id = context.address.key
+    metadata = yield from fields.load(context, METADATA)
+    metadata_json = yield from fields.render(context, metadata)
+    state = yield from fields.load(context, STATE)
+    state_json = yield from fields.render(context, state)
+    return replies.SessionView(
+        session_id=session_id,
+        purpose=header.purpose,
+        status=seen_status(header.status, messages),
+        created_at=to_datetime(header.created_at),
+        created_by=header.created_by,
+        updated_at=to_datetime(header.updated_at),
+        terminated_at=optional_datetime(header.terminated_at),
+        app_name=header.app_name,
+        user_id=header.user_id,
+        project_id=header.project_id,
+        metadata=msgspec.Raw(metadata_json),
+        state=msgspec.Raw(state_json),
+    )
+
+
+def newest(context: Context, session_id: str, shelves: Sequence[Shelf]) -> Slices[Newest]:
+    """Return the newest messages on ``shelves``."""
+    entries = log.walk(context, shelves, reverse=True)
+    page, has_more = yield from log.take(context, entries, NEWEST_MESSAGES)
+    cursor = _next_cursor(page[-1], _BACKWARD, _binding(session_id, "all")) if has_more else None
+    return Newest([view(entry, context.principal) for entry in reversed(page)], cursor)
+
+
+def page(request: requests.GetMessages, context: Context, tallies: Tallies) -> Slices[replies.MessagePage]:
+    """Answer a page, oldest first; a cursor from `newest` leads from page to page backwards.
+
+    Raises:
+        Refusal: ``VALIDATION_ERROR`` for a cursor of another listing, or with an offset.
+    """
+    if request.cursor is not None and request.offset is not None:
+        raise auth_errors.invalid("offset", "offset: give a cursor or an offset, not both")
+    shelves = policy.shelves(context.principal, request.visibility_filter)
+    binding = _binding(request.session_id, request.visibility_filter)
+    first = 0 if request.since_id is None else request.since_id + 1
+    span = Span(first, log.HIGHEST_ID, backward=False)
+    if request.cursor is not None:
+        span = _continued(base_cursor.decode(request.cursor, binding), first)
+    elif request.offset:
+        past_all = request.offset >= tallies.count(shelves)
+        start = (
+            log.HIGHEST_ID + 1 if past_all else (yield from log.skip(context, shelves, first, request.offset))
+        )
+        span = span._replace(lowest=start)
+    entries = log.walk(context, shelves, lowest=span.lowest, highest=span.highest, reverse=span.backward)
+    found, has_more = yield from log.take(context, entries, request.limit)
+    views = [view(entry, context.principal) for entry in found]
+    kept = budget.cut(views, request.max_tokens, named)
+    direction = _BACKWARD if span.backward else _FORWARD
+    next_cursor = None
+    if has_more or kept.passed < len(found):
+        next_cursor = _next_cursor(found[kept.passed - 1], direction, binding)
+    views = kept.kept[::-1] if span.backward else kept.kept
+    total = tallies.count(shelves)
+    if request.since_id is not None:
+        total = (yield from log.count(context, shelves, first)) if first <= tallies.newest(shelves) else 0
+    return replies.MessagePage(
+        messages=views,
+        count=len(views),
+        total=total,
+        next_cursor=next_cursor,
+        left_out=kept.left_out,
+        over_budget=kept.over_budget,
+    )
+
+
+def by_sender(
+    request: requests.SearchBySender, context: Context, tallies: Tallies
+) -> Slices[replies.SenderMessages]:
+    """Answer the newest messages of one sender."""
+    shelves = policy.shelves(context.principal)
+    there = tallies.count(shelves, request.sender)
+    found: list[Entry] = []
+    if there:
+        entries = log.walk(context, shelves, reverse=True)
+        found, _ = yield from log.take(
+            context, entries, request.limit, lambda entry: entry.message.sender == request.sender, there
+        )
+    views = [view(entry, context.principal) for entry in found]
+    kept = budget.cut(views, request.max_tokens, named)
+    return replies.SenderMessages(
+        messages=kept.kept,
+        sender=request.sender,
+        count=len(kept.kept),
+        truncated=len(kept.kept) < there,
+        left_out=kept.left_out,
+        over_budget=kept.over_budget,
+    )
+
+
+def by_timerange(
+    request: requests.SearchByTimerange, context: Context, ahead: int
+) -> Slices[replies.TimeRangeMessages]:
+    """Answer the messages between two times; ``ahead`` bounds how far ids ran ahead of the clock.
+
+    Raises:
+        Refusal: ``VALIDATION_ERROR`` when the end lies before the start.
+    """
+    start, end = to_microseconds(request.start_time), to_microseconds(request.end_time)
+    entries = log.walk(
+        context,
+        policy.shelves(context.principal),
+        lowest=ids.lowest_id(start),
+        highest=ids.highest_id(end, ahead),
+    )
+    found, has_more = yield from log.take(
+        context, entries, request.limit, lambda entry: start <= entry.message.timestamp <= end
+    )
+    views = [view(entry, context.principal) for entry in found]
+    kept = budget.cut(views, request.max_tokens, named)
+    return replies.TimeRangeMessages(
+        messages=kept.kept,
+        timerange=replies.TimeRange(start=to_datetime(start), end=to_datetime(end)),
+        count=len(kept.kept),
+        truncated=has_more or len(kept.kept) < len(views),
+        left_out=kept.left_out,
+        over_budget=kept.over_budget,
+    )
+
+
+def _binding(session_id: str, visibility_filter: str) -> str:
+    return f"messages {session_id} {visibility_filter}"
+
+
+def _next_cursor(last: Entry, direction: bytes, binding: str) -> str:
+    return base_cursor.encode(direction + last.message_id.to_bytes(8), binding)
+
+
+def _continued(position: bytes, first: int) -> Span:
+    place = int.from_bytes(position[1:])
+    if position[:1] == _BACKWARD:
+        return Span(first, place - 1, backward=True)
+    return Span(max(first, place + 1), log.HIGHEST_ID, backward=False)

@@ -1,0 +1,162 @@
+"""What of a session is prepared for searching, and the window of it that a request looks at.
+
+The search index is filled backwards, as far as requests need, and forwards with what
+has come since; it lives as long as its actor is resident. A session that nobody
+searches prepares nothing, and no search prepares more than `CHARACTERS`: the next one
+goes on where it ended.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left, bisect_right
+from operator import neg
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from greenroom.actors.session import log
+from greenroom.actors.session_search import metadata_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from greenroom.actors.auth.policy import Shelf
+    from greenroom.actors.session.records import Entry
+    from greenroom.actors.session_search.index import SearchIndex
+    from greenroom.runtime import Context, Slices
+
+
+CHARACTERS: Final = 2_500_000
+"""Characters of messages that one search prepares, of its last message perhaps more: 0.6 s."""
+
+
+class Window(NamedTuple):
+    """The newest messages that a search looks at: those from ``oldest_id`` on, ``scanned`` of them."""
+
+    oldest_id: int
+    scanned: int
+
+
+class Lane:
+    """The prepared part of one shelf: without gaps, from its newest message at some time backwards.
+
+    Attributes:
+        newer: Ids prepared after that time, ascending.
+        older: Ids prepared backwards from then, descending.
+        top: No message above this id is prepared.
+        complete: Whether the shelf's first message is prepared.
+    """
+
+    def __init__(self, shelf: Shelf, top: int) -> None:
+        self.shelf = shelf
+        self.newer = array("q")
+        self.older = array("q")
+        self.top = top
+        self.complete = False
+
+    @property
+    def floor(self) -> int:
+        """The id below which messages are not prepared."""
+        return self.older[-1] if self.older else self.top + 1
+
+    def count_from(self, lowest: int) -> int:
+        """Return how many prepared messages have an id of at least ``lowest``."""
+        newer = len(self.newer) - bisect_left(self.newer, lowest)
+        return newer + bisect_right(self.older, -lowest, key=neg)
+
+
+class Lanes:
+    """The prepared part of one session."""
+
+    def __init__(self, index: SearchIndex) -> None:
+        self._index = index
+        self._lanes: dict[Shelf, Lane] = {}
+        self._left = 0
+
+    def window(
+        self, context: Context, shelves: Sequence[Shelf], *, newest_id: int, lowest_id: int, rows: int | None
+    ) -> Slices[Window | None]:
+        """Prepare and return the newest messages on ``shelves``, as many as one search may.
+
+        Returns None where more has come since the last time than that: it is less work to begin anew.
+
+        Args:
+            context: The message's context.
+            shelves: What the reader may see.
+            newest_id: An id that no message on these shelves exceeds.
+            lowest_id: Where the window ends at the latest, for its age.
+            rows: How many messages it holds at most; None for all.
+        """
+        self._left = CHARACTERS
+        lanes = [self._lanes.setdefault(shelf, Lane(shelf, newest_id)) for shelf in shelves]
+        for lane in lanes:
+            if lane.top >= newest_id:
+                continue
+            yield from self._catch_up(context, lane)
+            if self._left <= 0:
+                return None
+            lane.top = newest_id  # what comes from now on has higher ids, whatever its shelf
+        yield from self._dig(context, lanes, lowest_id, rows)
+        if self._left <= 0:
+            lowest_id = max([lowest_id, *(lane.floor for lane in lanes if not lane.complete)])
+        scanned = _count(lanes, lowest_id)
+        if rows is None or scanned <= rows:
+            return Window(lowest_id, scanned)
+        return Window(_nth_newest(lanes, rows), rows)
+
+    def _catch_up(self, context: Context, lane: Lane) -> Slices[None]:
+        """Prepare what was added since the last time."""
+        for entry in log.walk(context, (lane.shelf,), lowest=lane.top + 1):
+            yield from self._prepare(context, entry)
+            lane.newer.append(entry.message_id)
+            lane.top = entry.message_id
+            if self._left <= 0:
+                return
+
+    def _dig(self, context: Context, lanes: Sequence[Lane], lowest_id: int, rows: int | None) -> Slices[None]:
+        """Prepare backwards, always where the prepared part ends soonest, until the window is covered."""
+        walks: dict[Shelf, Iterator[Entry]] = {}
+        while self._left > 0:
+            shallow = [lane for lane in lanes if not lane.complete and lane.floor > lowest_id]
+            if not shallow:
+                return
+            lane = max(shallow, key=lambda lane: lane.floor)
+            if rows is not None and _count(lanes, lane.floor) >= rows:
+                return
+            if lane.shelf not in walks:
+                walks[lane.shelf] = log.walk(context, (lane.shelf,), highest=lane.floor - 1, reverse=True)
+            entry = next(walks[lane.shelf], None)
+            if entry is None:
+                lane.complete = True
+            else:
+                yield from self._prepare(context, entry)
+                lane.older.append(entry.message_id)
+
+    def _prepare(self, context: Context, entry: Entry) -> Slices[None]:
+        message = entry.message
+        values = metadata_text(message.metadata)
+        self._left -= len(message.content) + len(values)
+        yield from self._index.add_in_slices(
+            entry.message_id,
+            entry.shelf,
+            message.sender,
+            message.content,
+            values,
+            context.slice_over,
+            created_at=message.timestamp,
+        )
+
+
+def _count(lanes: Sequence[Lane], lowest: int) -> int:
+    return sum(lane.count_from(lowest) for lane in lanes)
+
+
+def _nth_newest(lanes: Sequence[Lane], number: int) -> int:
+    """Return the highest id from which on there are ``number`` prepared messages."""
+    low, high = 0, log.HIGHEST_ID
+    while low < high:
+        middle = (low + high + 1) // 2
+        if _count(lanes, middle) >= number:
+            low = middle
+        else:
+            high = middle - 1
+    return low

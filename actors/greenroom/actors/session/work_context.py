@@ -1,0 +1,249 @@
+"""What a session keeps of the work done in it, one record each, bounded in number.
+
+    c tag f digest          a file, by the digest of its path
+    c tag s time number     a search
+    c tag m digest          a memory stored, by the digest of its id
+    c tag d time number     a decision
+    c tag w                 where the work stands
+
+The tag stands for whose it is. Files, searches and memories are the user's who worked with them (the
+agent's, where no user is known), so that nobody learns what others looked for. Decisions and the state of
+the work are the session's: their tag is that of no owner.
+"""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from greenroom.actors.base.times import to_datetime
+from greenroom.actors.schemas import session_travel as travel
+from greenroom.actors.schemas.session_travel import MOST_DECISIONS, MOST_FILES, MOST_MEMORIES, MOST_SEARCHES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from greenroom.runtime import Context
+
+BOOK: Final = b"c"
+COMMON: Final = ""
+"""The owner of what everybody sees who sees the session."""
+
+_TAG_BYTES: Final = 8
+_DIGEST_BYTES: Final = 16
+ENTRY_BYTES: Final = 600  # of memory, roughly
+_PLACES: Final = 4
+
+
+class StoredFile(msgspec.Struct, frozen=True, array_like=True):
+    """A file; ``given`` is the importance that somebody gave it."""
+
+    path: str
+    uses: int
+    last_used: int
+    given: float | None
+    note: str | None
+
+
+class StoredSearch(msgspec.Struct, frozen=True, array_like=True):
+    """A search."""
+
+    query: str
+    tool: str
+    at: int
+
+
+class StoredMemoryUse(msgspec.Struct, frozen=True, array_like=True):
+    """A memory stored in the session."""
+
+    memory_id: str
+    key: str
+    namespace: str
+    at: int
+
+
+class StoredDecision(msgspec.Struct, frozen=True, array_like=True):
+    """A decision."""
+
+    what: str
+    why: str | None
+    at: int
+    by: str
+
+
+class StoredWorkflow(msgspec.Struct, frozen=True, array_like=True):
+    """Where the work stands."""
+
+    task: str
+    step: str | None
+    status: travel.WorkStatus
+    next: list[str]
+    blockers: list[str]
+    at: int
+    by: str
+
+
+def importance_of(given: float | None, uses: int) -> float:
+    """Return how important a file is, 0 to 1: as somebody said, else by how often it was used."""
+    return round(1 - 0.7**uses if given is None else given, _PLACES)
+
+
+class Book:
+    """One owner's part of a session's context, and the part that is everybody's when that is the owner.
+
+    Args:
+        owner: The user's namespace, the agent's where no user is known, or `COMMON`.
+    """
+
+    def __init__(self, owner: str) -> None:
+        self._prefix = BOOK + blake2b(owner.encode(), digest_size=_TAG_BYTES).digest()
+        self.files: dict[bytes, StoredFile] = {}
+        self.searches: dict[bytes, StoredSearch] = {}
+        self.memories: dict[bytes, StoredMemoryUse] = {}
+        self.decisions: dict[bytes, StoredDecision] = {}
+        self.workflow: StoredWorkflow | None = None
+
+    def load(self, context: Context) -> None:
+        """Read it from the store."""
+        self.files = dict(context.scan(StoredFile, prefix=self._prefix + b"f"))
+        self.searches = dict(context.scan(StoredSearch, prefix=self._prefix + b"s"))
+        self.memories = dict(context.scan(StoredMemoryUse, prefix=self._prefix + b"m"))
+        self.decisions = dict(context.scan(StoredDecision, prefix=self._prefix + b"d"))
+        self.workflow = context.get(self._prefix + b"w", StoredWorkflow)
+
+    def __len__(self) -> int:
+        """Return how many entries it has."""
+        return len(self.files) + len(self.searches) + len(self.memories) + len(self.decisions)
+
+    # -- writing -----------------------------------------------------------
+
+    def note_file(self, context: Context, use: travel.FileUse) -> None:
+        """Count a use of a file; beyond the most there may be, the least important one goes."""
+        key = self._prefix + b"f" + _digest(use.path)
+        old = self.files.get(key)
+        given, note, uses = use.importance, use.note, 1
+        if old is not None:
+            given = old.given if given is None else given
+            note = old.note if note is None else note
+            uses = old.uses + 1
+        self.put_file(context, StoredFile(use.path, uses, context.now, given, note))
+
+    def put_file(self, context: Context, file: StoredFile) -> None:
+        """Stage a file as it is."""
+        key = self._prefix + b"f" + _digest(file.path)
+        self.files[key] = file
+        context.put(key, file)
+        if len(self.files) > MOST_FILES:
+            least = min(
+                (each for each in self.files if each != key), key=lambda each: _rank(self.files[each])
+            )
+            del self.files[least]
+            context.delete(least)
+
+    def note_search(self, context: Context, query: str, tool: str) -> None:
+        """Note a search; the same one again is only the newer one."""
+        for key, old in list(self.searches.items()):
+            if old.query == query:
+                del self.searches[key]
+                context.delete(key)
+        self.put_search(context, StoredSearch(query, tool, context.now))
+
+    def put_search(self, context: Context, search: StoredSearch) -> None:
+        """Stage a search as it is."""
+        self._append(context, self.searches, b"s", search, MOST_SEARCHES)
+
+    def put_memory(self, context: Context, memory: StoredMemoryUse) -> None:
+        """Note a memory that was stored."""
+        key = self._prefix + b"m" + _digest(memory.memory_id)
+        self.memories.pop(key, None)
+        self.memories[key] = memory
+        context.put(key, memory)
+        if len(self.memories) > MOST_MEMORIES:
+            oldest = min(self.memories, key=lambda each: self.memories[each].at)
+            del self.memories[oldest]
+            context.delete(oldest)
+
+    def put_decision(self, context: Context, decision: StoredDecision) -> None:
+        """Note a decision."""
+        self._append(context, self.decisions, b"d", decision, MOST_DECISIONS)
+
+    def put_workflow(self, context: Context, workflow: StoredWorkflow) -> None:
+        """Note where the work stands."""
+        self.workflow = workflow
+        context.put(self._prefix + b"w", workflow)
+
+    def _append(
+        self, context: Context, table: dict[bytes, Any], letter: bytes, entry: Any, most: int
+    ) -> None:
+        prefix = self._prefix + letter + max(0, entry.at).to_bytes(8)
+        number = 0
+        while (key := prefix + number.to_bytes(2)) in table:
+            number += 1
+        table[key] = entry
+        context.put(key, entry)
+        if len(table) > most:
+            oldest = min(table)
+            del table[oldest]
+            context.delete(oldest)
+
+
+def view(own: Book, common: Book) -> travel.SessionContext:
+    """Return what a reader sees: its own part, and everybody's."""
+    files = sorted(own.files.values(), key=_rank, reverse=True)
+    workflow = common.workflow
+    return travel.SessionContext(
+        files_accessed=[
+            travel.FileView(
+                path=file.path,
+                importance=importance_of(file.given, file.uses),
+                uses=file.uses,
+                last_used=to_datetime(file.last_used),
+                note=file.note,
+            )
+            for file in files
+        ],
+        recent_searches=[
+            travel.SearchView(query=search.query, tool=search.tool, at=to_datetime(search.at))
+            for search in _newest(own.searches)
+        ],
+        memories=[
+            travel.MemoryUse(
+                memory_id=memory.memory_id,
+                key=memory.key,
+                namespace=memory.namespace,
+                at=to_datetime(memory.at),
+            )
+            for memory in sorted(
+                own.memories.values(), key=lambda each: (each.at, each.memory_id), reverse=True
+            )
+        ],
+        decisions=[
+            travel.DecisionView(what=made.what, why=made.why, at=to_datetime(made.at), by=made.by)
+            for made in _newest(common.decisions)
+        ],
+        workflow_state=None
+        if workflow is None
+        else travel.WorkflowView(
+            task=workflow.task,
+            step=workflow.step,
+            status=workflow.status,
+            next=workflow.next,
+            blockers=workflow.blockers,
+            at=to_datetime(workflow.at),
+            by=workflow.by,
+        ),
+    )
+
+
+def _newest(table: dict[bytes, Any]) -> Iterable[Any]:
+    return [table[key] for key in sorted(table, reverse=True)]
+
+
+def _rank(file: StoredFile) -> tuple[float, int, str]:
+    return importance_of(file.given, file.uses), file.last_used, file.path
+
+
+def _digest(text: str) -> bytes:
+    return blake2b(text.encode(), digest_size=_DIGEST_BYTES).digest()

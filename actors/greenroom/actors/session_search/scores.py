@@ -1,0 +1,182 @@
+"""Ranking's strength of a message on a scale from 0 to 100, which means the same for every query.
+
+    strength = what the signals of ranking add up to; those that hold for any query (a message is long,
+               is a question) count less where little is asked: f / (f + 3) of it
+    f        = the strength of a message that says each word of the query once, by the sender and of the
+               time that it names
+    own      = how much of the query the message says itself, by the words' rarity              (0-1)
+    score    = 97 * max(strength / (1.2 * f), own) ** (1 / max(1, 0.75 * log2(words)))          (0-97)
+
+The exponent is there because a short query asks for all of its words, while few messages have half of a
+long question's. It is 1.2 because neighbours mostly say some of the words too. With
+
+    rarity   = ln(1 + (n + 50) / (df + 5))   for a word that df of n messages say
+
+- the query as a phrase (stems, in order) scores 100;
+- a message that says all words, if misspelt or in part, scores by what it says itself: 97 if they are just
+  these; where a word is missing, it scores 95 at most;
+- a message without any word of the query stays below 60, whatever is said around it. In a query of up to
+  three words, the name of the message's sender is no such word;
+- a sender named in full is one word of double weight: 1 for that sender's messages, 0.7 for those that
+  mention the name.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from greenroom.actors.ranking.lexical import phantoms, rarity
+from greenroom.actors.ranking.names import name_terms
+from greenroom.actors.ranking.weights import weights
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy.typing as npt
+
+    from greenroom.actors.ranking import Ranked, View
+    from greenroom.actors.ranking.signals import Reading
+    from greenroom.actors.ranking.view import Floats
+
+    Doubles = npt.NDArray[np.float64]
+    Mask = npt.NDArray[np.bool_]
+
+PHRASE = 100.0
+_ALL = 97.0
+_LESS = 95.0
+_UNSHARED = 59.0
+_EXPECTED = 1.2
+_ANYWAY = frozenset({"length", "opening", "question", "temporal", "reply"})
+"""Signals that hold for any query."""
+_OF_CONVERSATIONS = frozenset({"conversation", "company"})
+"""Signals by which ranking tells conversations apart; a session is one."""
+NOT_OF_THE_QUERY = _ANYWAY | _OF_CONVERSATIONS
+_DAMPED = 3.0
+_NAME_WEIGHT = 2.0
+_MENTION = 0.7
+_SHORT = 3
+
+
+class Scores(NamedTuple):
+    """By row of the corpus; 0 for hidden rows, and for those that have nothing to do with the query.
+
+    Attributes:
+        score: 0-97.
+        strength: Strength as a share of what is expected of a message with all words.
+        own: How much of the query the message says itself, 0-1.
+        candidates: Whether the message says all words, so that it may say them as a phrase.
+        shared: Whether any message says any word.
+    """
+
+    score: Doubles
+    strength: Doubles
+    own: Doubles
+    candidates: Mask
+    shared: bool
+
+
+class _Own(NamedTuple):
+    share: Doubles
+    shared: npt.NDArray[np.int32]
+    words: int
+    shareable: int
+
+
+def score(view: View, ranked: Ranked, unknown: int) -> Scores:
+    """Return the scores of the ranked rows, which are all that have anything to do with the query.
+
+    Args:
+        view: What was ranked.
+        ranked: How.
+        unknown: Words of the query that no visible message says.
+    """
+    unknown += len(ranked.unknown)
+    own = _own(view, ranked.reading, unknown)
+    strong = _strength(view, ranked, unknown)
+    exponent = 1 / max(1.0, 0.75 * math.log2(max(1, own.words)))
+    candidates = own.shared >= max(1, own.shareable)
+    rows = ranked.rows
+    said = _ALL * own.share[rows] ** exponent
+    found = np.minimum(_LESS, np.maximum(said, _ALL * np.minimum(1.0, strong) ** exponent))
+    found = np.where(candidates[rows], said, found)
+    found = np.where(own.shared[rows] > 0, found, np.minimum(found, _UNSHARED))
+    every = no_scores(len(view.visible))
+    every.score[rows] = found
+    every.strength[rows] = strong
+    return every._replace(own=own.share, candidates=candidates, shared=bool(own.shared.any()))
+
+
+def no_scores(size: int) -> Scores:
+    """Return the scores of ``size`` rows when no message says a word of the query."""
+    return Scores(np.zeros(size), np.zeros(size), np.zeros(size), np.zeros(size, np.bool_), shared=False)
+
+
+def _strength(view: View, ranked: Ranked, unknown: int) -> Doubles:
+    """Return the strength of each ranked row as a share of what is expected."""
+    shares = ranked.shares
+    full = _EXPECTED * max(1e-9, _full(view, ranked.reading, shares, unknown))
+    asked, anyway = np.zeros(len(ranked.rows)), np.zeros(len(ranked.rows))
+    for name, share in shares.items():
+        if name not in _OF_CONVERSATIONS:
+            part = anyway if name in _ANYWAY else asked
+            part += share
+    total = asked + anyway * (full / (full + _DAMPED))
+    found: Doubles = np.maximum(0.0, total) / full
+    return found
+
+
+def _full(view: View, reading: Reading, shares: Mapping[str, Floats], unknown: int) -> float:
+    """Return the strength of a message that says each word once, by the sender and of the time named."""
+    table = weights("words")
+    by_word = table["words"] + table["nearby"]
+    count = view.count + phantoms(view)
+    full = by_word * sum(rarity(len(group.rows), count) for group in reading.groups)
+    full += by_word * unknown * rarity(0, count)
+    # Where no message is of that time, none is asked for it.
+    full += sum(float(shares[name].max(initial=0.0)) for name in ("month", "day"))
+    if len(reading.authors) == 1:
+        return full + table["author"]
+    return full + table["mention"] * sum(rarity(len(group.rows), view.count) for group in reading.mentions)
+
+
+def _own(view: View, reading: Reading, unknown: int) -> _Own:
+    """Return how much of the query each row says itself, and how many of its words."""
+    size = len(view.visible)
+    said = np.zeros(size)
+    shared = np.zeros(size, np.int32)
+    total = unknown * _rarity(0, view.count)
+    for group in reading.groups:
+        weight = _rarity(len(group.rows), view.count)
+        said[group.rows] += weight * np.minimum(1.0, group.times.astype(np.float64))
+        shared[group.rows] += 1
+        total += weight
+    words = len(reading.groups) + unknown
+    enough = not words or len(reading.authors) + words > _SHORT
+    for written in reading.authors:
+        weight = _NAME_WEIGHT * _rarity(int(np.count_nonzero(written)), view.count)
+        mentions = _mentions(view, reading, written)
+        said += weight * np.maximum(written, _MENTION * mentions)
+        shared += (written | mentions) if enough else 0
+        total += weight
+    share = said / total if total else said
+    shareable = words + (len(reading.authors) if enough else 0)
+    return _Own(np.minimum(1.0, share), shared, words + len(reading.authors), shareable)
+
+
+def _mentions(view: View, reading: Reading, written: Mask) -> Mask:
+    """Return which rows say the whole name of the sender of the rows ``written``."""
+    number = view.corpus.author[np.argmax(written)]
+    name = set(name_terms(view.corpus.authors[number]))
+    times = np.zeros(len(view.visible), np.int32)
+    for group in reading.mentions:
+        if group.asked in name:
+            times[group.rows] += 1
+    found: Mask = times == len(name)
+    return found
+
+
+def _rarity(count: int, of: int) -> float:
+    return math.log(1 + (of + 50) / (count + 5))

@@ -1,0 +1,222 @@
+"""How one word becomes terms, in one choice of languages; the rules are those of `analyze`."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+import Stemmer  # type: ignore[import-not-found]  # PyStemmer has no type information
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from collections.abc import Set as AbstractSet
+
+_COMMON = """
+a about after again all also am an and any are aren as at be because been before being both but by can
+could couldn d did didn do does doesn doing don dont down each else few for from further had hadn has hasn
+have haven having he her here hers him his how i if in into is isn it its itself just let ll m me more most
+mustn my no nor not of off on once only or other our ours out over own re s same shan she should shouldn so
+some such t than that the their theirs them then there these they this those through to too under until up
+us ve very was wasn we were weren what when where which while who whom whose why will with won would
+wouldn you your yours
+"""
+_YEAR = "january february march april may june july august september october november december"
+STOP_WORDS = frozenset(_COMMON.split())
+MAX_TERM = 64
+"""Characters of a word that tell it apart in the postings; the phrase key keeps the whole word."""
+
+_STRETCH = 64
+_MAX_STEM = 32  # nothing longer is a word of a language
+_MIN_STEM = 3
+DATE = r"\b[0-9]{4}-(?:0[1-9]|1[0-2])-[0-3][0-9](?![0-9])"
+EMOJI_RANGES = "\u203c\u2049\u2122\u2139\u2190-\u21ff\u2300-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff"
+_EMOJI = re.compile(f"[{EMOJI_RANGES}]")
+# Accents and pointing that readers of Latin, Greek, Cyrillic, Hebrew and Arabic leave out when they type.
+_ACCENTS = re.compile(
+    "[\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a"
+    "\u064b-\u065f\u0670\u06d6-\u06dc\u06df-\u06e4\u06e7\u06e8\u06ea-\u06ed\u1ab0-\u1aff"
+    "\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]+"
+)
+# Thai, Lao, Myanmar, Khmer, kana, Han, Hangul.
+_UNSPACED_RANGES = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
+    "\U00020000-\U000323af"
+)
+_UNSPACED = re.compile(f"[{_UNSPACED_RANGES}]+")
+_SCRIPT_RUN = re.compile(f"[{_UNSPACED_RANGES}]+|[^{_UNSPACED_RANGES}]+")
+_CAMEL = re.compile(r"[a-z0-9][A-Z]")
+_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+|[0-9]+|[^A-Za-z0-9_]+")
+_ISO_DATE = re.compile(DATE)
+_NUMBER = re.compile(r"0*(\d+?)(?:st|nd|rd|th)?", re.ASCII)  # 08 and 8th are 8
+_LATIN = re.compile("[0-9a-z\u00df-\u024f\u1e00-\u1eff]+")
+_SCRIPTS = {
+    "arabic": re.compile("[0-9\u0600-\u06ff]+"),
+    "armenian": re.compile("[0-9\u0530-\u058f]+"),
+    "greek": re.compile("[0-9\u0370-\u03ff\u1f00-\u1fff]+"),
+    "hindi": re.compile("[0-9\u0900-\u097f]+"),
+    "nepali": re.compile("[0-9\u0900-\u097f]+"),
+    "persian": re.compile("[0-9\u0600-\u06ff]+"),
+    "russian": re.compile("[0-9\u0400-\u052f]+"),
+    "serbian": re.compile("[0-9a-z\u00df-\u024f\u0400-\u052f]+"),
+    "tamil": re.compile("[0-9\u0b80-\u0bff]+"),
+    "yiddish": re.compile("[0-9\u0590-\u05ff]+"),
+}
+"""What words of languages are written in; all others are written in Latin letters."""
+_VERSION = "1"  # another one means that every index is made anew
+
+
+class Token(NamedTuple):
+    """One token of a text.
+
+    Attributes:
+        piece: What stands for it in a phrase key; "" for nothing.
+        terms: What a query with this token asks for: independent terms, each with terms that do as well
+            if a text has all of them. Empty for stop words and symbols.
+        posted: What a text with this token is found by.
+    """
+
+    piece: str
+    terms: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    posted: tuple[str, ...] = ()
+
+
+class Rules:
+    """How words become tokens when texts are in certain languages.
+
+    Stop words are left out for English alone: lists for other languages that are kept with as much
+    care as stemmers are did not turn up, and words that are in every text weigh little anyway.
+
+    Args:
+        languages: Snowball's names of the languages, as "english"; none for no stemming at all.
+
+    Attributes:
+        name: What tells these rules from others, those of other versions of this program included.
+
+    Raises:
+        ValueError: there is no stemmer for a language.
+    """
+
+    def __init__(self, languages: Sequence[str]) -> None:
+        known = Stemmer.algorithms()
+        for language in languages:
+            if language not in known:
+                raise ValueError(f"there is no language {language!r}; there are {', '.join(known)}")
+        distinct = list(dict.fromkeys(languages))
+        self.name = " ".join((_VERSION, *distinct))
+        self._stemmers = [(_SCRIPTS.get(name, _LATIN), Stemmer.Stemmer(name, 0)) for name in distinct]
+        self._stop_words = STOP_WORDS if "english" in distinct else frozenset()
+        self._months = tuple(map(self._stemmed, _YEAR.split()))
+        self.cached_token = lru_cache(maxsize=16_384)(self._analyse)
+
+    def token(self, word: str) -> Token:
+        """Return a word's token."""
+        # Long words would fill the cache with what never comes again.
+        return self.cached_token(word) if len(word) <= MAX_TERM else self._analyse(word)
+
+    def terms(self, words: AbstractSet[str]) -> set[str]:
+        """Return what texts with words of small ASCII letters are found by, each at most `MAX_TERM` long.
+
+        For hundreds that nobody may ever ask for again: ten times faster than `token`, and not kept.
+        """
+        if not self._stop_words.isdisjoint(words):
+            words = words - self._stop_words
+        kept = list(words)
+        others: list[str] = []
+        lengths = set(map(len, kept))
+        if lengths and not _MIN_STEM <= min(lengths) <= max(lengths) <= _MAX_STEM:
+            others = [word for word in kept if not _MIN_STEM <= len(word) <= _MAX_STEM]
+            kept = [word for word in kept if _MIN_STEM <= len(word) <= _MAX_STEM]
+        for script, stemmer in self._stemmers:
+            # Letters of one script are taken by all of its stemmers, and by no other.
+            if script.fullmatch("a"):
+                kept = stemmer.stemWords(kept)
+        return {*kept, *others}
+
+    def _analyse(self, word: str) -> Token:
+        folded = _fold(word)
+        first = folded[:1]
+        if not (first.isalnum() or first == "_"):
+            # An emoji is a term; other symbols live in the phrase key only.
+            return _one(folded, folded) if _EMOJI.fullmatch(folded) else Token(folded)
+        bare = folded.replace("_", "")
+        if not bare or folded in self._stop_words:
+            return Token(folded)
+        if _UNSPACED.search(folded):
+            return self._analyse_unspaced(folded)
+        if _ISO_DATE.fullmatch(folded):
+            return self._analyse_date(folded)
+        parts = self._parts(word, folded)
+        if not parts:
+            return _one(self._stemmed(bare), self._term(bare))
+        # A phrase finds user_name as two words, but getUserName as the one that its folded form is.
+        piece = " ".join(parts) if "_" in folded else self._stemmed(bare)
+        return Token(piece, ((self._term(bare), parts),), (self._term(bare), *parts))
+
+    def _analyse_unspaced(self, folded: str) -> Token:
+        terms: list[str] = []
+        pieces: list[str] = []
+        characters: list[str] = []
+        for run in _SCRIPT_RUN.findall(folded):
+            if is_unspaced(run):
+                pieces.extend(run)
+                terms.extend([run[i : i + 2] for i in range(max(1, len(run) - 1))])
+                characters.extend(run)
+            else:
+                pieces.append(self._stemmed(run))
+                terms.append(self._term(run))
+        return Token(" ".join(pieces), tuple((term, ()) for term in terms), (*terms, *characters))
+
+    def _analyse_date(self, date: str) -> Token:
+        year, month, day = map(self._term, date.split("-"))
+        name = self._months[int(month) - 1]
+        return Token(
+            date.replace("-", " "), ((year, ()), (month, (name,)), (day, ())), (year, month, name, day)
+        )
+
+    def _parts(self, word: str, folded: str) -> tuple[str, ...]:
+        if "_" not in word.strip("_") and not _CAMEL.search(word):
+            return ()
+        found = _PART.findall(word) if word.isascii() else folded.split("_")
+        parts = tuple(self._term(part.lower()) for part in found if len(part) > 1 or part.isdigit())
+        return parts if len(parts) > 1 else ()
+
+    def _term(self, word: str) -> str:
+        number = _NUMBER.fullmatch(word) if len(word) <= MAX_TERM else None
+        return number[1] if number else self._stemmed(word)[:MAX_TERM]
+
+    def _stemmed(self, word: str) -> str:
+        if _MIN_STEM <= len(word) <= _MAX_STEM:
+            for script, stemmer in self._stemmers:
+                if script.fullmatch(word):
+                    word = stemmer.stemWord(word)
+        return word
+
+
+@lru_cache(maxsize=8)
+def rules_named(name: str) -> Rules | None:
+    """Return rules by their name, or None for those of another version of this program."""
+    version, *languages = name.split(" ")
+    try:
+        return Rules(languages) if version == _VERSION else None
+    except ValueError:
+        return None
+
+
+def is_unspaced(text: str) -> bool:
+    """Return whether ``text`` is written entirely in a script without spaces."""
+    return _UNSPACED.fullmatch(text) is not None
+
+
+def _one(piece: str, term: str) -> Token:
+    return Token(piece, ((term, ()),), (term,))
+
+
+def _fold(word: str) -> str:
+    if word.isascii():
+        return word.lower()
+    if len(word) > _STRETCH:
+        return "".join(_fold(word[i : i + _STRETCH]) for i in range(0, len(word), _STRETCH))
+    decomposed = unicodedata.normalize("NFKD", word.casefold())
+    return unicodedata.normalize("NFC", _ACCENTS.sub("", decomposed)).casefold() or word

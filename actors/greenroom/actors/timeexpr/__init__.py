@@ -1,0 +1,5 @@
+"""English expressions of time, as a search gets them: "last week", "between Monday and Wednesday"."""
+
+from greenroom.actors.timeexpr.resolve import EXAMPLES as EXAMPLES
+from greenroom.actors.timeexpr.resolve import resolve as resolve
+from greenroom.actors.timeexpr.resolve import warm as warm

@@ -1,0 +1,100 @@
+"""The actor of one export: it keeps it for a day, for the caller that asked for it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from greenroom.actors.audit import record as audit_record
+from greenroom.actors.auth import errors as auth_errors
+from greenroom.actors.auth.principal import Principal
+from greenroom.actors.base.times import DAY
+from greenroom.actors.schemas import resource_reads as resources
+from greenroom.actors.schemas import transfer as requests
+from greenroom.actors.schemas.transfer import ExportFormat
+from greenroom.runtime import Actor, Address, Context, Slices, handles
+
+KIND: Final = "export"
+KEPT_FOR: Final = DAY
+TIMER: Final = "forget"
+MIME_TYPES: Final[dict[ExportFormat, str]] = {"jsonl": "application/jsonl", "json": "application/json"}
+_HEAD: Final = b"h"
+_PIECE: Final = b"p"
+
+
+class Export(msgspec.Struct, frozen=True, array_like=True):
+    """Whose an export is, and in which format."""
+
+    principal: Principal
+    format: ExportFormat
+
+
+def export_address(export_id: str) -> Address:
+    """Return the actor of an export."""
+    return Address(KIND, export_id)
+
+
+def export_uri(export_id: str, part: int = 1) -> str:
+    """Return the URI of a part of an export; the parts are counted from 1."""
+    uri = f"greenroom://export/{export_id}"
+    return uri if part == 1 else f"{uri}/{part}"
+
+
+class ExportActor(Actor):
+    """One export, addressed by its id."""
+
+    kind = KIND
+
+    @handles(requests.KeepExport)
+    def keep(self, request: requests.KeepExport, context: Context) -> None:
+        """Keep a piece."""
+        head = context.get(_HEAD, Export)
+        if head is None:
+            context.put(_HEAD, Export(context.principal, request.format))
+            context.set_timer(TIMER, context.now + KEPT_FOR, requests.ForgetExport())
+        elif not _is_same(head.principal, context.principal):
+            raise auth_errors.denial(auth_errors.resource_not_found(export_uri(context.address.key)))
+        context.put(_part_prefix(request.part) + request.number.to_bytes(4), request.text)
+
+    @handles(resources.ReadResource)
+    def read(self, request: resources.ReadResource, context: Context) -> Slices[resources.ExportResource]:
+        """Answer a part of it, to its caller."""
+        head = context.get(_HEAD, Export)
+        if head is None:
+            raise auth_errors.resource_not_found(request.uri)
+        if not _is_same(head.principal, context.principal):
+            raise auth_errors.denial(auth_errors.resource_not_found(request.uri))
+        part = request.uri.removeprefix(export_uri(context.address.key)).removeprefix("/")
+        pieces: list[str] = []
+        for _, piece in context.scan(str, prefix=_part_prefix(int(part or 1))):
+            pieces.append(piece)
+            if context.slice_over():
+                yield
+        if not pieces:
+            raise auth_errors.resource_not_found(request.uri)
+        text = "".join(pieces)
+        audit_record.note_read(context, characters=len(text))
+        return resources.ExportResource(uri=request.uri, mime_type=MIME_TYPES[head.format], text=text)
+
+    @handles(requests.ForgetExport)
+    def forget(self, _: requests.ForgetExport, context: Context) -> Slices[None]:
+        """Remove it."""
+        context.use_reserve()
+        for key, _piece in context.scan(msgspec.Raw):
+            context.delete(key)
+            if context.slice_over():
+                yield
+
+
+def _part_prefix(part: int) -> bytes:
+    return _PIECE + part.to_bytes(2)
+
+
+def _is_same(one: Principal, other: Principal) -> bool:
+    """Return whether two are the same agent of the same user: an export has what that one alone may see."""
+    return _who(one) == _who(other)
+
+
+def _who(principal: Principal) -> tuple[object, ...]:
+    return principal.agent_id, principal.agent_type, principal.user, principal.projects

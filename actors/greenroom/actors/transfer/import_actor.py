@@ -1,0 +1,201 @@
+"""The actor of one import: it decides, in one commit, that all namespaces take it or none.
+
+Its key is made of who imports what how, so that the same file again finds the same actor: to go on
+where an attempt stopped, to wait for one that is decided, or, when that is done, to begin anew.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from greenroom.actors.audit import record as audit_record
+from greenroom.actors.auth import errors as auth_errors
+from greenroom.actors.auth import namespaces as names
+from greenroom.actors.auth import policy
+from greenroom.actors.auth.principal import Principal
+from greenroom.actors.base.times import DAY, HOUR, SECOND
+from greenroom.actors.memory.import_staging import topic_of
+from greenroom.actors.schemas import transfer as requests
+from greenroom.actors.transfer import pending_imports
+from greenroom.runtime import Actor, Context, Restate, handles
+
+TIMER = "next"
+STAGED_FOR = 7 * DAY
+"""How long an import waits to be gone on with."""
+KEPT_FOR = DAY
+"""How long it can be seen that an import is done."""
+FIRST_PAUSE = 120 * SECOND
+"""After how many microseconds roots that have not said that they are done are urged again.
+
+Longer than supervision remembers a failure, so that what fails again is not set aside for that.
+"""
+LONGEST_PAUSE = HOUR
+"""The pause doubles up to this."""
+_RECORD = b"i"
+
+
+class Import(msgspec.Struct, frozen=True, array_like=True):
+    """Where an import is.
+
+    Attributes:
+        attempt: When it was begun; no two attempts have the same.
+        applied: What came of the lines, by root.
+        batches: How many batches each root has, once it is decided.
+        pause: How long until the roots are urged again, once it is decided.
+    """
+
+    principal: Principal
+    state: Literal["staging", "decided", "done"]
+    attempt: int
+    roots: list[str]
+    applied: dict[str, dict[str, int]] = {}
+    batches: dict[str, int] = {}
+    pause: int = FIRST_PAUSE
+
+
+class ImportActor(Actor):
+    """One import, addressed by its id."""
+
+    kind = requests.IMPORT
+
+    @handles(requests.BeginImport)
+    def begin(self, request: requests.BeginImport, context: Context) -> requests.ImportProgress:
+        """Begin, or say how far it is; what is done is begun anew, and what is decided urged on."""
+        found = self._read(context)
+        if found is None or found.state == "done":
+            for root in request.roots:
+                policy.check_writes_namespace(context.principal, root)
+            attempt = context.now if found is None else max(context.now, found.attempt + 1)
+            found = Import(context.principal, "staging", attempt, request.roots)
+            context.put(_RECORD, found)
+        if found.state == "staging":
+            context.set_timer(TIMER, context.now + STAGED_FOR, requests.GiveUpImport())
+        elif found.state == "decided":
+            self._urge(context, found)
+        return self._progress(context, found)
+
+    @handles(requests.DecideImport)
+    def decide(self, request: requests.DecideImport, context: Context) -> requests.ImportProgress:
+        """Let everything that is staged take effect."""
+        found = self._read(context)
+        if found is None or self._staging(context, found) != request.staging:
+            raise auth_errors.invalid("staging", "staging: this import was given up; begin it again")
+        return self._progress(context, self._decided(context, found, request.batches))
+
+    @handles(requests.ReleaseImport)
+    def release(self, told: requests.ReleaseImport, context: Context) -> None:
+        """Let everything that is staged take effect, since what it belongs to has."""
+        context.use_reserve()
+        found = context.get(_RECORD, Import)
+        if found is not None and self._staging(context, found) == told.staging:
+            self._decided(context, found, told.batches)
+
+    @handles(requests.ReadImport)
+    def read(self, _: requests.ReadImport, context: Context) -> requests.ImportProgress | None:
+        """Answer where it is."""
+        found = self._read(context)
+        return None if found is None else self._progress(context, found)
+
+    @handles(requests.UrgeImport)
+    def urge(self, _: requests.UrgeImport, context: Context) -> None:
+        """Tell the roots again: one of them failed, or there was no room, or it is just not done."""
+        context.use_reserve()
+        found = context.get(_RECORD, Import)
+        if found is not None and found.state == "decided":
+            self._urge(context, found)
+
+    @handles(Restate)
+    def restate(self, _: Restate, context: Context) -> None:
+        """Go on with what is decided: the row that says so may be lost, and what the roots were told."""
+        self.urge(requests.UrgeImport(), context)
+
+    @handles(requests.LinesStaged)
+    def staged(self, told: requests.LinesStaged, context: Context) -> None:
+        """Have lines removed that came too late: nobody will ever decide about them."""
+        context.use_reserve()
+        found = context.get(_RECORD, Import)
+        is_wanted = (
+            found is not None
+            and self._staging(context, found) == told.staging
+            and found.state != "done"
+            and told.root not in found.applied
+        )
+        if not is_wanted:
+            context.tell(names.memory_address(told.root), requests.DropLines(staging=told.staging))
+
+    @handles(requests.ImportApplied)
+    def applied(self, told: requests.ImportApplied, context: Context) -> None:
+        """Take note that a root is done."""
+        context.use_reserve()
+        found = context.get(_RECORD, Import)
+        if found is None or self._staging(context, found) != told.staging or told.root in found.applied:
+            return
+        applied = {**found.applied, told.root: told.counts}
+        is_done = len(applied) == len(found.roots)
+        found = msgspec.structs.replace(found, applied=applied, state="done" if is_done else "decided")
+        context.put(_RECORD, found)
+        self._note(context, found)
+        if is_done:
+            context.set_timer(TIMER, context.now + KEPT_FOR, requests.GiveUpImport())
+        audience = policy.own_audience(found.principal.agent_id)
+        context.publish(topic_of(context.address.key), policy.Heard(audience))
+
+    @handles(requests.GiveUpImport)
+    def give_up(self, _: requests.GiveUpImport, context: Context) -> None:
+        """Forget what nobody went on with, and what is done."""
+        context.use_reserve()
+        found = context.get(_RECORD, Import) if context.principal is None else self._read(context)
+        if found is None or found.state == "decided":
+            return
+        if found.state == "staging":
+            for root in found.roots:
+                dropped = requests.DropLines(staging=self._staging(context, found))
+                context.tell(names.memory_address(root), dropped)
+        context.delete(_RECORD)
+        context.cancel_timer(TIMER)
+
+    def _decided(self, context: Context, found: Import, batches: dict[str, int]) -> Import:
+        if found.state != "staging":
+            return found
+        found = msgspec.structs.replace(found, state="decided", batches=batches)
+        self._urge(context, found)
+        decided = audit_record.row(found.principal, "decide_import", None, {"roots": found.roots})
+        context.append(audit_record.JOURNAL, decided)
+        return found
+
+    def _urge(self, context: Context, found: Import) -> None:
+        """Tell the roots to apply what they have, and see to it that they are told again.
+
+        One that is about it already does nothing twice.
+        """
+        for root in found.roots:
+            if root not in found.applied:
+                told = requests.ApplyLines(staging=self._staging(context, found), batches=found.batches[root])
+                context.tell(names.memory_address(root), told)
+        self._note(context, found)
+        context.set_timer(TIMER, context.now + found.pause, requests.UrgeImport())
+        context.put(_RECORD, msgspec.structs.replace(found, pause=min(2 * found.pause, LONGEST_PAUSE)))
+
+    def _note(self, context: Context, found: Import) -> None:
+        left = [root for root in found.roots if root not in found.applied]
+        pending_imports.note(context, pending_imports.Underway(self._staging(context, found), left))
+
+    def _read(self, context: Context) -> Import | None:
+        found = context.get(_RECORD, Import)
+        if found is not None and found.principal.identity != context.principal.identity:
+            raise auth_errors.permission_denied("import", "import: this is another's")
+        return found
+
+    @staticmethod
+    def _staging(context: Context, found: Import) -> str:
+        return f"{context.address.key}.{found.attempt}"
+
+    def _progress(self, context: Context, found: Import) -> requests.ImportProgress:
+        return requests.ImportProgress(
+            state=found.state,
+            staging=self._staging(context, found),
+            roots=found.roots,
+            applied=found.applied,
+        )

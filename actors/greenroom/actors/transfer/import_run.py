@@ -1,0 +1,465 @@
+"""Carrying an import out: read and check everything, stage it, let it be decided, and wait for the rest.
+
+Nothing is staged before all lines are found good, and nothing takes effect before all are staged. Who
+runs this may die at any moment: begun again with the same source it goes on.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from hashlib import blake2b, sha256
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+
+import msgspec
+import trio
+
+from greenroom.actors.audit import record as audit_record
+from greenroom.actors.audit.actor import tell
+from greenroom.actors.auth import namespaces as names
+from greenroom.actors.auth.policy import Heard, hears
+from greenroom.actors.embedding.progress import GetEmbedding
+from greenroom.actors.embedding.rows import INDEX, WAITING, Waiting
+from greenroom.actors.keys.quota import pay_roots
+from greenroom.actors.memory.directory import NewRoots
+from greenroom.actors.memory.import_staging import digest_with, topic_of
+from greenroom.actors.schemas import transfer as requests
+from greenroom.actors.schemas.import_lines import Checked, Problem, check_line, check_namespace, problem_of
+from greenroom.actors.transfer.normalize import SourceError
+from greenroom.runtime import ActorFailedError, Address, IndexReader, Query, Refusal, Slices, StoreError
+
+if TYPE_CHECKING:
+    from greenroom.actors.auth.principal import Principal
+    from greenroom.actors.schemas.transfer import OnConflict
+    from greenroom.actors.transfer.json_lines import Source
+    from greenroom.runtime import Doors
+
+Stage = Literal["checking", "staging", "importing", "embedding"]
+Progress = Callable[[Stage, int, int], None]
+"""Called with what is done, how much of it, and how much there is of it."""
+
+BATCH_LINES: Final = 200
+BATCH_BYTES: Final = 262_144
+"""A batch is written in one turn of its actor, so it bounds how long others wait for that."""
+CHECKED_AT_ONCE: Final = 1_000
+MOST_PROBLEMS: Final = 10
+LOOK_SECONDS: Final = 5.0
+EMBEDDING_LOOK_SECONDS: Final = 0.2
+_BATCHING: Final = b"200 262144"
+"""How lines become batches is part of an import's id: a program that does it otherwise begins anew."""
+
+
+class ImportRefusedError(Exception):
+    """Lines cannot be imported, so nothing was.
+
+    Attributes:
+        problems: What is wrong where; the first ones.
+        more: Whether there may be more.
+    """
+
+    def __init__(self, problems: list[Problem], *, more: bool) -> None:
+        super().__init__("; ".join(f"{problem.place}: {problem.sentence}" for problem in problems))
+        self.problems = problems
+        self.more = more
+
+
+class Imported(NamedTuple):
+    """What came of an import.
+
+    Attributes:
+        lines: How many memories the source has.
+        counts: How many of them had which outcome.
+        namespaces: How many went to which namespace.
+        digest: SHA-256 of the lines.
+        resumed: Whether an earlier attempt had begun with it.
+        embedded: Whether all have vectors; None where nobody waited for that, or none are wanted.
+    """
+
+    lines: int
+    counts: dict[str, int]
+    namespaces: dict[str, int]
+    digest: str
+    resumed: bool
+    embedded: bool | None
+
+
+@dataclass
+class _Survey:
+    """What the first pass finds out."""
+
+    lines: int = 0
+    namespaces: Counter[str] = field(default_factory=Counter)
+    roots: dict[str, int] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+    denied: Refusal | None = None
+    places: dict[str, str] = field(default_factory=dict)
+    seen: dict[bytes, int] = field(default_factory=dict)
+    digest: Any = field(default_factory=sha256)
+
+
+class UnembeddedRoots(Query[int], frozen=True, kw_only=True):
+    """Count those of some roots below which memories wait for vectors; internal."""
+
+    roots: list[str]
+
+    def run(self, reader: IndexReader) -> Slices[int]:
+        """Read who waits."""
+        wanted = {names.memory_address(root) for root in self.roots}
+        count = 0
+        for row in reader.rows(INDEX, Waiting, prefix=WAITING):
+            count += row.address in wanted
+            if reader.slice_over():
+                yield
+        return count
+
+
+class Importer:
+    """One import.
+
+    Args:
+        doors: Where the actors are.
+        principal: Who imports, and owns what is imported.
+        source: What to import.
+        namespace: For lines that name none; the importing user's own for None.
+        on_conflict: What a key that is there means.
+        progress: Hears how far it is.
+
+    Raises:
+        Refusal: ``namespace`` is none.
+    """
+
+    def __init__(
+        self,
+        doors: Doors,
+        principal: Principal,
+        source: Source,
+        *,
+        namespace: str | None = None,
+        on_conflict: OnConflict = "skip",
+        progress: Progress | None = None,
+    ) -> None:
+        self._doors = doors
+        self._principal = principal
+        self._source = source
+        self._namespace = check_namespace(namespace or names.user_namespace(principal))
+        self._on_conflict: OnConflict = on_conflict
+        self._progress = progress or (lambda _stage, _done, _total: None)
+
+    async def run(self, *, dry_run: bool = False, wait_embedded: bool = True) -> Imported:
+        """Import everything, or nothing.
+
+        Args:
+            dry_run: Only count what would become of the lines.
+            wait_embedded: Whether to wait until all that was imported has vectors.
+
+        Raises:
+            ImportRefusedError: lines are not fit to be imported.
+            SourceError: the source is not in its format.
+            Refusal: the actors say no: to a namespace, or for lack of space.
+            GreenroomError: as `Doors.ask`.
+        """
+        survey = await self._checked()
+        digest = survey.digest.hexdigest()
+        if dry_run or not survey.lines:
+            counts = await self._tried(survey) if survey.lines else {}
+            return Imported(
+                survey.lines, counts, dict(survey.namespaces), digest, resumed=False, embedded=None
+            )
+        await self._paid(survey)
+        address = Address(requests.IMPORT, self._import_id(survey))
+        begun = await self._ask(address, requests.BeginImport(roots=sorted(survey.roots)))
+        resumed = begun.state != "staging"
+        if begun.state == "staging":
+            begun, resumed = await self._decided(survey, address, begun)
+        applied = await self._applied(survey.roots, address)
+        assert applied is not None, "what is decided is kept until it is long done"
+        counts = dict(sum(map(Counter, applied.applied.values()), Counter[str]()))
+        embedded = await self._embedded(survey) if wait_embedded and counts.keys() & _WRITTEN else None
+        return Imported(survey.lines, counts, dict(survey.namespaces), digest, resumed, embedded)
+
+    async def stage(self) -> requests.ReleaseImport | None:
+        """Check and stage everything, and leave it to another actor to decide; None if there is nothing.
+
+        Raises as `run`.
+
+        Returns:
+            What that actor tells the import's own in the commit that decides it.
+        """
+        survey = await self._checked()
+        if not survey.lines:
+            return None
+        await self._paid(survey)
+        address = Address(requests.IMPORT, self._import_id(survey))
+        begun = await self._ask(address, requests.BeginImport(roots=sorted(survey.roots)))
+        batches: dict[str, int] = {}
+        if begun.state == "staging":
+            begun, batches, _ = await self._staged_whole(survey, address, begun)
+        return requests.ReleaseImport(staging=begun.staging, batches=batches)
+
+    async def written(self, staging: str) -> None:
+        """Wait until what was decided is written; raises as `run`."""
+        address = requests.import_address(staging)
+        begun: requests.ImportProgress | None = await self._ask(address, requests.ReadImport())
+        if begun is not None:
+            await self._applied(dict.fromkeys(begun.roots, BATCH_LINES), address, staging)
+
+    # -- checking ----------------------------------------------------------
+
+    async def _checked(self) -> _Survey:
+        """Read everything once, and let no line pass that could be refused later."""
+        survey = _Survey()
+        lines = self._source.read()
+        passed: int | None = 0
+        while passed is not None and len(survey.problems) < MOST_PROBLEMS:
+            self._progress("checking", passed, self._source.size)
+            passed = await trio.to_thread.run_sync(self._check_some, lines, survey)
+        if survey.denied is not None:
+            denied = audit_record.details_of(survey.denied)
+            tell(self._doors, "import_memories", principal=self._principal, outcome="denied", **denied)
+        if survey.problems:
+            raise ImportRefusedError(survey.problems, more=passed is not None)
+        self._progress("checking", self._source.size, self._source.size)
+        survey.seen.clear()
+        return survey
+
+    def _check_some(self, lines: Iterator[Any], survey: _Survey) -> int | None:
+        """Check some lines; return how much of the source is behind them, or None at its end."""
+        passed = None
+        for made in itertools.islice(lines, CHECKED_AT_ONCE):
+            passed = made.passed
+            survey.lines += 1
+            try:
+                checked = check_line(made.raw, self._namespace, self._principal)
+            except Refusal as refusal:
+                survey.problems.append(problem_of(made.place, refusal))
+                if refusal.is_denial:
+                    survey.denied = refusal
+            else:
+                self._note(made.place, checked, survey)
+            if len(survey.problems) >= MOST_PROBLEMS:
+                break
+        return passed
+
+    def _note(self, place: str, checked: Checked, survey: _Survey) -> None:
+        mark = blake2b("\0".join(checked.identity).encode(), digest_size=12).digest()
+        first = survey.seen.setdefault(mark, survey.lines)
+        if first != survey.lines:
+            key = checked.identity[1]
+            sentence = f"key: {key!r} is in memory {first:,} of this source already; each key comes once"
+            survey.problems.append(Problem(place, sentence, "key"))
+            return
+        survey.namespaces[checked.namespace] += 1
+        survey.places.setdefault(checked.root, place)
+        survey.roots[checked.root] = survey.roots.get(checked.root, 0) + 1
+        survey.digest.update(checked.raw)
+        survey.digest.update(b"\n")
+
+    async def _paid(self, survey: _Survey) -> None:
+        """Have new namespaces counted; of too many the lines are named that begin them."""
+        try:
+            await pay_roots(self._doors, self._principal, survey.roots)
+        except Refusal as refusal:
+            if refusal.code != "QUOTA_EXCEEDED":
+                raise
+            fresh = set(await self._doors.query(NewRoots(roots=list(survey.roots))))
+            over = [root for root in survey.roots if root in fresh][-refusal.details["asked"] :]
+            room = max(0, refusal.details["limit"] - refusal.details["used"])
+            some = over[room : room + MOST_PROBLEMS]
+            problems = [Problem(survey.places[root], refusal.sentence, "namespace") for root in some]
+            raise ImportRefusedError(problems, more=len(over) - room > len(some)) from refusal
+
+    def _import_id(self, survey: _Survey) -> str:
+        identity = msgspec.json.encode(self._principal.identity, order="deterministic")
+        parts = (identity, survey.digest.digest(), self._on_conflict.encode(), _BATCHING)
+        return blake2b(b"\0".join(parts), digest_size=16).hexdigest()
+
+    # -- staging -------------------------------------------------------------
+
+    async def _decided(
+        self, survey: _Survey, address: Address, begun: requests.ImportProgress
+    ) -> tuple[requests.ImportProgress, bool]:
+        """Stage and decide, unless somebody who imports the same was faster; return where it is then."""
+        begun, batches, resumed = await self._staged_whole(survey, address, begun)
+        if begun.state == "staging":
+            decided = requests.DecideImport(staging=begun.staging, batches=batches)
+            begun = await self._ask(address, decided)
+        return begun, resumed
+
+    async def _staged_whole(
+        self, survey: _Survey, address: Address, begun: requests.ImportProgress
+    ) -> tuple[requests.ImportProgress, dict[str, int], bool]:
+        """Stage all, and nothing if somebody who imports the same has decided that meanwhile.
+
+        Returns:
+            Where it is then, how many batches there are by root, and whether an earlier attempt had begun.
+        """
+        try:
+            batches, resumed = await self._staged(survey, begun)
+        except SourceError:  # what is staged is not what would be imported under this id another time
+            await self._ask(address, requests.GiveUpImport())
+            raise
+        except Refusal as refusal:
+            found = await self._ask(address, requests.ReadImport())
+            if refusal.code != requests.NOT_STAGING or found is None or found.state == "staging":
+                raise
+            return found, {}, True
+        return begun, batches, resumed
+
+    async def _staged(self, survey: _Survey, begun: requests.ImportProgress) -> tuple[dict[str, int], bool]:
+        """Stage what is not yet there; return how many batches there are by root, and whether some were."""
+        there: dict[str, requests.Staged] = {}
+        for root in begun.roots:
+            asked = requests.ReadStaged(staging=begun.staging)
+            there[root] = await self._ask(names.memory_address(root), asked)
+        batches = dict.fromkeys(begun.roots, 0)
+        digests = dict.fromkeys(begun.roots, b"")
+        done = 0
+        async with aclosing(self._batches(survey)) as pieces:
+            async for root, lines in pieces:
+                number = batches[root]
+                batches[root] += 1
+                if number < there[root].batches:
+                    digests[root] = digest_with(digests[root], lines)
+                else:
+                    staged = requests.StageLines(
+                        staging=begun.staging,
+                        root=root,
+                        number=number,
+                        on_conflict=self._on_conflict,
+                        lines=lines,
+                    )
+                    await self._ask(names.memory_address(root), staged)
+                done += len(lines)
+                self._progress("staging", done, survey.lines)
+        if any(digests[root] != found.digest for root, found in there.items()):
+            raise SourceError(
+                "an earlier attempt at this import had staged other lines, since its source changed while it "
+                "was read; they are removed and nothing was imported, begin again"
+            )
+        return batches, any(found.batches for found in there.values())
+
+    async def _batches(self, survey: _Survey) -> AsyncGenerator[tuple[str, list[msgspec.Raw]], None]:
+        """Yield the lines again, in batches of one root; the same source makes the same batches."""
+        lines = self._source.read()
+        buffers: dict[str, list[msgspec.Raw]] = {}
+        sizes: dict[str, int] = {}
+        digest = sha256()
+        while checked := await trio.to_thread.run_sync(self._read_some, lines):
+            for line in checked:
+                digest.update(line.raw)
+                digest.update(b"\n")
+                buffer = buffers.setdefault(line.root, [])
+                size = sizes.get(line.root, 0)
+                if buffer and (len(buffer) == BATCH_LINES or size + len(line.raw) > BATCH_BYTES):
+                    yield line.root, buffer
+                    buffer = buffers[line.root] = []
+                    size = 0
+                buffer.append(msgspec.Raw(line.raw))
+                sizes[line.root] = size + len(line.raw)
+        if digest.digest() != survey.digest.digest():
+            raise SourceError("the source changed while it was read; nothing was imported, begin again")
+        for root, buffer in buffers.items():
+            yield root, buffer
+
+    def _read_some(self, lines: Iterator[Any]) -> list[Checked]:
+        try:
+            return [
+                check_line(made.raw, self._namespace, self._principal)
+                for made in itertools.islice(lines, CHECKED_AT_ONCE)
+            ]
+        except Refusal as refusal:
+            raise SourceError(f"the source changed while it was read: {refusal.sentence}") from None
+
+    async def _tried(self, survey: _Survey) -> dict[str, int]:
+        counts: Counter[str] = Counter()
+        done = 0
+        async with aclosing(self._batches(survey)) as pieces:
+            async for root, lines in pieces:
+                tried = requests.TryLines(root=root, on_conflict=self._on_conflict, lines=lines)
+                counts.update(await self._ask(names.memory_address(root), tried))
+                done += len(lines)
+                self._progress("importing", done, survey.lines)
+        return dict(counts)
+
+    # -- waiting -------------------------------------------------------------
+
+    async def _applied(
+        self, roots: Mapping[str, int], address: Address, staging: str | None = None
+    ) -> requests.ImportProgress | None:
+        """Wait until every root has written its part; return what came of it.
+
+        Args:
+            roots: How many lines each root has.
+            address: The import's actor.
+            staging: Given, this attempt is meant, and None is returned when it is long over.
+
+        Raises:
+            ActorFailedError: one of them cannot; what is decided stays so.
+        """
+        lost, before = self._lost_messages(), -1
+        with self._doors.subscriber() as changes:
+            changes.add(topic_of(address.key), self._may_hear)
+            while True:
+                found: requests.ImportProgress | None = await self._ask(address, requests.ReadImport())
+                if found is None or staging not in {None, found.staging}:  # it is begun anew when it is done
+                    return None
+                if found.state == "done":
+                    self._progress("importing", sum(roots.values()), sum(roots.values()))
+                    return found
+                done = await self._done(roots, found)
+                self._progress("importing", done, sum(roots.values()))
+                with trio.move_on_after(LOOK_SECONDS) as patience:  # telling is no promise, so look anyhow
+                    await changes.next()
+                if patience.cancelled_caught and done == before and self._lost_messages() > lost:
+                    raise ActorFailedError(
+                        "a namespace failed while it wrote its part, as the log says; it tries again in two "
+                        "minutes, then ever more seldom, and when the same is imported again"
+                    )
+                before = done
+
+    async def _done(self, roots: Mapping[str, int], found: requests.ImportProgress) -> int:
+        """Return how many lines are written."""
+        done = 0
+        for root, lines in roots.items():
+            if root in found.applied:
+                done += lines
+                continue
+            staged = await self._ask(names.memory_address(root), requests.ReadStaged(staging=found.staging))
+            done += lines * staged.applied // max(1, staged.batches)
+        return done
+
+    def _lost_messages(self) -> int:
+        """Return how many messages could not be handled, as far as known here."""
+        try:
+            return self._doors.statistics().messages.dead_letters
+        except StoreError:  # no owner has been reached yet
+            return 0
+
+    async def _embedded(self, survey: _Survey) -> bool | None:
+        """Wait until no memory of these roots waits for vectors; False when the embedder fails."""
+        most = 0
+        roots = sorted(survey.roots)
+        while True:
+            found = await self._doors.query(GetEmbedding(), principal=self._principal)
+            if found.state == "off":
+                return None
+            waiting = await self._doors.query(UnembeddedRoots(roots=roots), principal=self._principal)
+            most = max(most, found.texts_waiting)
+            self._progress("embedding", most - found.texts_waiting if waiting else most, most)
+            if not waiting:
+                return True
+            if found.state == "failing":
+                return False
+            await trio.sleep(EMBEDDING_LOOK_SECONDS)
+
+    async def _ask(self, address: Address, message: Any) -> Any:
+        return await self._doors.ask(address, message, principal=self._principal)
+
+    def _may_hear(self, label: Any) -> bool:
+        return isinstance(label, Heard) and hears(self._principal, label)
+
+
+_WRITTEN: Final = frozenset({"created", "versioned", "overwritten"})

@@ -1,0 +1,224 @@
+"""Folders of Markdown files, such as an Obsidian vault: a memory for each section that has text.
+
+The file's path without its ending, and the heading, become the key (``notes.atlas.Open questions``); a
+file is a conversation, its sections in their order. YAML before the text (*front matter*) gives ``tags``,
+``created``, ``updated``, ``author``, ``importance``, ``kind``, ``scope``, ``expires``, ``key``; what else
+it says is kept as metadata. Without it the file's own time counts.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, date, datetime
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from greenroom.actors.transfer.normalize import (
+    KINDS,
+    MAX_DIGITS,
+    Made,
+    SourceError,
+    fraction_of,
+    key_of,
+    made,
+    name_of,
+    read_whole,
+    tags_of,
+    time_of,
+    too_long,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+SUFFIXES: Final = frozenset({".md", ".markdown", ".mdown"})
+MAX_FRONT_MATTER: Final = 65_536
+MAX_FRONT_MATTER_DEPTH: Final = 50
+_FRONT_MATTER: Final = re.compile(
+    r"---[ \t]*\r?\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE
+)
+_HEADING: Final = re.compile(r" {0,3}(#{1,6})[ \t]+(.*?)[ \t]*#*[ \t]*$")
+_FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})")
+_INTEGER: Final = re.compile(r"[-+]?(?:0b[01_]+|0x[0-9a-fA-F_]+|[0-9][0-9_:]*)")
+_SCOPES: Final = frozenset({"private", "shared", "public"})
+_KNOWN: Final = frozenset(
+    {
+        *("key", "id", "tags", "tag", "created", "created_at", "date", "updated", "updated_at", "modified"),
+        *("author", "created_by", "importance", "kind", "type", "scope", "expires", "expires_at"),
+    }
+)
+
+
+class _Section(NamedTuple):
+    """A heading with what is below it, up to the next one; `headings` has those above it, too."""
+
+    headings: tuple[str, ...]
+    text: str
+    has_body: bool
+
+
+def files(path: Path) -> list[Path]:
+    """Return the Markdown files of a folder by name, without what is hidden; of a file itself.
+
+    A link out of the folder is not followed: who filled the folder may not be who imports it.
+    """
+    if not path.is_dir():
+        return [path]
+    return [each for each in _candidates(path) if _is_inside(each, path)]
+
+
+def left_out(path: Path) -> list[str]:
+    """Return the Markdown files of a folder that are links out of it."""
+    if not path.is_dir():
+        return []
+    return [each.relative_to(path).as_posix() for each in _candidates(path) if not _is_inside(each, path)]
+
+
+def _candidates(path: Path) -> list[Path]:
+    return sorted(
+        each
+        for each in path.rglob("*")
+        if each.suffix.lower() in SUFFIXES
+        and each.is_file()
+        and not any(part.startswith(".") for part in each.relative_to(path).parts)
+    )
+
+
+def _is_inside(file: Path, folder: Path) -> bool:
+    return file.resolve().is_relative_to(folder.resolve())
+
+
+def read(path: Path) -> Iterator[Made]:
+    """Yield the sections of all files."""
+    passed = 0
+    taken: dict[str, int] = {}
+    for file in files(path):
+        name = file.name if file == path else file.relative_to(path).as_posix()
+        with file.open("rb") as opened:
+            data = read_whole(opened, name)
+        passed += len(data)
+        try:
+            text = data.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise SourceError(f"{name} is not UTF-8: {error.reason} at byte {error.start}") from None
+        about, body = _front_matter(name, text)
+        created = datetime.fromtimestamp(file.stat().st_mtime, UTC)
+        yield from _sections_of(name, body, about, created, passed, taken)
+
+
+def _front_matter(name: str, text: str) -> tuple[dict[str, Any], str]:
+    found = _FRONT_MATTER.match(text)
+    if found is None:
+        return {}, text
+    import yaml  # noqa: PLC0415  only who imports Markdown waits for it
+
+    try:
+        if len(found[1]) > MAX_FRONT_MATTER:
+            raise SourceError(f"{name}: its front matter is too large")
+        depth = 0
+        for event in yaml.parse(found[1], yaml.SafeLoader):
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if isinstance(event, yaml.ScalarEvent) and (event.tag or not event.style):
+                _check_integer(name, event.value)
+            if depth > MAX_FRONT_MATTER_DEPTH or isinstance(event, yaml.AliasEvent):
+                raise SourceError(f"{name}: its front matter is nested too deeply, or refers to itself")
+        about = yaml.safe_load(found[1])
+    except (yaml.YAMLError, ValueError) as error:
+        raise SourceError(f"{name}: its front matter is no YAML: {error}") from None
+    if about is None:
+        return {}, text[found.end() :]
+    if not isinstance(about, dict):  # a rule at the top, and another one further down
+        return {}, text
+    return {str(key): value for key, value in about.items()}, text[found.end() :]
+
+
+def _check_integer(name: str, text: str) -> None:
+    if len(text) > MAX_DIGITS and _INTEGER.fullmatch(text):
+        raise SourceError(f"{name}: its front matter cannot be read: {too_long(len(text))}")
+
+
+def _sections_of(
+    name: str, body: str, about: dict[str, Any], changed: datetime, passed: int, taken: dict[str, int]
+) -> Iterator[Made]:
+    sections = [section for section in _sections(body) if section.has_body]
+    stem = name.rpartition(".")[0]
+    given = about.get("key", about.get("id"))
+    base = key_of(stem.replace("/", ".") if given is None or given == "" else given)
+    created = time_of(about.get("created", about.get("created_at", about.get("date"))))
+    kind, scope = about.get("kind", about.get("type")), about.get("scope")
+    rest = {key: _plain(value) for key, value in about.items() if key not in _KNOWN}
+    if kind is not None and not (isinstance(kind, str) and kind in KINDS):
+        rest["type"], kind = _plain(kind), None
+    if scope is not None and not (isinstance(scope, str) and scope in _SCOPES):
+        rest["scope"], scope = _plain(scope), None
+    if not isinstance(created, datetime):
+        rest.update({} if created is None else {"created": _plain(created)})
+        created = changed
+    importance = fraction_of(about.get("importance"))
+    if importance is None and about.get("importance") is not None:
+        rest["importance"] = _plain(about["importance"])
+    for position, section in enumerate(sections):
+        heading = section.headings[-1] if section.headings else ""
+        key = base if len(sections) == 1 or not heading else key_of(base, heading)
+        taken[key] = taken.get(key, 0) + 1
+        if taken[key] > 1:
+            key = key_of(f"{key[:240]}~{taken[key]}")
+        metadata = {"path": name, **rest}
+        if section.headings:
+            metadata["heading"] = " > ".join(section.headings)
+        yield made(
+            f"{name}, section {position + 1}",
+            passed,
+            key=key,
+            content=section.text,
+            created_at=created,
+            updated_at=time_of(about.get("updated", about.get("updated_at", about.get("modified")))),
+            created_by=name_of(about.get("author", about.get("created_by"))),
+            conversation_id=name_of(name),
+            position=position,
+            tags=tags_of(about.get("tags"), about.get("tag")),
+            kind=kind,
+            importance=importance,
+            scope=scope,
+            expires_at=time_of(about.get("expires", about.get("expires_at"))),
+            metadata=metadata,
+        )
+
+
+def _sections(body: str) -> Iterator[_Section]:
+    """Cut a text before each of its headings; what stands in a fenced block of code is none."""
+    above: list[tuple[int, str]] = []
+    lines: list[str] = []
+    fence = ""
+    for line in body.splitlines(keepends=True):
+        marks = _FENCE.match(line)
+        if marks is not None and (not fence or (marks[1][0] == fence[0] and len(marks[1]) >= len(fence))):
+            fence = "" if fence else marks[1]
+        found = None if fence or marks else _HEADING.match(line.rstrip("\r\n"))
+        if found is not None:
+            yield _section(above, lines)
+            above = [(level, text) for level, text in above if level < len(found[1])]
+            above.append((len(found[1]), found[2]))
+            lines = []
+        lines.append(line)
+    yield _section(above, lines)
+
+
+def _section(above: list[tuple[int, str]], lines: list[str]) -> _Section:
+    text = "".join(lines).strip()
+    begins_with_heading = bool(lines) and bool(above) and _HEADING.match(lines[0].rstrip("\r\n")) is not None
+    has_body = any(line.strip() for line in lines[1 if begins_with_heading else 0 :])
+    return _Section(tuple(heading for _, heading in above if heading), text, has_body)
+
+
+def _plain(value: Any) -> Any:
+    """Return what YAML made as JSON has it."""
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, dict):
+        return {str(key): _plain(member) for key, member in value.items()}
+    if isinstance(value, list | set | tuple):
+        return [_plain(member) for member in value]
+    if isinstance(value, bytes):
+        return value.decode(errors="replace")
+    return value

@@ -1,0 +1,91 @@
+"""SQLite files of mcp-memory-service: its table ``memories``, as its SQLite storage writes it.
+
+The content's hash becomes the key, so that the same file again changes nothing. What that program had
+deleted is left out. A memory that another one superseded stays behind that one.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from greenroom.actors.transfer.normalize import (
+    KINDS,
+    Made,
+    SourceError,
+    fraction_of,
+    key_of,
+    made,
+    object_of,
+    tags_of,
+    time_of,
+)
+from greenroom.actors.transfer.sqlite import opened, rows, tables_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+_IMPORTANCE = ("importance_score", "importance", "quality_score")
+
+
+def read(path: Path) -> Iterator[Made]:
+    """Yield the memories that are not deleted, oldest first."""
+    if "memories" not in tables_of(path):
+        raise SourceError(f"{path} is no file of mcp-memory-service: it has no table memories")
+    size = path.stat().st_size
+    with opened(path) as connection:
+        columns = {row["name"] for row in connection.execute("PRAGMA table_info(memories)")}
+        if not {"content", "content_hash"} <= columns:
+            raise SourceError(f"{path} is no file of mcp-memory-service: its memories have no content_hash")
+        there = "WHERE deleted_at IS NULL" if "deleted_at" in columns else ""
+        (count,) = connection.execute(f"SELECT count(*) FROM memories {there}").fetchone()  # noqa: S608
+        successors = _successors(connection, columns)
+        number = 0
+        for row in rows(connection, "memories", "rowid"):
+            if row.get("deleted_at") is None:
+                number += 1
+                yield _line(row, size * number // count, successors.get(row["content_hash"]))
+
+
+def _successors(connection: Any, columns: set[str]) -> dict[str, str]:
+    """Return what each memory supersedes, where that is one."""
+    if not {"superseded_by", "deleted_at"} <= columns:
+        return {}
+    query = (
+        "SELECT superseded_by, content_hash FROM memories "
+        "WHERE superseded_by IS NOT NULL AND deleted_at IS NULL ORDER BY rowid"
+    )
+    return {row["superseded_by"]: row["content_hash"] for row in connection.execute(query)}
+
+
+def _line(row: dict[str, Any], passed: int, superseded: str | None) -> Made:
+    metadata = object_of(row.get("metadata"))
+    importance = next(
+        (value for name in _IMPORTANCE if (value := fraction_of(metadata.get(name))) is not None), None
+    )
+    kind = row.get("memory_type")
+    if kind:
+        metadata.setdefault("memory_type", kind)
+    created = time_of(row.get("created_at")) or time_of(row.get("created_at_iso"))
+    updated = time_of(row.get("updated_at")) or time_of(row.get("updated_at_iso"))
+    return made(
+        f"memory {row['content_hash']}",
+        passed,
+        key=key_of(row["content_hash"]),
+        content=row["content"],
+        created_at=created,
+        updated_at=updated,
+        tags=tags_of(_tags(row.get("tags"))),
+        kind=kind if kind in KINDS else None,
+        importance=importance,
+        metadata=metadata or None,
+        supersedes=None if superseded is None else key_of(superseded),
+    )
+
+
+def _tags(given: Any) -> Any:
+    """Return the tags: a text with commas, or, of some versions, a JSON array."""
+    if isinstance(given, str) and re.match(r"\s*\[", given):
+        return object_of(given).get("metadata", given)
+    return given

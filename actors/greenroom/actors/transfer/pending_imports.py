@@ -1,0 +1,88 @@
+"""Imports that are decided and not yet written everywhere: an export waits for them, or tells of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+import trio
+
+from greenroom.actors.auth import namespaces as names
+from greenroom.actors.auth import policy
+from greenroom.actors.schemas.transfer import ReadStaged
+from greenroom.runtime import IndexReader, Query, Slices
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from greenroom.actors.auth.principal import Principal
+    from greenroom.runtime import Context, Doors
+
+INDEX: Final = "imports"
+_UNDERWAY: Final = b"u"
+PATIENCE_SECONDS: Final = 10.0
+"""How long an import may come no further until nobody waits for it."""
+_LOOK_SECONDS: Final = 0.1
+
+
+class Underway(msgspec.Struct, frozen=True, array_like=True):
+    """An import that is decided, and the roots that have not yet written their part."""
+
+    staging: str
+    roots: list[str]
+
+
+class FindUnderway(Query[list[Underway]], frozen=True, kw_only=True):
+    """Find the imports that are under way, of anybody; internal."""
+
+    def run(self, reader: IndexReader) -> Slices[list[Underway]]:
+        """Read the rows."""
+        found: list[Underway] = []
+        for row in reader.rows(INDEX, Underway, prefix=_UNDERWAY):
+            found.append(row.value)
+            if reader.slice_over():
+                yield
+        return found
+
+
+def note(context: Context, underway: Underway) -> None:
+    """Stage which roots an import is still to be written to; for its actor."""
+    if underway.roots:
+        context.put_row(INDEX, _UNDERWAY, underway)
+    else:
+        context.delete_row(INDEX, _UNDERWAY)
+
+
+async def written(doors: Doors, principal: Principal, prefix: str | None, roots: Iterable[str]) -> list[str]:
+    """Wait until the imports that an export would read a part of are written, as long as they go on.
+
+    Args:
+        doors: Where the actors are.
+        principal: Who exports: where it may write it waits also if there was nothing before.
+        prefix: Below which leading segments.
+        roots: Where it finds something now.
+
+    Returns:
+        The roots where one is not.
+    """
+    known, before = set(roots), None
+    deadline = trio.current_time() + PATIENCE_SECONDS
+    while True:
+        now: dict[str, int] = {}
+        for underway in await doors.query(FindUnderway(), principal=principal):
+            for root in underway.roots:
+                if root in known or (_is_in(root, prefix) and policy.may_write_namespace(principal, root)):
+                    asked = ReadStaged(staging=underway.staging)
+                    staged = await doors.ask(names.memory_address(root), asked, principal=principal)
+                    now[root] = now.get(root, 0) + staged.applied
+        if not now:
+            return []
+        if now != before:
+            before, deadline = now, trio.current_time() + PATIENCE_SECONDS
+        elif trio.current_time() >= deadline:
+            return sorted(now)
+        await trio.sleep(_LOOK_SECONDS)
+
+
+def _is_in(root: str, prefix: str | None) -> bool:
+    return prefix is None or names.is_below(root, names.root_of(prefix))

@@ -1,0 +1,110 @@
+"""Where memories come from: each format makes lines of JSON of what it reads, with the place of each.
+
+`open_source` tells the formats apart by what a file holds. Readers are generators, so that a file of any
+size is read once from the front and never held whole. They raise `SourceError` for what is not in their
+format at all; what is wrong with a single memory is found when the line is checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal, get_args
+
+from greenroom.actors.transfer import knowledge_graph, markdown, mem0, memory_service, shared_context
+from greenroom.actors.transfer.json_lines import Source, file_lines
+from greenroom.actors.transfer.normalize import Made, SourceError, SourceUnreadableError, parsed
+from greenroom.actors.transfer.sqlite import MAGIC, tables_of
+
+if TYPE_CHECKING:
+    from greenroom.actors.auth.principal import Principal
+
+Format = Literal[
+    "auto",
+    "jsonl",
+    "mem0",
+    "mcp-memory-service",
+    "server-memory",
+    "shared-context-server",
+    "markdown",
+]
+FORMATS: Final[tuple[str, ...]] = get_args(Format)
+_LOOKED_AT_BYTES: Final = 1 << 16
+
+
+def open_source(path: Path, chosen: str, principal: Principal) -> Source:
+    """Return the source that is a file or a folder.
+
+    Args:
+        path: Where it is.
+        chosen: One of `FORMATS`.
+        principal: Who imports: what a file holds of this agent becomes its own.
+
+    Raises:
+        SourceUnreadableError: it cannot be opened.
+        SourceError: it is in none of the formats.
+    """
+    try:
+        _check_kind(path)
+        found = _detect(path) if chosen == "auto" else chosen
+        size = _size(path)
+        left_out = markdown.left_out(path) if found == "markdown" else ()
+    except OSError as error:
+        raise SourceUnreadableError(f"{path} cannot be read: {error.strerror or error}") from None
+    readers: dict[str, Callable[[], Iterator[Made]]] = {
+        "jsonl": lambda: file_lines(path),
+        "mem0": lambda: mem0.read(path),
+        "mcp-memory-service": lambda: memory_service.read(path),
+        "server-memory": lambda: knowledge_graph.read(path),
+        "shared-context-server": lambda: shared_context.read(path, principal),
+        "markdown": lambda: markdown.read(path),
+    }
+    return Source(found, size, readers[found], left_out)
+
+
+def _size(path: Path) -> int:
+    if path.is_dir():
+        return sum(each.stat().st_size for each in markdown.files(path))
+    return path.stat().st_size
+
+
+def _check_kind(path: Path) -> None:
+    """Refuse pipes and devices: what is read twice, and by its size, has to be a file."""
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise SourceError(f"{path} is neither a file nor a folder")
+
+
+def _detect(path: Path) -> str:
+    if path.is_dir() or path.suffix.lower() in markdown.SUFFIXES:
+        return "markdown"
+    with path.open("rb") as file:
+        begin = file.read(_LOOKED_AT_BYTES)
+    if begin.startswith(MAGIC):
+        tables = tables_of(path)
+        if {"memories"} <= tables:
+            return "mcp-memory-service"
+        if {"agent_memory", "messages"} <= tables:
+            return "shared-context-server"
+        raise SourceError(f"{path} is an SQLite file of none of the known programs: say --format")
+    return _detect_json(begin.removeprefix(b"\xef\xbb\xbf").lstrip())
+
+
+def _detect_json(begin: bytes) -> str:
+    first = begin.split(b"\n", 1)[0].strip()
+    try:
+        line = parsed(first)
+    except ValueError:
+        line = None
+    if isinstance(line, dict):
+        if line.get("type") in {"entity", "relation"}:
+            return "server-memory"
+        if "key" in line:
+            return "jsonl"
+        if "memory" in line and "id" in line:
+            return "mem0"
+    head = begin.decode(errors="replace")
+    if begin.startswith(b"{") and '"entities"' in head:
+        return "server-memory"
+    if begin.startswith((b"[", b"{")) and '"memory"' in head and '"key"' not in head:
+        return "mem0"
+    return "jsonl"  # whose errors name the line

@@ -1,0 +1,1 @@
+"""What an actor is and what its handlers are given: messages, context, effects."""

@@ -1,0 +1,119 @@
+"""Notes for journals of what changes nothing: they wait for no disk, and the next group takes them along.
+
+They are bounded. What finds no room, here or in the store, is counted, and the count is noted when there is
+room again. A note of what happened already, word for word, is counted and not kept again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+import trio
+
+from greenroom.runtime.actor.effects import Staged
+from greenroom.runtime.journal.chain import entry
+from greenroom.runtime.kernel.group_commit import Effects
+from greenroom.runtime.lmdb import keys
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from greenroom.runtime.base.clock import Clock
+    from greenroom.runtime.journal.chain import Journal
+    from greenroom.runtime.kernel.group_commit import Pipeline
+
+NOTE_SECONDS: Final = 1.0
+"""How long a note waits for a group to go with, at most."""
+NOTES_LIMIT: Final = 1_024
+NOTES_BYTES: Final = 1 << 20
+
+
+class Noted(Effects):
+    """Notes on their way to disk.
+
+    Attributes:
+        times: How many notes they are, by journal.
+        lost: How many lost ones they tell of.
+    """
+
+    __slots__ = ("lost", "times")
+
+    def __init__(self, number: int, staged: Staged, times: dict[str, int], lost: dict[str, int]) -> None:
+        super().__init__(number, None, staged)
+        self.times = times
+        self.lost = lost
+
+
+class Notes:
+    """The notes that wait.
+
+    Args:
+        journals: The runtime's, by name.
+        clock: The runtime's.
+
+    Attributes:
+        journals: The runtime's, by name.
+        dropped: How many notes found no room since the runtime was opened.
+    """
+
+    def __init__(self, journals: Mapping[str, Journal], clock: Clock) -> None:
+        self.journals = journals
+        self._clock = clock
+        self._waiting: dict[tuple[str, bytes], list[int]] = {}
+        self._bytes = 0
+        self._untold: dict[str, int] = {}
+        self._some = trio.Event()
+        self.dropped = 0
+
+    def __bool__(self) -> bool:
+        return bool(self._waiting or self._untold)
+
+    def add(self, journal: str, value: Any) -> None:
+        """Keep a note."""
+        row = keys.encode(value)
+        known = self._waiting.get((journal, row))
+        if known is not None:
+            known[1] += 1
+            return
+        if len(self._waiting) >= NOTES_LIMIT or self._bytes + len(row) > NOTES_BYTES:
+            self._lose({journal: 1})
+            return
+        self._waiting[journal, row] = [self._clock.now(), 1]
+        self._bytes += len(row)
+        self._some.set()
+
+    def take(self, number: int) -> Noted:
+        """Return what waits as a work; what got lost before comes first."""
+        staged = Staged(reserve=True)
+        staged.dispensable = True
+        times: dict[str, int] = {}
+        now = self._clock.now()
+        lost = self._untold
+        for journal, count in lost.items():
+            staged.entries.append(entry(journal, now, 1, self.journals[journal].lost(count)))
+        for (journal, row), (time, count) in self._waiting.items():
+            staged.entries.append((journal, time, keys.encode((time, count, msgspec.Raw(row)))))
+            times[journal] = times.get(journal, 0) + count
+        self._waiting, self._bytes, self._untold = {}, 0, {}
+        return Noted(number, staged, times, lost)
+
+    def returned(self, work: Noted) -> None:
+        """Take note that a work found no room in the store."""
+        self._lose(work.times)
+        for journal, count in work.lost.items():
+            self._untold[journal] = self._untold.get(journal, 0) + count
+
+    async def run(self, pipeline: Pipeline) -> None:
+        """Let no note wait longer than `NOTE_SECONDS`, for ever."""
+        while True:
+            await self._some.wait()
+            await trio.sleep(NOTE_SECONDS)
+            self._some = trio.Event()
+            pipeline.board()
+            pipeline.flush()
+
+    def _lose(self, times: Mapping[str, int]) -> None:
+        for journal, count in times.items():
+            self.dropped += count
+            self._untold[journal] = self._untold.get(journal, 0) + count

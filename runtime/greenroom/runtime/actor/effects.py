@@ -1,0 +1,56 @@
+"""What one message wants done, until the kernel commits or forgets it."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from greenroom.runtime.actor.actor import Message
+    from greenroom.runtime.base.address import Address
+    from greenroom.runtime.journal.revocations import LastingEntry
+    from greenroom.runtime.lmdb.write_batch import Changes, JournalEntry
+
+
+class Staged:
+    """The effects of one message.
+
+    Attributes:
+        own: The actor's own records, by full key.
+        rows: Rows of shared indexes and of the runtime itself, by full key.
+        tells: Messages to deliver after the commit, each with its row.
+        entries: Rows to append to journals.
+        lasting: What is to outlast a restored backup.
+        publications: Topics that changed, each with its label.
+        next_due: When the first timer that was set is due, in microseconds since 1970.
+        reserve: Whether the space reserve may be used.
+        dispensable: Whether the reply leaves even when there is no room for all this.
+    """
+
+    __slots__ = (
+        "dispensable",
+        "entries",
+        "lasting",
+        "next_due",
+        "own",
+        "publications",
+        "reserve",
+        "rows",
+        "tells",
+    )
+
+    def __init__(self, *, reserve: bool = False) -> None:
+        self.own: Changes = {}
+        self.rows: Changes = {}
+        self.entries: list[JournalEntry] = []
+        self.lasting: tuple[LastingEntry, ...] = ()
+        self.tells: list[tuple[bytes, Address, Message[Any]]] = []
+        self.publications: dict[tuple[str, Hashable], None] = {}
+        self.next_due: int | None = None
+        self.reserve = reserve
+        self.dispensable = False
+
+    @property
+    def has_effects(self) -> bool:
+        """Whether there is anything to commit or to tell."""
+        return bool(self.own or self.rows or self.entries or self.publications or self.lasting)

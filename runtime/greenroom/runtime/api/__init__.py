@@ -1,0 +1,1 @@
+"""What embedders call: opening a runtime, asking actors, callbacks."""

@@ -1,0 +1,208 @@
+"""Opening a runtime: everything that it is made of, put together on a folder that this process owns."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import trio
+
+from greenroom.runtime.actor.actor import Actor, kinds_by_name
+from greenroom.runtime.api.runtime import RelayHost, Runtime
+from greenroom.runtime.base.clock import Clock, SystemClock
+from greenroom.runtime.base.options import RuntimeOptions
+from greenroom.runtime.base.supervision import Group, groups_by_kind
+from greenroom.runtime.journal.chain import Journal, journal_table
+from greenroom.runtime.journal.secrets import Secret, find_secret
+from greenroom.runtime.lmdb.codec import RecordCodec
+from greenroom.runtime.lmdb.encryption import Encryption
+from greenroom.runtime.lmdb.files import DATA_FILE, sync_file
+from greenroom.runtime.lmdb.keys import Index, index_table
+from greenroom.runtime.lmdb.lock_file import Owner
+from greenroom.runtime.store.committer import Committer, ThreadCommitter
+from greenroom.runtime.store.integrity import check_store
+from greenroom.runtime.store.store import Store
+
+if TYPE_CHECKING:
+    from greenroom.runtime.kernel.callbacks import Posts
+    from greenroom.runtime.kernel.pubsub import Bus
+
+
+_AT_ONCE_BYTES: Final = 16 << 20
+"""A file of this size is read in 5 ms, so that no thread is worth while."""
+
+
+async def _make_sure(owner: Owner, encryption: Encryption | None) -> bool:
+    """Check what an owner before left, and return whether all of it is known to be sound.
+
+    If that one died it may have done so between a commit and its fsync: what it left is on disk before
+    anybody reads it.
+    """
+    data = owner.folder / DATA_FILE
+    is_small = not data.exists() or data.stat().st_size <= _AT_ONCE_BYTES
+    if is_small and not owner.unclean:
+        return check_store(owner, encryption)
+    is_sound = await trio.to_thread.run_sync(check_store, owner, encryption)
+    if owner.unclean:
+        await trio.to_thread.run_sync(sync_file, data)
+    return is_sound
+
+
+class Recipe:
+    """All that a runtime is made of except the folder. As `open_runtime` says."""
+
+    def __init__(
+        self,
+        actors: Iterable[type[Actor]],
+        indexes: Iterable[Index],
+        groups: Iterable[Group],
+        options: RuntimeOptions | None,
+        clock: Clock | None,
+        committer: Committer | None,
+        codec: RecordCodec | None,
+        companion: Callable[[Runtime], AbstractAsyncContextManager[Any]] | None = None,
+        secrets: Path | Sequence[Path] | None = None,
+        encryption: Encryption | None = None,
+        journals: Iterable[Journal] = (),
+    ) -> None:
+        self.companion = companion
+        self.secrets = [secrets] if isinstance(secrets, Path) else list(secrets or ())
+        self.journals = journal_table(journals)
+        self.encryption = encryption
+        self.kinds = kinds_by_name(tuple(actors))
+        self.groups = groups_by_kind(self.kinds, groups)
+        self.indexes = index_table(indexes)
+        self.options = options if options is not None else RuntimeOptions()
+        self.clock = clock if clock is not None else SystemClock()
+        self.committer = committer if committer is not None else ThreadCommitter()
+        self.codec = codec
+
+    def secret_of(self, folder: Path, store_id: str, mark: str) -> Secret | None:
+        """Return the secret of the store in a folder, None for a runtime without one.
+
+        Raises:
+            StoreError: as `find_secret`.
+        """
+        if not self.secrets:
+            return None
+        return find_secret(list(dict.fromkeys([*self.secrets, folder])), store_id, mark)
+
+    @asynccontextmanager
+    async def run(
+        self,
+        owner: Owner,
+        relay: RelayHost | None = None,
+        bus: Bus | None = None,
+        posts: Posts | None = None,
+    ) -> AsyncIterator[Runtime]:
+        """Run the actors on a folder that is locked, until the block ends.
+
+        Args:
+            owner: Holds the lock.
+            relay: Takes the connections of attached processes.
+            bus: Whose subscribers are to hear of changes, instead of one of its own.
+            posts: What was posted before, with those who wait for it.
+        """
+        options = self.options
+        is_checked = await _make_sure(owner, self.encryption)
+        store = Store(
+            owner.folder,
+            codec=self.codec,
+            encryption=self.encryption,
+            is_checked=is_checked,
+            max_size=options.max_size,
+            min_free=options.min_free,
+            sync=options.durability == "power",
+        )
+        owner.mark_open()
+        try:
+            secret = self.secret_of(owner.folder, store.id, store.secret_mark)
+            if secret is not None:
+                store.mark_secret(secret.mark)
+            runtime = Runtime(
+                self.kinds,
+                self.groups,
+                self.indexes,
+                store,
+                self.committer,
+                self.clock,
+                options,
+                bus,
+                posts,
+                secret,
+                self.journals,
+            )
+        except BaseException:
+            store.close()
+            raise
+        try:
+            async with (
+                runtime._running(owner, options.drain_seconds, relay),  # noqa: SLF001  the two halves of one door
+                runtime._accompanied(self.companion),  # noqa: SLF001
+            ):
+                yield runtime
+        finally:
+            self.committer.close()
+            if runtime.has_found_damage:
+                owner.mark_doubtful()
+            if runtime.is_sound:
+                runtime.note_seen()
+            store.close()
+            if runtime.is_sound:
+                owner.mark_clean(is_checked=store.is_checked)
+
+
+@asynccontextmanager
+async def open_runtime(
+    path: str | Path,
+    *,
+    actors: Iterable[type[Actor]],
+    indexes: Iterable[Index] = (),
+    groups: Iterable[Group] = (),
+    options: RuntimeOptions | None = None,
+    clock: Clock | None = None,
+    committer: Committer | None = None,
+    codec: RecordCodec | None = None,
+    companion: Callable[[Runtime], AbstractAsyncContextManager[Any]] | None = None,
+    secrets: Path | Sequence[Path] | None = None,
+    encryption: Encryption | None = None,
+    journals: Iterable[Journal] = (),
+) -> AsyncIterator[Runtime]:
+    """Own a folder and run actors on it, inside an ``async with`` block.
+
+    Leaving the block takes no more messages, handles those accepted (for at most
+    ``options.drain_seconds``), and closes the store. A cancelled block only waits for the
+    commit in flight.
+
+    Args:
+        path: The folder of the data; made when missing, with mode 0700.
+        actors: The actor classes.
+        indexes: The shared indexes that they declare.
+        groups: Which kinds are supervised together; a kind in none is on its own.
+        options: Limits and intervals.
+        clock: Another clock than the system's.
+        committer: Another way to commit than the writer thread's.
+        codec: Another record codec than the plain one with checksums.
+        companion: Returns what runs beside the actors: entered once they run, left before they drain, and
+            what it enters as is `Context.companion` and `Desk.companion` from then on.
+        secrets: The folder of the store's secret, or several in which it may be; it is made in the first at
+            first need, which is best not the store's own: who has both has all. None for a runtime that
+            derives no keys.
+        encryption: How the store is to be encrypted, and with which key.
+        journals: What is only appended to, linked by keys of the secret.
+
+    Raises:
+        StoreOwnedError: another process owns the folder.
+        StoreDamagedError: after an unclean end the structure is wrong.
+        StoreTooNewError: a newer program wrote the store.
+        StoreFailedError: a commit failed for good while the block ran.
+        StoreError: the folder cannot hold a store.
+    """
+    recipe = Recipe(
+        actors, indexes, groups, options, clock, committer, codec, companion, secrets, encryption, journals
+    )
+    with Owner(Path(path)) as owner:
+        async with recipe.run(owner) as runtime:
+            yield runtime

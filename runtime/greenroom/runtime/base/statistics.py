@@ -1,0 +1,159 @@
+"""What every part of a runtime says of itself, as frozen values."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from greenroom.runtime.base.histogram import Distribution
+from greenroom.runtime.store.store import StoreStatistics
+
+
+class ActorStatistics(msgspec.Struct, frozen=True, kw_only=True):
+    """The actors in memory. Counts are since the runtime was opened unless they say "now".
+
+    Attributes:
+        resident: In memory now.
+        resident_bytes: Their estimated size now.
+        activations: Loaded from the store.
+        passivations: Left memory because they were idle or memory was short.
+        evictions: Of those, because memory was short.
+        restarts: Rebuilt after a failure, their own or a sibling's.
+        set_aside: Addresses that failed too often and answer with an error now.
+    """
+
+    resident: int
+    resident_bytes: int
+    activations: int
+    passivations: int
+    evictions: int
+    restarts: int
+    set_aside: list[str]
+
+
+class MessageStatistics(msgspec.Struct, frozen=True, kw_only=True):
+    """The messages. Counts are since the runtime was opened unless they say "now".
+
+    Attributes:
+        waiting: Accepted and not yet over, now.
+        queued: Of those, in a mailbox, now.
+        deepest: In the fullest mailbox, now.
+        handled: Ended with a reply or a refusal.
+        refused: Of those, the refusals.
+        failed: Ended with an exception of the handler.
+        repeated: Answered with the stored answer to the same idempotent request.
+        expired: Not begun before their deadline.
+        abandoned: Given up by their asker.
+        overloaded: Not accepted by a full mailbox.
+        not_committed: Handled, but the effects found no room in the store.
+        dispensed_with: Answered although their audit or the like found no room in the store.
+        timers_fired: Timers delivered.
+        dead_letters: Tells and timers that could not be handled.
+    """
+
+    waiting: int
+    queued: int
+    deepest: int
+    handled: int
+    refused: int
+    failed: int
+    repeated: int
+    expired: int
+    abandoned: int
+    overloaded: int
+    not_committed: int
+    dispensed_with: int
+    timers_fired: int
+    dead_letters: int
+
+
+class DispatcherStatistics(msgspec.Struct, frozen=True, kw_only=True):
+    """The event loop's share of the actors.
+
+    Attributes:
+        ready: Actors that wait for their turn now.
+        longest_slice_ms: The longest time that actors or a query held the event loop, in milliseconds.
+    """
+
+    ready: int
+    longest_slice_ms: float
+
+
+class CommitStatistics(msgspec.Struct, frozen=True, kw_only=True):
+    """The way to disk.
+
+    Attributes:
+        collected: Works in the group that is being collected now.
+        in_flight: Works in the group that is being committed now.
+        group_works: How many works the groups had that were committed.
+        group_seconds: How long it took to commit them, fsync included.
+        sync_seconds: How long their transactions took to reach the disk when all was put into them.
+        dropped_notes: How many notes for journals found no room.
+    """
+
+    collected: int
+    in_flight: int
+    group_works: Distribution
+    group_seconds: Distribution
+    sync_seconds: Distribution
+    dropped_notes: int = 0
+
+
+class BusStatistics(msgspec.Struct, frozen=True, kw_only=True):
+    """The subscriptions. Counts are since the runtime was opened unless they say "now".
+
+    Attributes:
+        subscribers: Subscribers now.
+        subscriptions: Topics of all subscribers together, now.
+        topics: Different topics among them, now.
+        waiting: Topics with publications that not every subscriber was told of yet, now.
+        published: Publications committed.
+        told: Changes that subscribers took; several publications may be one change.
+    """
+
+    subscribers: int
+    subscriptions: int
+    topics: int
+    waiting: int
+    published: int
+    told: int
+
+
+class RelayStatistics(msgspec.Struct, frozen=True, kw_only=True):
+    """Several processes on one folder, as this one sees it.
+
+    Attributes:
+        role: Whether this process owns the folder, or is attached to the one that does.
+        owner_pid: The process id of the owner; 0 while there is none.
+        attached_pids: The process ids of those that are attached; the owner alone knows them.
+        takeovers: How often the owner changed since this process was attached first.
+        unanswered: Requests that were relayed and are not answered, now; at the owner those of all who
+            are attached.
+        oldest_seconds: How long the oldest of them waits; 0 at the owner.
+        silent_seconds: For how long the owner, or at the owner the most silent of those who are attached,
+            has given no sign of life, in whole seconds.
+    """
+
+    role: Literal["owner", "attached"]
+    owner_pid: int
+    attached_pids: list[int]
+    takeovers: int
+    unanswered: int = 0
+    oldest_seconds: float = 0.0
+    silent_seconds: int = 0
+
+
+class RuntimeStatistics(msgspec.Struct, frozen=True, kw_only=True):
+    """All parts of one runtime; those of an attached process are the owner's, a second old at most."""
+
+    actors: ActorStatistics
+    messages: MessageStatistics
+    dispatcher: DispatcherStatistics
+    commits: CommitStatistics
+    bus: BusStatistics
+    store: StoreStatistics
+    rows_expired: int
+    """Rows that the janitor removed since the runtime was opened."""
+    relay: RelayStatistics | None = None
+    """What a runtime that shares its folder says of that."""

@@ -1,0 +1,1 @@
+"""Append-only journals: hash chains, checkpoints against rollback, and the revocation log."""

@@ -1,0 +1,161 @@
+"""What was last seen of a store's journals, kept beside its secret: so a store that was put back shows.
+
+One file of JSON for each store. It says nothing that is secret; who can change it can read the secret, too.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from greenroom.runtime.base.errors import StoreDamagedError
+from greenroom.runtime.journal.chain import (
+    LINK_BYTES,
+    NUMBER_BYTES,
+    Checkpoint,
+    Keys,
+    journal_prefix,
+    start_of,
+)
+from greenroom.runtime.lmdb.environment import INDEXES, META
+from greenroom.runtime.lmdb.files import create_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from greenroom.runtime.lmdb.snapshot import Reading
+
+logger = logging.getLogger(__name__)
+
+SUFFIX: Final = ".seen"
+DAY: Final = 86_400 * 1_000_000
+MOST_CHECKPOINTS: Final = 400
+"""Of each journal; one a day, and the newest."""
+
+
+class Break(msgspec.Struct, frozen=True, kw_only=True):
+    """Rows that had been there and were not there any more when the store was opened.
+
+    Attributes:
+        journal: Of which journal.
+        first: The first of them.
+        last: The last of them that was seen.
+        time: When that was found, in microseconds since 1970 UTC.
+        restored: Whether `greenroom restore` had put a backup in the store's place.
+    """
+
+    journal: str
+    first: int
+    last: int
+    time: int
+    restored: bool = False
+
+
+class _Content(msgspec.Struct):
+    checkpoints: list[Checkpoint] = []
+    breaks: list[Break] = []
+    restored: bool = False
+
+
+class Seen:
+    """What was seen, in a file.
+
+    Args:
+        path: The file; made when there is something to say.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._content = _Content()
+        try:
+            self._content = msgspec.json.decode(path.read_bytes(), type=_Content)
+        except FileNotFoundError:
+            pass
+        except (OSError, msgspec.DecodeError) as error:
+            logger.warning("what was seen of the store's journals before cannot be read: %s", error)
+
+    def checkpoints(self, journal: str) -> list[Checkpoint]:
+        """Return what was seen of a journal, oldest first."""
+        return [each for each in self._content.checkpoints if each.journal == journal]
+
+    def breaks(self, journal: str) -> list[Break]:
+        """Return where a journal was found not to go on from what had been seen."""
+        return [each for each in self._content.breaks if each.journal == journal]
+
+    def note_restored(self) -> None:
+        """Take note that the store is an older one on purpose."""
+        self._content.restored = True
+        self._save()
+
+    def compare(self, keys: Keys, reading: Reading, now: int) -> Break | None:
+        """Take note of what is not there any more, and return it."""
+        good: list[Checkpoint] = []
+        bad: list[Checkpoint] = []
+        for each in self.checkpoints(keys.name):
+            if keys.made(each):  # what another secret signed says nothing of this one's rows
+                (good if _is_there(each, keys, reading) else bad).append(each)
+        restored, self._content.restored = self._content.restored, False
+        if not bad:
+            if restored:  # else the next store that is put here would pass for restored
+                self._save()
+            return None
+        last = max(each.count for each in bad)
+        head = keys.read(keys.head, reading.get(META, keys.head))
+        kept = max((each.count for each in good), default=0)
+        if head is not None and head.count < last:
+            kept = head.count
+        found = Break(
+            journal=keys.name,
+            first=kept + 1,
+            last=last,
+            time=now,
+            restored=restored,
+        )
+        self._content.checkpoints = [each for each in self._content.checkpoints if each not in bad]
+        self._content.breaks.append(found)
+        self._save()
+        return found
+
+    def note(self, checkpoint: Checkpoint) -> None:
+        """Keep a checkpoint if it says something new; of one day the newest stays."""
+        others = [each for each in self._content.checkpoints if each.journal != checkpoint.journal]
+        own = self.checkpoints(checkpoint.journal)
+        if own and own[-1] == checkpoint:
+            return
+        if own and own[-1].time // DAY == checkpoint.time // DAY:
+            own.pop()
+        self._content.checkpoints = [*others, *own[1 - MOST_CHECKPOINTS :], checkpoint]
+        self._save()
+
+    def _save(self) -> None:
+        part = self._path.with_name(f".{self._path.name}.{secrets.token_hex(4)}")
+        try:
+            create_file(part, msgspec.json.encode(self._content))
+            part.replace(self._path)
+        except OSError as error:
+            logger.warning("what was seen of the store's journals cannot be written: %s", error)
+
+
+def note_restored(places: Iterable[Path], store_id: str) -> None:
+    """Take note, wherever something was seen of a store, that it is an older one on purpose."""
+    for folder in places:
+        path = folder / f"{store_id}{SUFFIX}"
+        if path.exists():
+            Seen(path).note_restored()
+
+
+def _is_there(checkpoint: Checkpoint, keys: Keys, reading: Reading) -> bool:
+    start = start_of(keys, reading)
+    if checkpoint.count < start.count:
+        return True  # retention removed it, and signed for what came after
+    if checkpoint.count == start.count:
+        return start.link.hex() == checkpoint.link
+    try:
+        row = reading.get(INDEXES, journal_prefix(keys.name) + checkpoint.count.to_bytes(NUMBER_BYTES))
+    except StoreDamagedError:
+        return True  # of damage a check tells; no server is kept from starting by a damaged record
+    return row is not None and row[:LINK_BYTES].hex() == checkpoint.link

@@ -1,0 +1,229 @@
+"""What outlasts a restored backup: a list of it, kept beside the store's secret.
+
+An older store that is brought back knows nothing of what came later. Of most things that is wanted; a
+revocation must stay. What an actor stages with `Context.lasting` is a line of this list, too:
+
+    checksum [number, when, until, kind, key, value]      ``<store id>.lasting``, one line each
+
+1. A line is on disk before the commit that it belongs to, and so before anybody is answered.
+2. That commit notes in the store how far it knows the list. A store that knows less is an older one, or its
+   process died between the two. Its actors are told `Again` what the other lines say, before anybody else is
+   heard, and do nothing for what they know.
+3. A line goes when its time is over, and a day more, since clocks are set back.
+
+Who can change the list can read the secret, too; the checksums are against accidents. A tail that was not
+written whole was answered to nobody, and is dropped. Anything else that is wrong keeps the store closed.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+from binascii import crc32
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import msgspec
+
+from greenroom.runtime.actor.actor import Message
+from greenroom.runtime.base.errors import StoreError
+from greenroom.runtime.lmdb.files import (
+    FILE_MODE,
+    create_file,
+    folder_error,
+    sync_descriptor,
+    sync_file,
+    sync_folder,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+logger = logging.getLogger(__name__)
+
+SUFFIX: Final = ".lasting"
+META_KEY: Final = b"lasting"
+"""Where the store notes the number of the newest line that it knows."""
+GRACE: Final = 86_400 * 1_000_000
+LEAST_LINES: Final = 1_000
+"""So many lines are not looked through for what is over while the store is open."""
+_CHECKSUM: Final = 8
+
+
+class Again(Message[None], frozen=True, kw_only=True):
+    """What an actor staged with `Context.lasting`, and an older store does not know; oldest first."""
+
+    values: list[msgspec.Raw]
+
+
+class LastingEntry(NamedTuple):
+    """A line that is staged."""
+
+    when: int
+    until: int
+    kind: str
+    key: str
+    value: bytes
+
+
+class Line(msgspec.Struct, frozen=True, array_like=True):
+    """A line of the list; times in microseconds since 1970 UTC, ``value`` JSON."""
+
+    number: int
+    when: int
+    until: int
+    kind: str
+    key: str
+    value: msgspec.Raw
+
+
+class Lasting:
+    """The list of one store, for the process that owns it.
+
+    Args:
+        path: The file; made when missing.
+        known: How far the store knows it.
+        now: The time in microseconds since 1970 UTC.
+
+    Attributes:
+        missed: What the store does not know, oldest first.
+        head: What the store is to note with its next commit; None if that is noted.
+
+    Raises:
+        StoreError: it cannot be read, or is damaged.
+    """
+
+    def __init__(self, path: Path, known: int, now: int) -> None:
+        self._path = path
+        self._synced = False
+        lines, is_torn = _read(path)
+        last = lines[-1].number if lines else 0
+        if last < known:
+            logger.warning(
+                "the list %s lacks lines that the store knows of; a backup that is restored may bring back "
+                "what they ended",
+                path,
+            )
+        self.missed = [line for line in lines if line.number > known and not _is_over(line, now)]
+        self.head: int | None = None
+        self._number = max(last, known)
+        self._count = len(lines)
+        self._most = max(LEAST_LINES, 2 * len(lines))
+        if is_torn or 2 * sum(_is_over(line, now) for line in lines) > len(lines):
+            with _told(path):
+                self._rewrite(lines, now)
+
+    def append(self, entries: Sequence[LastingEntry]) -> None:
+        """Put lines on disk. If that fails the log says so, and what they tell of is done all the same."""
+        number = self._number
+        text = b""
+        for entry in entries:
+            number += 1
+            text += _written(Line(number, *entry[:-1], msgspec.Raw(entry.value)))
+        with _told(self._path):
+            if self._count >= self._most:
+                self._rewrite(_read(self._path)[0], entries[-1].when)
+            self._put(text)
+            self._count += len(entries)
+            self._number = self.head = number
+
+    def caught_up(self) -> None:
+        """Take note that the actors know what was missed."""
+        self.missed.clear()
+        self.head = self._number
+
+    def noted(self, head: int) -> None:
+        """Take note of what is in the store."""
+        if self.head == head:
+            self.head = None
+
+    def _put(self, text: bytes) -> None:
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+        descriptor = os.open(self._path, flags, FILE_MODE)
+        try:
+            size = os.fstat(descriptor).st_size
+            try:
+                while text:
+                    text = text[os.write(descriptor, text) :]
+                sync_descriptor(descriptor)
+            except OSError:
+                with suppress(OSError):
+                    os.ftruncate(descriptor, size)
+                raise
+        finally:
+            os.close(descriptor)
+        if not self._synced:
+            sync_folder(self._path.parent)
+            self._synced = True
+
+    def _rewrite(self, lines: Sequence[Line], now: int) -> None:
+        """Leave out what is over. The last line stays: the next one's number follows from it."""
+        kept = [line for line in lines[:-1] if not _is_over(line, now)] + list(lines[-1:])
+        part = self._path.with_name(f".{self._path.name}.{secrets.token_hex(4)}")
+        create_file(part, b"".join(map(_written, kept)))
+        try:
+            sync_file(part)
+            part.replace(self._path)
+        finally:
+            part.unlink(missing_ok=True)
+        sync_folder(self._path.parent)
+        self._count = len(kept)
+        self._most = max(LEAST_LINES, 2 * len(kept))
+
+
+def is_list_at(places: Sequence[Path], store_id: str) -> bool:
+    """Return whether there is a list for a store."""
+    return any((folder / f"{store_id}{SUFFIX}").exists() for folder in places)
+
+
+@contextmanager
+def _told(path: Path) -> Iterator[None]:
+    """Let the log say what could not be written; nobody's revocation fails for it."""
+    try:
+        yield
+    except (OSError, StoreError):
+        logger.exception("%s cannot be written, and a restored backup may undo what ended", path)
+
+
+def _is_over(line: Line, now: int) -> bool:
+    return line.until + GRACE < now
+
+
+def _read(path: Path) -> tuple[list[Line], bool]:
+    """Return the lines, and whether there is a tail that was not written whole.
+
+    Raises:
+        StoreError: it cannot be read, or is damaged.
+    """
+    try:
+        *whole, tail = path.read_bytes().split(b"\n")
+    except FileNotFoundError:
+        with _told(path):
+            create_file(path)
+        return [], False
+    except OSError as error:
+        raise folder_error(error, f"{path} cannot be read") from error
+    return [_line(path, place, text) for place, text in enumerate(whole, start=1)], bool(tail)
+
+
+def _line(path: Path, place: int, text: bytes) -> Line:
+    body = text[_CHECKSUM + 1 :]
+    with suppress(msgspec.DecodeError, UnicodeDecodeError):
+        if text[:_CHECKSUM] == _checksum(body):
+            return msgspec.json.decode(body, type=Line)
+    raise StoreError(
+        f"line {place} of {path} is damaged, the list of what no restored backup may bring back; put a copy "
+        "of it there, or remove it, and then look through what has come back (`greenroom keys list`) before "
+        "you let anybody in"
+    )
+
+
+def _written(line: Line) -> bytes:
+    body = msgspec.json.encode(line)
+    return _checksum(body) + b" " + body + b"\n"
+
+
+def _checksum(body: bytes) -> bytes:
+    return b"%08x" % crc32(body)

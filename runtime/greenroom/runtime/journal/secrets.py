@@ -1,0 +1,184 @@
+"""The secret of a store: 32 random bytes that are kept beside the store and never in it.
+
+Keys for everything that only this server may make or check are derived from it, one for each purpose. Who
+has the store alone, say a backup of it, has none of them. The store itself holds the id by which the file
+is named, and a *mark* of the secret, by which another secret is recognised and from which nothing follows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import secrets
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from greenroom.runtime.base.errors import StoreError
+from greenroom.runtime.lmdb.files import (
+    FILE_MODE,
+    FOLDER_MODE,
+    create_file,
+    folder_error,
+    sync_file,
+    sync_folder,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+SECRET_BYTES: Final = 32
+_SALT: Final = b"greenroom"
+_MARK: Final = "greenroom/mark"
+_MARK_BYTES: Final = 8
+_OTHERS: Final = 0o077
+_OTHERS_WRITE: Final = 0o022
+
+
+class Secret:
+    """What the keys of one store follow from. It shows itself nowhere.
+
+    Args:
+        root: 32 random bytes.
+        place: The file in which they are.
+
+    Raises:
+        ValueError: they are not 32.
+    """
+
+    __slots__ = ("_derived", "_root", "place")
+
+    def __init__(self, root: bytes, place: Path | None = None) -> None:
+        if len(root) != SECRET_BYTES:
+            raise ValueError(f"a secret has {SECRET_BYTES} bytes, not {len(root)}")
+        self._root = hmac.digest(_SALT, root, hashlib.sha256)
+        self._derived: dict[str, bytes] = {}
+        self.place = place
+
+    def derive(self, purpose: str) -> bytes:
+        """Return the key for a purpose, 32 bytes: HKDF-SHA256 (RFC 5869) with the purpose as its context."""
+        key = self._derived.get(purpose)
+        if key is None:
+            key = self._derived[purpose] = hmac.digest(self._root, purpose.encode() + b"\1", hashlib.sha256)
+        return key
+
+    @property
+    def mark(self) -> str:
+        """By what this secret is told from others; public."""
+        return self.derive(_MARK)[:_MARK_BYTES].hex()
+
+    def __repr__(self) -> str:
+        return f"<Secret {self.mark}>"
+
+
+def find_secret(places: Sequence[Path], store_id: str, mark: str) -> Secret:
+    """Return the secret of a store, made at first need.
+
+    Args:
+        places: The folders in which it may be, the one in which it is made first.
+        store_id: The store's.
+        mark: That of the secret that the store was used with; empty if there was none yet.
+
+    Raises:
+        StoreError: it is lost or another one, or cannot be read or made, or others can read or replace it.
+    """
+    found: list[str] = []
+    for folder in places:
+        path = folder / f"{store_id}.key"
+        try:
+            secret = read_secret(path)
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            what = f"the store's secret {path} cannot be read (another folder: --secrets)"
+            raise folder_error(error, what) from error
+        if mark in {"", secret.mark}:
+            return secret
+        found.append(f"{path} has the mark {secret.mark}")
+    if mark:
+        there = "; ".join(found) or f"there is no {places[0] / f'{store_id}.key'}"
+        raise StoreError(
+            f"this store was used with a secret with the mark {mark}, and {there}; name the folder where it "
+            "is with --secrets, bring its file back, or have a new one made with `greenroom secret renew`, "
+            "which ends every API key"
+        )
+    try:
+        return make_secret(places[0], store_id)
+    except OSError as error:
+        raise folder_error(
+            error, f"the store's secret cannot be made in {places[0]} (another folder: --secrets)"
+        ) from error
+
+
+def is_secret_at(places: Sequence[Path], store_id: str, mark: str) -> bool:
+    """Return whether the secret with this mark can be found and read."""
+    for folder in places:
+        with suppress(OSError, StoreError):
+            if read_secret(folder / f"{store_id}.key").mark == mark:
+                return True
+    return False
+
+
+def read_secret(path: Path) -> Secret:
+    """Return the secret in a file.
+
+    Raises:
+        OSError: it cannot be read.
+        StoreError: others can read it or put another in its place, or it is no secret.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        status = os.fstat(descriptor)
+        if status.st_mode & _OTHERS or status.st_uid not in {os.geteuid(), 0}:
+            raise StoreError(
+                f"the store's secret {path} can be read or changed by others; make it yours alone "
+                f"(chmod 600 {path}), and think of whether it is still a secret"
+            )
+        _refuse_shared(path.parent)
+        text = os.read(descriptor, 4 * SECRET_BYTES)
+    finally:
+        os.close(descriptor)
+    with suppress(ValueError):
+        return Secret(bytes.fromhex(text.decode("ascii")), path)
+    raise StoreError(f"{path} is no secret of a store: it has {2 * SECRET_BYTES} hexadecimal digits")
+
+
+def _refuse_shared(folder: Path) -> None:
+    """Refuse a folder in which others may put another file in a secret's place, or take away what is there.
+
+    Raises:
+        OSError: it cannot be looked at.
+        StoreError: they may.
+    """
+    status = folder.stat()
+    if status.st_mode & _OTHERS_WRITE or status.st_uid not in {os.geteuid(), 0}:
+        raise StoreError(
+            f"the folder of secrets {folder} can be changed by others, who may put another secret there; "
+            f"make it yours alone (chmod 700 {folder}), or name another one with --secrets"
+        )
+
+
+def make_secret(folder: Path, store_id: str) -> Secret:
+    """Make a new secret, durable before it is used; return what another process made if that was faster.
+
+    Raises:
+        OSError: it could not be written.
+        StoreError: as `read_secret`.
+    """
+    if not folder.exists():
+        folder.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
+        sync_folder(folder.parent)
+    _refuse_shared(folder)
+    path = folder / f"{store_id}.key"
+    part = folder / f".{store_id}.{secrets.token_hex(4)}"
+    create_file(part, secrets.token_hex(SECRET_BYTES).encode() + b"\n")
+    try:
+        part.chmod(FILE_MODE)
+        sync_file(part)
+        with suppress(FileExistsError):
+            path.hardlink_to(part)
+    finally:
+        part.unlink()
+    sync_folder(folder)
+    return read_secret(path)

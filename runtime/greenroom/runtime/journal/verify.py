@@ -1,0 +1,220 @@
+"""Checking a journal: what was removed, changed, swapped, put in or cut off; and what of it may go."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+
+import msgspec
+
+from greenroom.runtime.journal.chain import (
+    LINK_BYTES,
+    NUMBER_BYTES,
+    STRANGE,
+    Checkpoint,
+    Keys,
+    State,
+    decoded,
+    scan,
+    start_of,
+)
+from greenroom.runtime.lmdb import keys as lmdb_keys
+from greenroom.runtime.lmdb.environment import META
+
+if TYPE_CHECKING:
+    from greenroom.runtime.lmdb.snapshot import Reading
+
+_MOST_FINDINGS: Final = 1_000
+
+_SENTENCES: Final = {
+    "missing": "{rows} missing",
+    "changed": "{rows} not what was written: changed, swapped or put in, or written under another secret",
+    "cut off": "{rows} cut off: a checkpoint names them",
+    "replaced": "{rows} not those that a checkpoint names, although they are there",
+    "head": "what the store says of the end was not written by its server",
+    "start": "what the store says of the start was not written by its server",
+    "strange": "there is a row among the records that no server writes",
+    "foreign checkpoint": "a checkpoint was not made by this server, or was changed",
+}
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that is wrong with a journal.
+
+    Attributes:
+        what: What it is.
+        first: The first row that it is about.
+        last: The last one.
+    """
+
+    what: Literal[
+        "missing", "changed", "cut off", "replaced", "head", "start", "strange", "foreign checkpoint"
+    ]
+    first: int = 0
+    last: int = 0
+
+    def __str__(self) -> str:
+        one = self.first == self.last
+        rows = f"record {self.first} is" if one else f"records {self.first} to {self.last} are"
+        return _SENTENCES[self.what].format(rows=rows)
+
+
+class JournalReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What a check of a journal found.
+
+    Attributes:
+        rows: How many rows were checked.
+        first: The number of the first one.
+        last: The number of the last one.
+        findings: What is wrong; nothing if the journal is what its server wrote.
+    """
+
+    rows: int
+    first: int
+    last: int
+    findings: list[Finding]
+
+
+class _Findings:
+    def __init__(self) -> None:
+        self.all: list[Finding] = []
+
+    def add(self, what: str, first: int = 0, last: int = 0) -> None:
+        newest = self.all[-1] if self.all else None
+        if newest is not None and newest.what == what and first and newest.last == first - 1:
+            self.all[-1] = msgspec.structs.replace(newest, last=last or first)
+        elif len(self.all) < _MOST_FINDINGS:
+            self.all.append(Finding(what=what, first=first, last=last or first))  # type: ignore[arg-type]
+
+
+def check(
+    keys: Keys, reading: Reading, checkpoints: Iterable[Checkpoint], slice_over: Callable[[], bool]
+) -> Generator[None, None, JournalReport]:
+    """Check every row of a journal; yields whenever others should have the event loop.
+
+    Args:
+        keys: The journal's.
+        reading: The store.
+        checkpoints: What was seen of the journal before, kept elsewhere.
+        slice_over: Says when to yield.
+    """
+    findings = _Findings()
+    start = _signed_state(keys, reading, keys.start, "start", findings) or State()
+    seen = yield from _seen_before(keys, checkpoints, findings, slice_over)
+    if seen.get(start.count, start.link) != start.link:
+        findings.add("replaced", start.count)
+    before = start.link
+    last, rows = start.count, 0
+    for number, record in scan(reading, keys.name):
+        if slice_over():
+            yield
+        link = record[:LINK_BYTES]
+        rows += 1
+        if number == STRANGE:
+            findings.add("strange")
+            continue
+        if number <= last:  # before what is signed as the start
+            findings.add("changed", number)
+            continue
+        if number > last + 1:
+            findings.add("missing", last + 1, number - 1)
+        elif keys.linked(before, number, record[LINK_BYTES:]) != link:
+            findings.add("changed", number)
+        if seen.get(number, link) != link:
+            findings.add("replaced", number)
+        before, last = link, number
+    last = _check_end(keys, reading, last, before, findings)
+    ahead = max(seen, default=0)
+    if ahead > last:
+        findings.add("cut off", last + 1, ahead)
+    return JournalReport(rows=rows, first=start.count + 1, last=last, findings=findings.all)
+
+
+def _seen_before(
+    keys: Keys, checkpoints: Iterable[Checkpoint], findings: _Findings, slice_over: Callable[[], bool]
+) -> Generator[None, None, dict[int, bytes]]:
+    """Return the links that checkpoints name, by the numbers of their rows."""
+    seen: dict[int, bytes] = {}
+    for each in checkpoints:
+        if not keys.made(each):
+            findings.add("foreign checkpoint")
+        elif seen.setdefault(each.count, link := bytes.fromhex(each.link)) != link:
+            findings.add("replaced", each.count)
+        if slice_over():
+            yield
+    return seen
+
+
+def _check_end(keys: Keys, reading: Reading, last: int, link: bytes, findings: _Findings) -> int:
+    """Compare the last row that is there with what is signed; return the last one that should be there."""
+    head = _signed_state(keys, reading, keys.head, "head", findings)
+    if head is not None and head.count > last:
+        findings.add("missing", last + 1, head.count)
+        return head.count
+    if head is not None and (head.count, head.link) != (last, link):
+        findings.add("head")
+    return last
+
+
+def _signed_state(keys: Keys, reading: Reading, key: bytes, what: str, findings: _Findings) -> State | None:
+    payload = reading.get(META, key)
+    state = keys.read(key, payload)
+    if state is None and (payload is not None or (key == keys.head and _has_rows(keys, reading))):
+        findings.add(what)
+    return state
+
+
+def _has_rows(keys: Keys, reading: Reading) -> bool:
+    return next(scan(reading, keys.name), None) is not None
+
+
+class Outlived(NamedTuple):
+    """What may go of a journal.
+
+    Attributes:
+        rows: The keys of the rows.
+        start: What the store says of the start when they are gone: its key and its record.
+        doubtful: Which of them are not what was written: the first and the last number of each run.
+    """
+
+    rows: list[bytes]
+    start: tuple[bytes, bytes]
+    doubtful: list[tuple[int, int]]
+
+
+def outlived(
+    keys: Keys, reading: Reading, *, oldest: int | None, max_bytes: int | None, most: int
+) -> Outlived | None:
+    """Return the first rows of a journal that are too old or too many, None if there are none.
+
+    Args:
+        keys: The journal's.
+        reading: The store.
+        oldest: From before this time (microseconds since 1970) rows may go.
+        max_bytes: The oldest go until the others have no more bytes.
+        most: How many rows to return at most.
+    """
+    start = start_of(keys, reading)
+    head = keys.read(keys.head, reading.get(META, keys.head))
+    if head is None:  # nobody signed for what is there: it stays, for whoever looks into that
+        return None
+    rows: list[bytes] = []
+    findings = _Findings()
+    count, link, size, time = start.count, start.link, start.size, start.time
+    for number, record in scan(reading, keys.name):
+        if number == STRANGE:  # it stays, for whoever looks into that
+            continue
+        found = decoded(number, record, msgspec.Raw)
+        too_many = max_bytes is not None and head.size - size > max_bytes
+        if len(rows) == most or not (too_many or (oldest is not None and found.time < oldest)):
+            break
+        if number != count + 1 or keys.linked(link, number, record[LINK_BYTES:]) != record[:LINK_BYTES]:
+            findings.add("changed", number)
+        rows.append(keys.prefix + number.to_bytes(NUMBER_BYTES))
+        count, link, time = number, record[:LINK_BYTES], found.time
+        size += len(record) - LINK_BYTES
+    if not rows:
+        return None
+    fresh = keys.signed(keys.start, State(count, link, size, time))
+    doubtful = [(each.first, each.last) for each in findings.all]
+    return Outlived(rows, (keys.start, lmdb_keys.encode(fresh)), doubtful)

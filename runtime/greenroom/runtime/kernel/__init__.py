@@ -1,0 +1,1 @@
+"""From a mailbox through a handler to a committed reply: activation, group commit, outbox, idempotency."""

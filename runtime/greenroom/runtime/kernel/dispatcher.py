@@ -1,0 +1,150 @@
+"""Who has the event loop, and for how long.
+
+One task gives every ready actor its turn: no task per actor, so that a million
+actors cost no million stacks. A turn ends early when its slice is used up, and
+between two passes every other task of the program runs.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import math
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import trio
+
+if TYPE_CHECKING:
+    from greenroom.runtime.base.clock import Clock
+    from greenroom.runtime.kernel.mailbox import Cell
+
+
+class Dispatcher:
+    """The queue of actors with something to do.
+
+    Invariant: a cell is queued at most once, and then ``cell.ready`` is true.
+
+    Args:
+        clock: Measures slices.
+        slice_seconds: How long a pass may hold the event loop.
+        turn: Gives one cell its turn.
+        after_pass: Called after each pass, before other tasks run.
+
+    Attributes:
+        last_pass: When the newest pass began, on trio's clock.
+    """
+
+    def __init__(
+        self, clock: Clock, slice_seconds: float, turn: Callable[[Cell], None], after_pass: Callable[[], None]
+    ) -> None:
+        self._clock = clock
+        self._slice_seconds = slice_seconds
+        self._turn = turn
+        self._after_pass = after_pass
+        self._ready: deque[Cell] = deque()
+        self._paused: list[tuple[float, int, Cell]] = []
+        self._sequence = itertools.count()
+        self._parked: trio.lowlevel.Task | None = None
+        self._slice_end = 0.0
+        self._holds = 0
+        self.longest_slice = 0.0
+        self.last_pass = -math.inf
+
+    def __len__(self) -> int:
+        return len(self._ready)
+
+    def make_ready(self, cell: Cell) -> None:
+        """Queue ``cell`` for a turn, unless it is queued already or paused."""
+        if not cell.ready and not cell.paused_until:
+            cell.ready = True
+            self._ready.append(cell)
+            if self._parked is not None and not self._holds:
+                self._wake()
+
+    def mailboxes(self) -> list[int]:
+        """Return how many messages wait in each mailbox that is not empty."""
+        paused = {cell for _, _, cell in self._paused if not cell.ready}
+        return [len(cell.mailbox) for cell in (*self._ready, *paused) if cell.mailbox]
+
+    def pause(self, cell: Cell, seconds: float) -> None:
+        """Give ``cell`` no turn for so many seconds, or as long as it is paused already; then it is ready."""
+        cell.paused_until = max(cell.paused_until, trio.current_time() + seconds)
+        heapq.heappush(self._paused, (cell.paused_until, next(self._sequence), cell))
+        self._wake()
+
+    def __enter__(self) -> None:
+        """Wake the task of the turns for nobody until the block ends."""
+        self._holds += 1
+
+    def __exit__(self, *_: object) -> None:
+        """Wake it for those who are still ready."""
+        self._holds -= 1
+        if self._ready and not self._holds:
+            self._wake()
+
+    def clear(self) -> None:
+        """Forget who is ready or paused, because nobody gets a turn any more."""
+        self._ready.clear()
+        self._paused.clear()
+
+    def slice_over(self) -> bool:
+        """Return whether the event loop was held for a whole slice."""
+        return self._clock.perf() >= self._slice_end
+
+    def start_slice(self) -> float:
+        """Begin to hold the event loop; return the time."""
+        now = self._clock.perf()
+        self._slice_end = now + self._slice_seconds
+        return now
+
+    def end_slice(self, started: float) -> None:
+        """Note how long the event loop was held."""
+        self.longest_slice = max(self.longest_slice, self._clock.perf() - started)
+
+    def run_ready(self) -> None:
+        """Give ready cells their turns, for one slice."""
+        self.last_pass = trio.current_time()
+        started = self.start_slice()
+        while self._ready:
+            cell = self._ready.popleft()
+            cell.ready = False
+            self._turn(cell)
+            if self.slice_over():
+                break
+        self.end_slice(started)
+        self._after_pass()
+
+    async def run(self) -> None:
+        """Give ready cells their turns, for ever."""
+        while True:
+            self._end_pauses()
+            self.run_ready()
+            if self._ready:
+                await trio.lowlevel.checkpoint()
+            else:
+                await self._park()
+
+    def _wake(self) -> None:
+        if self._parked is not None:
+            parked, self._parked = self._parked, None
+            trio.lowlevel.reschedule(parked)
+
+    async def _park(self) -> None:
+        self._parked = trio.lowlevel.current_task()
+        deadline = self._paused[0][0] if self._paused else float("inf")
+        with trio.CancelScope(deadline=deadline):
+            await trio.lowlevel.wait_task_rescheduled(self._unpark)
+
+    def _unpark(self, _: object) -> trio.lowlevel.Abort:
+        self._parked = None
+        return trio.lowlevel.Abort.SUCCEEDED
+
+    def _end_pauses(self) -> None:
+        now = trio.current_time()
+        while self._paused and self._paused[0][0] <= now:
+            _, _, cell = heapq.heappop(self._paused)
+            if 0.0 < cell.paused_until <= now:
+                cell.paused_until = 0.0
+                self.make_ready(cell)

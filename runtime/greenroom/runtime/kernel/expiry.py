@@ -1,0 +1,160 @@
+"""Removes what outlived its time: rows of indexes with a ttl, answers to idempotent requests, idle actors."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import trio
+
+from greenroom.runtime.actor.effects import Staged
+from greenroom.runtime.base.errors import StoreDamagedError
+from greenroom.runtime.journal.verify import outlived
+from greenroom.runtime.kernel.group_commit import Effects
+from greenroom.runtime.kernel.idempotency import expired_answer
+from greenroom.runtime.lmdb import keys as lmdb_keys
+from greenroom.runtime.store.store import INDEXES, META
+
+if TYPE_CHECKING:
+    from greenroom.runtime.actor.context import Domain
+    from greenroom.runtime.base.clock import Clock
+    from greenroom.runtime.journal.chain import Checkpoint, Journal
+    from greenroom.runtime.kernel.activation import Residents
+    from greenroom.runtime.kernel.group_commit import Pipeline
+    from greenroom.runtime.lmdb.keys import Index
+    from greenroom.runtime.store.store import Store
+
+logger = logging.getLogger(__name__)
+
+ROUND_SECONDS = 60.0
+BATCH = 500
+DEAD_LETTER_TTL = 7 * 86_400 * 1_000_000
+
+
+class Janitor:
+    """Goes round once a minute, in batches small enough to disturb nobody."""
+
+    def __init__(
+        self,
+        store: Store,
+        indexes: Iterable[Index],
+        answers_ttl: int,
+        pipeline: Pipeline,
+        residents: Residents,
+        clock: Clock,
+        domain: Domain,
+    ) -> None:
+        self._store = store
+        self._times = {
+            lmdb_keys.index_prefix(index.name): index.ttl for index in indexes if index.ttl is not None
+        }
+        self._times[lmdb_keys.index_prefix(lmdb_keys.ANSWER_TIMES)] = answers_ttl
+        self._times[lmdb_keys.DEAD] = DEAD_LETTER_TTL
+        self._answers_ttl = answers_ttl
+        self._pipeline = pipeline
+        self._residents = residents
+        self._clock = clock
+        self._domain = domain
+        self.removed = 0
+
+    async def run(self) -> None:
+        """Remove expired rows and passivate idle actors, for ever."""
+        while True:
+            for prefix, ttl in self._times.items():
+                while self._sweep(prefix, self._clock.now() - ttl) == BATCH:
+                    await self._pipeline.landed()  # the group in flight may have left without this batch,
+                    await self._pipeline.landed()  # but then the next one has it
+            while self._sweep_relayed(self._clock.now() - self._answers_ttl) == BATCH:
+                await self._pipeline.landed()
+                await self._pipeline.landed()
+            for journal in self._domain.journals.values():
+                while self._sweep_journal(journal) == BATCH:
+                    await self._pipeline.landed()
+                    await self._pipeline.landed()
+                checkpoint = self.checkpoint(journal.name)
+                await self._pipeline.landed()  # what a reader sees may not be safe as yet
+                self.note_seen(checkpoint)
+            await trio.sleep(min(ROUND_SECONDS, self._residents.passivate_idle()))
+
+    def _sweep(self, prefix: bytes, oldest: int) -> int:
+        """Remove a batch of the rows from before ``oldest``, in microseconds since 1970; return how many."""
+        if oldest <= 0:
+            return 0
+        end = prefix + lmdb_keys.sortable(oldest.to_bytes(8))
+        expired = [key for key in islice(self._store.keys(INDEXES, prefix), BATCH) if key < end]
+        answers = prefix == lmdb_keys.index_prefix(lmdb_keys.ANSWER_TIMES)
+        self._remove([*expired, *map(expired_answer, expired)] if answers else expired)
+        self.removed += len(expired)
+        return len(expired)
+
+    def _sweep_relayed(self, oldest: int) -> int:
+        """Remove a batch of the answers kept for relays since before ``oldest``; return how many.
+
+        A relay that lives has confirmed its answers long ago; these were kept for processes that died.
+        """
+        expired: list[bytes] = []
+        with self._store.reading() as reading:
+            start = lmdb_keys.RELAYED
+            while len(expired) < BATCH:
+                first = next(reading.scan(INDEXES, lmdb_keys.RELAYED, start=start), None)
+                if first is None:
+                    break
+                relay = first[0][: -lmdb_keys.NUMBER_BYTES]
+                for row, payload in reading.scan(INDEXES, relay):  # in the order of their times
+                    if (
+                        len(expired) == BATCH
+                        or lmdb_keys.decode(payload, lmdb_keys.RelayedAnswer).time >= oldest
+                    ):
+                        break
+                    expired.append(row)
+                start = relay + b"\xff" * (lmdb_keys.NUMBER_BYTES + 1)
+        self._remove(expired)
+        self.removed += len(expired)
+        return len(expired)
+
+    def _sweep_journal(self, journal: Journal) -> int:
+        """Remove a batch of the rows that a journal need not keep; return how many."""
+        oldest = None if journal.ttl is None else self._clock.now() - journal.ttl
+        try:
+            with self._store.reading() as reading:
+                found = outlived(
+                    self._domain.keys[journal.name],
+                    reading,
+                    oldest=oldest,
+                    max_bytes=journal.max_bytes,
+                    most=BATCH,
+                )
+        except StoreDamagedError as error:
+            logger.error("nothing is removed from the journal %r: %s", journal.name, error)  # noqa: TRY400
+            return 0
+        if found is None:
+            return 0
+        for first, last in found.doubtful:
+            self._domain.note(journal.name, journal.broken(first, last))
+        work = Effects(self._pipeline.next_number(), None, Staged(reserve=True))
+        work.changes = ({}, dict.fromkeys(found.rows), dict([found.start]))
+        self._pipeline.add(work)
+        self._pipeline.flush()
+        self.removed += len(found.rows)
+        return len(found.rows)
+
+    def checkpoint(self, journal: str) -> Checkpoint | None:
+        """Return what a journal is now, if its end is signed."""
+        keys = self._domain.keys[journal]
+        with self._store.reading() as reading:
+            head = keys.read(keys.head, reading.get(META, keys.head))
+        return None if head is None else keys.checkpoint(head)
+
+    def note_seen(self, checkpoint: Checkpoint | None) -> None:
+        """Keep what a journal is, and is on disk, beside the secret."""
+        if checkpoint is not None and self._domain.seen is not None:
+            self._domain.seen.note(checkpoint)
+
+    def _remove(self, rows: list[bytes]) -> None:
+        if rows:
+            staged = Staged(reserve=True)
+            staged.rows.update(dict.fromkeys(rows))
+            self._pipeline.add(Effects(self._pipeline.next_number(), None, staged))
+            self._pipeline.flush()

@@ -1,0 +1,172 @@
+"""Exactly once, when asked: the first answer to an idempotent request is every answer.
+
+The answer is stored in the commit of the effects it answers for, so a crash
+leaves both or neither. A repeat that arrives while the first is still under way
+waits for it.
+
+The same holds, without any key of the client's, for what another process relays: it sends again what
+was not answered when its connection or the owner ended. Of that only what has effects is stored, until
+the relay has confirmed the answer.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+import msgspec
+import outcome
+
+from greenroom.runtime.actor.actor import reply_type
+from greenroom.runtime.actor.reply_codec import EncodedReply, decode_reply, encode_reply
+from greenroom.runtime.base.errors import (
+    ActorFailedError,
+    GreenroomError,
+    IdempotencyConflictError,
+    Refusal,
+    StoreError,
+)
+from greenroom.runtime.lmdb import keys
+from greenroom.runtime.store.store import INDEXES
+
+if TYPE_CHECKING:
+    from greenroom.runtime.kernel.mailbox import Envelope, Idempotency, Result
+    from greenroom.runtime.lmdb.write_batch import Changes
+    from greenroom.runtime.store.store import Store
+
+TAG_BYTES = 16
+
+
+class Answers:
+    """Looks repeats up and stages first answers."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._under_way: dict[bytes, tuple[Envelope, list[Envelope]]] = {}
+
+    def admit(self, envelope: Envelope) -> Result | Waiting | None:
+        """Return a repeat's answer, `WAITING` when it must wait for the first request, None for a first."""
+        tag = self._tag_of(envelope)
+        if self._under_way.get(tag, (None,))[0] is envelope:  # it is handled anew
+            return None
+        if envelope.idempotency is None:
+            return self._admit_relayed(envelope)
+        return self._admit_keyed(envelope, envelope.idempotency, tag)
+
+    def _admit_keyed(self, envelope: Envelope, request: Idempotency, tag: bytes) -> Result | Waiting | None:
+        under_way = self._under_way.get(tag)
+        if under_way is not None:
+            first, repeats = under_way
+            if first.idempotency != request:
+                return outcome.Error(_conflict(request))
+            repeats.append(envelope)
+            return WAITING
+        try:
+            payload = self._store.get(INDEXES, keys.ANSWERS + tag)
+            if payload is None:
+                self._under_way[tag] = (envelope, [])
+                return None
+            answer = keys.decode(payload, keys.Answer)
+        except StoreError as error:
+            return outcome.Error(error)
+        if answer.fingerprint != request.fingerprint:
+            return outcome.Error(_conflict(request))
+        return _outcome(answer, envelope)
+
+    def _admit_relayed(self, envelope: Envelope) -> Result | Waiting | None:
+        row = envelope.relay
+        assert row is not None
+        under_way = self._under_way.get(row)
+        if under_way is not None:
+            under_way[1].append(envelope)
+            return WAITING
+        try:
+            payload = self._store.get(INDEXES, row) if envelope.again else None
+            if payload is None:
+                self._under_way[row] = (envelope, [])
+                return None
+            answer = keys.decode(payload, keys.RelayedAnswer)
+            envelope.encoded = EncodedReply(answer.body, answer.variant)
+            return outcome.Value(decode_reply(type(envelope.message), envelope.encoded))
+        except GreenroomError as error:
+            return outcome.Error(error)
+
+    def rows(self, envelope: Envelope, result: Result, now: int) -> Changes:
+        """Return what stores ``result`` as the first answer, at ``now`` microseconds since 1970."""
+        request = envelope.idempotency
+        if request is None:
+            assert envelope.relay is not None
+            if isinstance(result, outcome.Error):
+                return {}  # it has no effects, so that a repeat does no harm
+            envelope.encoded = encode_reply(type(envelope.message), result.value)
+            answered = keys.RelayedAnswer(now, *envelope.encoded)
+            return {envelope.relay: keys.encode(answered)}
+        tag = self._tag(request)
+        if isinstance(result, outcome.Error):
+            refusal = result.error
+            assert isinstance(refusal, Refusal)
+            details = keys.encode_json(refusal.details)
+            answer = keys.Answer(request.fingerprint, details, refusal.code, refusal.sentence)
+        else:
+            answer = keys.Answer(request.fingerprint, keys.encode_json(result.value))
+        when = keys.index_prefix(keys.ANSWER_TIMES) + keys.sortable(now.to_bytes(8)) + tag
+        return {keys.ANSWERS + tag: keys.encode(answer), when: b""}
+
+    def settled(self, envelope: Envelope) -> list[Envelope]:
+        """Return the repeats that wait for ``envelope``, which is over now, whichever way."""
+        tag = self._tag_of(envelope)
+        first, repeats = self._under_way.get(tag, (None, []))
+        if first is not envelope:
+            return []
+        del self._under_way[tag]
+        return repeats
+
+    def renounce(self, envelope: Envelope) -> None:
+        """Store no answer for a relayed message that is not over, because nobody will ask for it again."""
+        row, envelope.relay = envelope.relay, None
+        if row is not None and self._under_way.get(row, (None,))[0] is envelope:
+            del self._under_way[row]
+
+    def repeats(self) -> list[Envelope]:
+        """Return all repeats that wait."""
+        return [repeat for _, repeats in self._under_way.values() for repeat in repeats]
+
+    def _tag_of(self, envelope: Envelope) -> bytes:
+        tag = envelope.relay if envelope.idempotency is None else self._tag(envelope.idempotency)
+        assert tag is not None
+        return tag
+
+    def _tag(self, request: Idempotency) -> bytes:
+        name = f"{request.scope}\0{request.key}".encode()
+        tag = hashlib.blake2b(name, digest_size=TAG_BYTES).digest()
+        return tag if self._store.veil is None else self._store.veil.tag(tag)
+
+
+class Waiting:
+    """Marks a repeat that waits for the first request's answer."""
+
+
+WAITING = Waiting()
+
+
+def expired_answer(time_key: bytes) -> bytes:
+    """Return the key of the answer whose row in the index of answer times is ``time_key``."""
+    return keys.ANSWERS + time_key[-TAG_BYTES:]
+
+
+def _conflict(request: Idempotency) -> IdempotencyConflictError:
+    return IdempotencyConflictError(
+        f"the idempotency key {request.key!r} was used before with other arguments; "
+        "use a new key for a new request"
+    )
+
+
+def _outcome(answer: keys.Answer, envelope: Envelope) -> Result:
+    if answer.refusal:
+        return outcome.Error(Refusal(answer.refusal, answer.sentence, **msgspec.json.decode(answer.body)))
+    try:
+        return outcome.Value(msgspec.json.decode(answer.body, type=reply_type(type(envelope.message))))
+    except (msgspec.DecodeError, TypeError) as error:
+        failure = ActorFailedError(f"the first answer does not fit what is asked any more: {error}")
+        failure.__cause__ = error
+        return outcome.Error(failure)

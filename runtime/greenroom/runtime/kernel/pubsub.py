@@ -1,0 +1,358 @@
+"""From committed publications to whoever wants to hear of them.
+
+A publication says that a topic changed, and carries a label by which each subscriber's own
+function decides whether it may hear of that. What is decided against leaves no trace with
+the subscriber: it neither wakes it nor begins a window.
+
+Nothing is kept here that grows with the number of changes: publications of a topic that
+wait for their turn are a set of labels, and what a subscriber has not taken is one flag a
+topic (`Debounce`). A pass tells the subscribers of one topic in slices. Passes of several
+topics take turns, and while requests are under way there is a pause after each slice, so
+that a topic with thousands of subscribers delays neither writers nor other topics.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import trio
+
+from greenroom.runtime.base.debounce import Debounce
+from greenroom.runtime.base.errors import RuntimeClosedError
+from greenroom.runtime.base.statistics import BusStatistics
+
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Self
+
+logger = logging.getLogger(__name__)
+
+Accepts = Callable[[Any], bool]
+
+WINDOW_SECONDS = 0.1
+
+
+class _Anybody:
+    """The label of a change that every subscriber of the topic hears of."""
+
+
+ANYBODY: Final = _Anybody()
+SLICE_WOKEN = 10
+"""Subscribers that one slice may wake; each has work to do then."""
+SLICE_ASKED = 512
+"""Subscribers that one slice may ask whether they accept."""
+SLICE_PASSES = 3
+"""Passes of the event loop until what a slice woke has done its work: the waiting task, then its output."""
+SHORTEST_PAUSE, LONGEST_PAUSE = 0.001, 0.005
+"""Bounds, in seconds, of the time that requests have the event loop to themselves after a slice."""
+
+
+class Subscriber:
+    """Hears which of its topics changed. `Runtime.subscriber` makes it; it is a context manager.
+
+    One task at a time may wait for it. A topic that changed is handed over once, however often it
+    changed before it was taken, and what changed has to be read anew: there is no replay.
+
+        with runtime.subscriber() as subscriber:
+            subscriber.add("news")
+            async for topic in subscriber:
+                ...
+    """
+
+    __slots__ = ("_bus", "_closed", "_debounce", "_scope", "_task", "_topics")
+
+    def __init__(self, bus: Bus, window: float) -> None:
+        self._bus = bus
+        self._closed = False
+        self._debounce = Debounce(window)
+        self._topics: dict[str, Accepts] = {}
+        self._task: trio.lowlevel.Task | None = None
+        self._scope: trio.CancelScope | None = None
+
+    def __len__(self) -> int:
+        return len(self._topics)
+
+    def __contains__(self, topic: str) -> bool:
+        return topic in self._topics
+
+    @property
+    def topics(self) -> list[str]:
+        """What it hears of."""
+        return list(self._topics)
+
+    def add(self, topic: str, accepts: Accepts = lambda _: True) -> None:
+        """Hear of changes of ``topic`` from now on; a second time replaces ``accepts``.
+
+        Args:
+            topic: What to hear of; it need not exist.
+            accepts: Given the label of a publication, says whether to hear of it. Must be quick; one
+                that raises accepts nothing.
+
+        Raises:
+            RuntimeClosedError: the subscriber or the runtime is closed.
+        """
+        if self._closed:
+            raise _closed()
+        self._topics[topic] = accepts
+        self._bus.join(topic, self)
+
+    def remove(self, topic: str) -> bool:
+        """Hear of ``topic`` no more, not even of what changed already; return whether it was there."""
+        if self._topics.pop(topic, None) is None:
+            return False
+        self._debounce.forget(topic)
+        self._bus.leave(topic, self)
+        return True
+
+    async def next(self) -> str:
+        """Wait for a change and return its topic.
+
+        Raises:
+            RuntimeClosedError: the subscriber or the runtime is closed.
+        """
+        await trio.lowlevel.checkpoint_if_cancelled()
+        has_waited = False
+        while True:
+            if self._closed:
+                raise _closed()
+            topic = self._debounce.take(trio.current_time())
+            if topic is not None:
+                self._bus.told += 1
+                if not has_waited:
+                    await trio.lowlevel.cancel_shielded_checkpoint()
+                return topic
+            has_waited = True
+            with trio.CancelScope(deadline=self._debounce.due()) as self._scope:
+                self._task = trio.lowlevel.current_task()
+                await trio.lowlevel.wait_task_rescheduled(self._unpark)
+
+    def close(self) -> None:
+        """Leave every topic, and end the waiting of whoever waits; a second time does nothing."""
+        if not self._closed:
+            self._closed = True
+            for topic in list(self._topics):
+                self.remove(topic)
+            self._bus.forget(self)
+            self._wake()
+
+    def hear(self, topic: str, labels: Iterable[Hashable], now: float) -> bool:
+        """Take note of publications of ``topic`` at ``now``; return whether that woke the waiting task."""
+        accepts = self._topics.get(topic)
+        if accepts is None or not any(_accepted(accepts, label) for label in labels):
+            return False
+        due = self._debounce.change(topic, now)
+        if self._task is None:
+            return False
+        if due <= now:
+            self._wake()
+            return True
+        assert self._scope is not None, "whoever waits has set it"
+        self._scope.deadline = min(self._scope.deadline, due)
+        return False
+
+    def _wake(self) -> None:
+        if self._task is not None:
+            task, self._task = self._task, None
+            trio.lowlevel.reschedule(task)
+
+    def _unpark(self, _: object) -> trio.lowlevel.Abort:
+        self._task = None
+        return trio.lowlevel.Abort.SUCCEEDED
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> str:
+        try:
+            return await self.next()
+        except RuntimeClosedError:
+            raise StopAsyncIteration from None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class Listener(Protocol):
+    """Hears of publications when the topic's turn comes: a `Subscriber`, or another process."""
+
+    def hear(self, topic: str, labels: Iterable[Hashable], now: float) -> bool:
+        """Take note of publications of ``topic`` at ``now``; return whether that woke a task."""
+
+
+class Pass:
+    """One round through the subscribers that a topic has when its turn comes.
+
+    Attributes:
+        labels: What was published before the round began.
+        left: Who is still to be told; None before the round begins.
+        later: What was published since.
+    """
+
+    __slots__ = ("labels", "later", "left", "topic")
+
+    def __init__(self, topic: str, labels: dict[Hashable, None]) -> None:
+        self.topic = topic
+        self.labels = labels
+        self.left: list[Listener] | None = None
+        self.later: dict[Hashable, None] = {}
+
+
+class Bus:
+    """The topics that somebody wants to hear of, and the task that tells them.
+
+    Invariant: a topic has one pass at most, and that has one turn in the queue.
+
+    Args:
+        is_busy: As the attribute.
+
+    Attributes:
+        is_busy: Says whether requests are under way.
+        wanted: Called with each topic that gets its first listener (true) or loses its last one (false).
+    """
+
+    def __init__(self, is_busy: Callable[[], bool]) -> None:
+        self.is_busy = is_busy
+        self.wanted: Callable[[str, bool], None] | None = None
+        self._topics: dict[str, dict[Listener, None]] = {}
+        self._subscribers: dict[Subscriber, None] = {}
+        self._passes: dict[str, Pass] = {}
+        self._turns: deque[Pass] = deque()
+        self._parked: trio.lowlevel.Task | None = None
+        self.published = 0
+        self.told = 0
+
+    def subscriber(self, window: float) -> Subscriber:
+        """Return a new subscriber without topics."""
+        subscriber = Subscriber(self, window)
+        self._subscribers[subscriber] = None
+        return subscriber
+
+    @property
+    def topics(self) -> list[str]:
+        """The topics that somebody wants to hear of."""
+        return list(self._topics)
+
+    def is_heard(self, topic: str) -> bool:
+        """Return whether somebody wants to hear of a topic, in this process or in an attached one."""
+        return topic in self._topics
+
+    def join(self, topic: str, listener: Listener) -> None:
+        """Let a listener hear of a topic."""
+        listeners = self._topics.get(topic)
+        if listeners is None:
+            listeners = self._topics[topic] = {}
+            if self.wanted is not None:
+                self.wanted(topic, True)
+        listeners[listener] = None
+
+    def leave(self, topic: str, listener: Listener) -> None:
+        """Let a listener hear of a topic no more."""
+        listeners = self._topics[topic]
+        del listeners[listener]
+        if not listeners:
+            del self._topics[topic]
+            if self.wanted is not None:
+                self.wanted(topic, False)
+            unwanted = self._passes.pop(topic, None)
+            if unwanted is not None:
+                self._turns.remove(unwanted)
+
+    def forget(self, subscriber: Subscriber) -> None:
+        """Keep nothing of a subscriber that has left its topics."""
+        self._subscribers.pop(subscriber, None)
+
+    def publish(self, topic: str, label: Hashable) -> None:
+        """Take a committed publication over; it is told later."""
+        self.published += 1
+        if topic not in self._topics:
+            return
+        under_way = self._passes.get(topic)
+        if under_way is None:
+            under_way = self._passes[topic] = Pass(topic, {})
+            self._turns.append(under_way)
+        labels = under_way.labels if under_way.left is None else under_way.later
+        labels[label] = None
+        if self._parked is not None:
+            parked, self._parked = self._parked, None
+            trio.lowlevel.reschedule(parked)
+
+    def close(self) -> None:
+        """End every subscriber."""
+        for subscriber in list(self._subscribers):
+            subscriber.close()
+
+    async def run(self) -> None:
+        """Tell subscribers, for ever."""
+        while True:
+            if not self._turns:
+                self._parked = trio.lowlevel.current_task()
+                await trio.lowlevel.wait_task_rescheduled(self._unpark)
+            began = trio.current_time()
+            if self._slice():
+                await trio.lowlevel.checkpoint()
+                continue
+            for _ in range(SLICE_PASSES):
+                await trio.lowlevel.checkpoint()
+            if self.is_busy():
+                await trio.sleep(pause_after(trio.current_time() - began))
+
+    def statistics(self) -> BusStatistics:
+        """Return what there is and what was done."""
+        return BusStatistics(
+            subscribers=len(self._subscribers),
+            subscriptions=sum(len(listeners) for listeners in self._topics.values()),
+            topics=len(self._topics),
+            waiting=len(self._turns),
+            published=self.published,
+            told=self.told,
+        )
+
+    def _slice(self) -> bool:
+        """Tell some subscribers, one of each topic in turn; return whether that was all."""
+        asked = woken = 0
+        now = trio.current_time()
+        while self._turns and asked < SLICE_ASKED and woken < SLICE_WOKEN:
+            current = self._turns.popleft()
+            if current.left is None:
+                current.left = list(self._topics[current.topic])
+            asked += 1
+            woken += current.left.pop().hear(current.topic, current.labels, now)
+            if current.left:
+                self._turns.append(current)
+            elif current.later:
+                current.labels, current.later, current.left = current.later, {}, None
+                self._turns.append(current)
+            else:
+                del self._passes[current.topic]
+        return not self._turns
+
+    def _unpark(self, _: object) -> trio.lowlevel.Abort:
+        self._parked = None
+        return trio.lowlevel.Abort.SUCCEEDED
+
+
+def pause_after(seconds: float) -> float:
+    """Return how long to leave the event loop to requests after a slice that took so long, in seconds."""
+    return min(max(2 * seconds, SHORTEST_PAUSE), LONGEST_PAUSE)
+
+
+def _accepted(accepts: Accepts, label: Hashable) -> bool:
+    if label is ANYBODY:
+        return True
+    try:
+        return accepts(label)
+    except Exception:
+        logger.exception("a subscriber could not judge the label %r", label)
+        return False
+
+
+def _closed() -> RuntimeClosedError:
+    return RuntimeClosedError("the subscriber is closed, or the runtime is; it hears nothing more")

@@ -1,0 +1,1 @@
+"""The LMDB files: keys, records, encryption, snapshots and write batches."""

@@ -1,0 +1,217 @@
+"""Whether a store is encrypted, and with which key: what the operator wants, and what lies in the store.
+
+The *seal* is the store's data key, wrapped, in LMDB's unnamed table. A store that has one is encrypted. It
+is put there before anything else is, or comes with a rewritten file; none is ever added to records that
+lie there in the clear.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import os
+import re
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from greenroom.runtime.base.errors import StoreKeyError
+from greenroom.runtime.lmdb.codec import PlainCodec, RecordCodec
+from greenroom.runtime.lmdb.environment import SEAL_KEY, SEALED_FORMAT, write_format
+from greenroom.runtime.lmdb.key_blinding import Veil
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import lmdb
+
+KEY_BYTES: Final = 32
+KEYRING_SERVICE: Final = "greenroom"
+NAMES: Final = b"greenroom names"
+KEY_SOURCES: Final = "file:PATH, env:NAME or keyring:NAME"
+
+_OTHERS: Final = 0o077
+_MOST_BYTES: Final = 1_024
+_HEXADECIMAL: Final = re.compile(rb"[0-9A-Fa-f]{64}")
+
+
+@dataclass(frozen=True)
+class Encryption:
+    """How the store of a folder is to be encrypted.
+
+    Attributes:
+        key: Returns the key-encryption key, 32 bytes; asked whenever a store is opened. See `key_source`.
+        required: Whether a new store is made encrypted, and one that is not encrypted is refused. Otherwise
+            the key only opens a store that is.
+    """
+
+    key: Callable[[], bytes]
+    required: bool = False
+
+
+def key_source(text: str) -> Callable[[], bytes]:
+    """Return what reads a key-encryption key whenever it is called.
+
+    A key has 32 bytes: as they are (in a file only), in base64, or as 64 hexadecimal digits.
+
+    Args:
+        text: ``file:PATH`` for a file that nobody else can read, ``env:NAME`` for an environment variable,
+            ``keyring:NAME`` for the password of that name in the system's keyring.
+
+    Raises:
+        ValueError: it is none of these.
+        StoreKeyError: (when called) there is no such key.
+    """
+    kind, _, name = text.partition(":")
+    if kind not in _READERS or not name:
+        raise ValueError(f"{KEY_SOURCES} is allowed")
+    read = _READERS[kind]
+    return lambda: _key(read(name), text)
+
+
+def _key(found: bytes, source: str) -> bytes:
+    if len(found) == KEY_BYTES:
+        return found
+    word = found.strip()
+    if _HEXADECIMAL.fullmatch(word):
+        return bytes.fromhex(word.decode())
+    with suppress(binascii.Error):
+        key = base64.b64decode(
+            word + b"=" * (-len(word) % 4),
+            altchars=b"-_" if b"_" in word or b"-" in word else None,
+            validate=True,
+        )
+        if len(key) == KEY_BYTES:
+            return key
+    raise StoreKeyError(
+        f"{source} holds no key: a key has {KEY_BYTES} bytes, in base64 or as {2 * KEY_BYTES} hexadecimal "
+        "digits; `openssl rand -base64 32` makes one"
+    )
+
+
+def _from_file(name: str) -> bytes:
+    path = Path(name).expanduser()
+    try:
+        with path.open("rb") as file:
+            if os.fstat(file.fileno()).st_mode & _OTHERS:
+                raise StoreKeyError(
+                    f"the key in {path} can be read or changed by others; make it yours alone "
+                    f"(chmod 600 {path}), and think of whether it is still a secret"
+                )
+            return file.read(_MOST_BYTES)
+    except OSError as error:
+        raise StoreKeyError(f"the key in {path} cannot be read: {error.strerror or error}") from error
+
+
+def _from_environment(name: str) -> bytes:
+    text = os.environ.get(name, "")
+    if not text:
+        raise StoreKeyError(f"the environment variable {name}, which is to hold the store's key, is not set")
+    return os.fsencode(text) + b"\n"  # never the bytes themselves
+
+
+def _from_keyring(name: str) -> bytes:
+    try:
+        import keyring  # noqa: PLC0415 - an extra
+        import keyring.errors  # noqa: PLC0415
+    except ImportError as error:
+        raise StoreKeyError(
+            f"keyring:{name} needs the library keyring; install greenroom[keyring]"
+        ) from error
+    try:
+        text = keyring.get_password(KEYRING_SERVICE, name)
+    except keyring.errors.KeyringError as error:
+        raise StoreKeyError(f"the system's keyring cannot be asked for {name}: {error}") from error
+    if not text:
+        raise StoreKeyError(
+            f"the system's keyring has no password {name}; `keyring set {KEYRING_SERVICE} {name}` sets one"
+        )
+    return str(text).encode() + b"\n"
+
+
+_READERS: Final[dict[str, Callable[[str], bytes]]] = {
+    "file": _from_file,
+    "env": _from_environment,
+    "keyring": _from_keyring,
+}
+
+
+@dataclass(frozen=True)
+class Opened:
+    """What an open store works with.
+
+    Attributes:
+        codec: Turns payloads into records and back.
+        unlock: The key-encryption key of a store that is encrypted.
+        veil: Hides names in its keys.
+    """
+
+    codec: RecordCodec
+    unlock: bytes | None = field(default=None, repr=False)
+    veil: Veil | None = None
+
+
+def open_seal(
+    environment: lmdb.Environment, tables: Sequence[Any], encryption: Encryption | None, name: str
+) -> Opened:
+    """Find out how a store is encrypted; make one that is new as it is wanted.
+
+    Args:
+        environment: The store's.
+        tables: Its tables.
+        encryption: What is wanted.
+        name: What sentences call the store.
+
+    Raises:
+        StoreKeyError: the key is not the store's, or encryption is wanted and the store is not.
+        StoreDamagedError: the seal is damaged.
+        lmdb.Error: see `store_error`.
+    """
+    with environment.begin() as transaction:
+        wrapped = transaction.get(SEAL_KEY)
+        is_empty = not any(transaction.stat(table)["entries"] for table in tables)
+    if wrapped is None and (encryption is None or not encryption.required):
+        return Opened(PlainCodec())
+    from greenroom.runtime.lmdb import record_cipher  # noqa: PLC0415 - see there
+
+    unlock = None if encryption is None else encryption.key()
+    if wrapped is not None:
+        data_key = record_cipher.unwrap(wrapped, unlock, name)
+    elif is_empty:
+        assert unlock is not None
+        data_key = os.urandom(KEY_BYTES)
+        with environment.begin(write=True) as transaction:
+            transaction.put(SEAL_KEY, record_cipher.wrap(data_key, unlock))
+            write_format(transaction, SEALED_FORMAT)
+    else:
+        raise StoreKeyError(
+            f"{name} is not encrypted and --encrypt is given; `greenroom encrypt` rewrites it, "
+            "or start without --encrypt"
+        )
+    return Opened(record_cipher.SealedCodec(data_key), unlock, Veil(record_cipher.derive(data_key, NAMES)))
+
+
+def rewrap(environment: lmdb.Environment, unlock: bytes, new: bytes, name: str) -> bytes:
+    """Wrap the data key of a store with another key; what is on disk is wrapped with one or the other.
+
+    Returns the key as it was wrapped before, which is still in the file, where nothing refers to it.
+
+    Args:
+        environment: The store's.
+        unlock: The present key-encryption key.
+        new: The one that is to take its place.
+        name: What sentences call the store.
+
+    Raises:
+        StoreDamagedError: the seal is damaged.
+        lmdb.Error: see `store_error`.
+    """
+    from greenroom.runtime.lmdb import record_cipher  # noqa: PLC0415 - see there
+
+    with environment.begin(write=True) as transaction:
+        wrapped: bytes = transaction.get(SEAL_KEY) or b""
+        data_key = record_cipher.unwrap(wrapped, unlock, name)
+        transaction.put(SEAL_KEY, record_cipher.wrap(data_key, new))
+    return wrapped

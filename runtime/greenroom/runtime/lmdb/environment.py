@@ -1,0 +1,202 @@
+"""Opening the LMDB environment of a store, and telling in our words what LMDB says."""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import tempfile
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import lmdb
+
+from greenroom.runtime.base.errors import StorageFullError, StoreDamagedError, StoreError, StoreTooNewError
+from greenroom.runtime.lmdb.files import (
+    DATA_FILE,
+    FILE_MODE,
+    LMDB_LOCK_FILE,
+    NO_ROOM,
+    create_file,
+    sync_file,
+    sync_folder,
+)
+from greenroom.runtime.lmdb.write_batch import PAGE
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TABLES: Final = (b"actors", b"indexes", b"meta")
+ACTORS: Final = 0
+INDEXES: Final = 1
+META: Final = 2
+
+FORMAT_VERSION: Final = 2
+PLAIN_FORMAT: Final = 1
+SEALED_FORMAT: Final = 2
+# In LMDB's unnamed table, unsealed: they are read before any codec is.
+# A file that takes a store's place, such as a rewritten one, takes over STORE_KEY and SECRET_KEY.
+FORMAT_KEY: Final = b"greenroom.format"
+SEAL_KEY: Final = b"greenroom.seal"
+STORE_KEY: Final = b"greenroom.store"
+SECRET_KEY: Final = b"greenroom.secret"
+
+MIN_SIZE: Final = 256 * PAGE
+MAX_READERS: Final = 4096
+LOCK_BYTES: Final = MAX_READERS * 64 + 4096  # a cache line a reader, and what goes before them
+REMEDY: Final = (
+    "see what is damaged with `greenroom verify`, then bring back a backup with `greenroom restore`, "
+    "or save what is sound with `greenroom repair`"
+)
+
+
+def open_environment(folder: Path, *, max_size: int, sync: bool) -> lmdb.Environment:
+    """Open ``greenroom.mdb`` in ``folder`` for writing, made durable if it is new.
+
+    Raises:
+        OSError, lmdb.Error: see `store_error`.
+        StoreDamagedError: it is an LMDB file of something else.
+        StoreTooNewError: a newer program wrote it.
+    """
+    path = folder / DATA_FILE
+    lock = folder / LMDB_LOCK_FILE
+    new = not os.path.lexists(path)
+    if new:
+        create_file(path)
+    elif path.is_symlink():
+        raise StoreError(
+            f"{path} is a link, so the lock of this folder would not protect it; put the file itself there"
+        )
+    if not lock.exists():
+        # Written out, for LMDB maps it: on a full disk a hole in it would kill the process.
+        create_file(lock, bytes(LOCK_BYTES))
+    environment = lmdb.open(
+        os.fspath(path),
+        subdir=False,
+        map_size=max_size - max_size % PAGE,
+        mode=FILE_MODE,
+        sync=sync,
+        metasync=sync,
+        max_dbs=len(TABLES),
+        max_readers=MAX_READERS,
+        max_spare_txns=1,
+    )
+    try:
+        # By name: opening and closing the lock file would lose LMDB's locks on it.
+        lock.chmod(FILE_MODE)
+        path.chmod(FILE_MODE)
+        environment.reader_check()
+        with environment.begin(write=True) as transaction:
+            version = check_format(transaction, path)
+            if version is None:
+                write_format(transaction)
+            if transaction.get(STORE_KEY) is None:
+                transaction.put(STORE_KEY, secrets.token_hex(8).encode())
+        for name in TABLES:
+            environment.open_db(name)
+        if new:
+            sync_file(path)
+            sync_folder(folder)
+            sync_folder(folder.parent)
+    except BaseException:
+        environment.close()
+        raise
+    return environment
+
+
+class Identity(NamedTuple):
+    """What a store says of itself before any codec is: its id, and the mark of the secret it is used with."""
+
+    store_id: str
+    secret_mark: str
+
+
+def identity_of(path: Path, *, forget_mark: bool = False) -> Identity:
+    """Return who a store is, in a file that was found sound and that nobody has open.
+
+    Args:
+        path: The LMDB file.
+        forget_mark: Whether the mark is removed, so that the store takes the next secret that it is given.
+
+    Raises:
+        StoreError: the file cannot be read, or written.
+    """
+    room = path.stat().st_size + MIN_SIZE
+    try:
+        with lmdb.open(
+            os.fspath(path), subdir=False, readonly=not forget_mark, lock=False, max_dbs=0, map_size=room
+        ) as environment:
+            with environment.begin() as transaction:
+                store_id, mark = (transaction.get(key) or b"" for key in (STORE_KEY, SECRET_KEY))
+            if forget_mark:
+                with environment.begin(write=True) as transaction:
+                    transaction.delete(SECRET_KEY)
+    except lmdb.Error as error:
+        raise store_error(error, f"{path} cannot be read or written") from error
+    return Identity(store_id.decode(), mark.decode())
+
+
+def write_format(transaction: lmdb.Transaction[bytes], version: int = PLAIN_FORMAT) -> None:
+    """Write the version of the store's format: the lowest that tells older programs what they cannot read."""
+    transaction.put(FORMAT_KEY, b"%d" % version)
+
+
+def touch_format(transaction: lmdb.Transaction[bytes]) -> None:
+    """Write the format's version as it is: LMDB counts a transaction only if it changes something."""
+    transaction.put(FORMAT_KEY, transaction.get(FORMAT_KEY) or b"%d" % PLAIN_FORMAT)
+
+
+def check_format(transaction: lmdb.Transaction[bytes], path: Path) -> int | None:
+    """Return the store's format version, None for a file with nothing in it.
+
+    Raises:
+        StoreDamagedError: it is an LMDB file of something else.
+        StoreTooNewError: the version is newer than this program's.
+    """
+    found = transaction.get(FORMAT_KEY)
+    if found is None and transaction.stat()["entries"] == 0:
+        return None
+    if found is None or not found.isdigit():
+        raise StoreDamagedError(f"{path} is no Greenroom store, or its format record is damaged; {REMEDY}")
+    if int(found) > FORMAT_VERSION:
+        raise StoreTooNewError(
+            f"{path} has store format {int(found)} and this program reads up to {FORMAT_VERSION}; "
+            "upgrade Greenroom (nothing was changed)"
+        )
+    return int(found)
+
+
+def store_error(error: lmdb.Error | OSError, what: str) -> StoreError:
+    """Return ``error`` as ours, ``what`` having gone wrong."""
+    if isinstance(error, OSError):
+        no_room = error.errno in NO_ROOM
+        sentence = f"{what}: {error.strerror or error}"
+    else:
+        no_room = error.code in NO_ROOM or isinstance(error, lmdb.MapFullError)
+        sentence = f"{what}: {error}"
+        if error.code == errno.ENOMEM:
+            sentence += "; a smaller --max-size reserves less address space"
+    if no_room:
+        return StorageFullError(sentence)
+    if isinstance(error, (lmdb.CorruptedError, lmdb.InvalidError, lmdb.PageNotFoundError)):
+        return StoreDamagedError(f"{sentence}; {REMEDY}")
+    return StoreError(sentence)
+
+
+def is_want_of_room(error: lmdb.Error, folder: Path, size: int) -> bool:
+    """Say whether a transaction of about ``size`` bytes failed for want of space.
+
+    LMDB says EIO, too, when a write came to the end of the disk midway, so after
+    an EIO the disk itself is asked, with a file that is gone again.
+    """
+    if isinstance(error, (lmdb.MapFullError, lmdb.TxnFullError)) or error.code in NO_ROOM:
+        return True
+    if error.code != errno.EIO:
+        return False
+    left = MIN_SIZE + 2 * size
+    try:
+        with tempfile.TemporaryFile(dir=folder, buffering=0) as probe:
+            while left > 0:
+                left -= probe.write(bytes(min(left, MIN_SIZE)))
+    except OSError as failure:
+        return failure.errno in NO_ROOM
+    return False

@@ -1,0 +1,182 @@
+"""The folder of a store: what it may be, who may read it, and how its files reach the disk.
+
+Knows nothing of LMDB and nothing of ownership.
+"""
+
+from __future__ import annotations
+
+import sys
+
+if sys.platform not in ("linux", "darwin"):
+    raise ImportError(f"Greenroom runs on Linux and macOS; it does not know {sys.platform}")
+
+import errno
+import fcntl
+import os
+import re
+import zlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from greenroom.runtime.base.errors import StorageFullError, StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+DATA_FILE: Final = "greenroom.mdb"
+LMDB_LOCK_FILE: Final = "greenroom.mdb-lock"
+OWNER_FILE: Final = "owner.lock"
+
+FOLDER_MODE: Final = 0o700
+FILE_MODE: Final = 0o600
+
+NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+"""How a disk, a quota and a file size limit say that there is no room."""
+
+# On these the locks or the shared memory map hold on one machine only (9p is how WSL mounts Windows' disks).
+# The names are those of the kernels, without the "fuse." that goes before some of them.
+_REMOTE: Final = re.compile(
+    r"9p|acfs|afpfs|afs|beegfs|ceph|cifs|coda|davfs2?|gcsfuse|gfs2?|glusterfs|goofys|gpfs|grpcfuse|gvfsd-fuse|lustre"
+    r"|ncpfs|nfs4?|ocfs2|osxfs|prl_fs|rclone|s3fs|smb[23]|smbfs|sshfs|vboxsf|vmhgfs(-fuse)?|webdav(fs)?"
+)
+
+
+def prepare_folder(folder: Path, *, create: bool = True) -> Path:
+    """Make sure that ``folder`` can hold a store, and return its real path.
+
+    A missing folder is made. One that exists must be empty or hold a store, so that
+    a mistyped ``--data`` never changes the mode of someone's home.
+
+    Raises:
+        StoreError: it cannot hold one; the sentence says why.
+        StorageFullError: the disk has no room for a folder.
+    """
+    folder = Path(os.path.realpath(folder))
+    try:
+        if not folder.exists():
+            if not create:
+                raise StoreError(f"there is no store at {folder}")
+            refuse_remote(folder)
+            _make(folder)
+        entries = {entry.name for entry in os.scandir(folder)}
+        if not entries & {DATA_FILE, OWNER_FILE}:
+            if not create:
+                raise StoreError(f"there is no store in {folder}")
+            if entries - {"lost+found"}:
+                raise StoreError(
+                    f"{folder} holds other things and no Greenroom store; "
+                    "choose an empty or a new folder with --data"
+                )
+        refuse_remote(folder)
+        folder.chmod(FOLDER_MODE)
+    except OSError as error:
+        raise folder_error(error, f"{folder} cannot hold a store") from error
+    return folder
+
+
+def _make(folder: Path) -> None:
+    missing = [parent for parent in folder.parents if not parent.exists()]
+    for parent in reversed(missing):
+        parent.mkdir(exist_ok=True)
+        sync_folder(parent.parent)
+    folder.mkdir(FOLDER_MODE, exist_ok=True)
+    folder.chmod(FOLDER_MODE)  # a umask may have taken even our own rights
+    sync_folder(folder.parent)
+
+
+def refuse_remote(folder: Path) -> None:
+    """Refuse a file system on which locks and memory maps hold on one machine only.
+
+    Raises:
+        StoreError: the folder, which need not exist yet, lies on one.
+    """
+    import psutil  # type: ignore[import-untyped]  # noqa: PLC0415 - has no types; 30 ms that the check's child saves
+
+    mounts = [(partition.mountpoint, partition.fstype) for partition in psutil.disk_partitions(all=True)]
+    mount, kind = mount_of(folder, mounts)
+    if is_remote(kind):
+        raise StoreError(
+            f"{folder} lies on {kind} (mounted at {mount}), where neither locks nor shared memory are sure; "
+            "choose a folder on a local disk with --data"
+        )
+
+
+def mount_of(folder: Path, mounts: Iterable[tuple[str, str]]) -> tuple[str, str]:
+    """Return the mount point that ``folder`` lies on and the kind of its file system.
+
+    Args:
+        folder: A real path.
+        mounts: Mount points and kinds, in the order in which they were mounted.
+    """
+    best, kind = "", ""
+    for mount, fstype in mounts:
+        # The later of two mounts on one place hides the earlier.
+        if len(mount) >= len(best) and folder.is_relative_to(mount):
+            best, kind = mount, fstype
+    return best, kind
+
+
+def is_remote(kind: str) -> bool:
+    """Say whether a kind of file system, as the kernel names it, is shared with other machines."""
+    return _REMOTE.fullmatch(kind.lower().removeprefix("fuse.")) is not None
+
+
+def create_file(path: Path, content: bytes = b"") -> None:
+    """Create ``path`` with mode 0600 whatever the umask, or leave nothing behind.
+
+    Raises:
+        FileExistsError: there is one.
+        OSError: there is no room for it, among others.
+    """
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE)
+    try:
+        os.fchmod(descriptor, FILE_MODE)
+        while content:
+            content = content[os.write(descriptor, content) :]
+    except BaseException:
+        path.unlink()
+        raise
+    finally:
+        os.close(descriptor)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in ``folder`` durable."""
+    sync_file(folder, os.O_RDONLY | os.O_DIRECTORY)
+
+
+def sync_file(path: Path, flags: int = os.O_RDONLY) -> None:
+    """Make the bytes of ``path`` durable."""
+    descriptor = os.open(path, flags | os.O_CLOEXEC)
+    try:
+        sync_descriptor(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def checksum(path: Path) -> str:
+    """Return the CRC-32 of a file as eight digits; reading a file in memory takes 0.3 s a gigabyte.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    buffer = bytearray(1 << 20)
+    found = 0
+    with path.open("rb", buffering=0) as file:
+        while count := file.readinto(buffer):
+            found = zlib.crc32(memoryview(buffer)[:count], found)
+    return f"{found:08x}"
+
+
+def sync_descriptor(descriptor: int) -> None:
+    """Make the bytes of an open file durable."""
+    if sys.platform == "darwin":
+        fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)  # there, fsync stops at the drive's own cache
+    else:
+        os.fsync(descriptor)
+
+
+def folder_error(error: OSError, what: str) -> StoreError:
+    """Return ``error`` as ours, ``what`` having gone wrong."""
+    sentence = f"{what}: {error.strerror or error}"
+    return StorageFullError(sentence) if error.errno in NO_ROOM else StoreError(sentence)

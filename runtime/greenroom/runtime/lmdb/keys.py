@@ -1,0 +1,240 @@
+"""Where everything lies in the store: the keys and records of actors and shared indexes.
+
+    ACTORS   kind NUL key NUL "u" own key          an actor's own records
+             kind NUL key NUL "t" timer name       the row of that timer
+    INDEXES  index NUL sort key NUL NUL actor tag  a row of a shared index (a NUL of the key: NUL 0xff)
+             "!timer" NUL due, actor tag           a message to deliver at its time
+             "!outbox" NUL number                  a message to deliver after its sender's commit
+             "!dead" NUL number                    a message that could not be delivered
+             "!answer" NUL request tag             the answer to an idempotent request
+             "!relay" NUL relay id, number         the answer to a message that another process relayed
+
+Index names that begin with "!" are the runtime's own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import msgspec
+
+from greenroom.runtime.base.address import Address
+from greenroom.runtime.base.errors import StoreDamagedError, UnknownKindError
+from greenroom.runtime.lmdb.key_blinding import Names, Veil, no_names
+
+T = TypeVar("T")
+OWN = b"u"
+TIMER_BY_NAME = b"t"
+TIMERS = b"!timer\0"
+OUTBOX = b"!outbox\0"
+DEAD = b"!dead\0"
+ANSWERS = b"!answer\0"
+RELAYED = b"!relay\0"
+NUMBER_BYTES = 8
+ANSWER_TIMES = "!answer-time"
+
+TAG_BYTES = 16
+END_OF_SORT_KEY = b"\0\0"
+MAX_KEY_BYTES = 200
+MAX_INDEX_NAME_BYTES = 32
+
+
+class Index(NamedTuple):
+    """A shared index: rows that actors write in their own commits and queries read.
+
+    Attributes:
+        name: 1-32 characters, not beginning with ``!``.
+        names: Which parts of the sort keys are names, which an encrypted store hides; see `Names`. It may not
+            change for rows that are stored.
+        ttl: When given, sort keys begin with 8 bytes, a big-endian time in microseconds since 1970, and
+            a row is removed when it is older than ``ttl`` microseconds.
+    """
+
+    name: str
+    ttl: int | None = None
+    names: Names = no_names
+
+
+class Row(NamedTuple, Generic[T]):
+    """A row of a shared index.
+
+    Attributes:
+        sort_key: As it was given.
+        address: Which actor wrote it.
+        value: What it says.
+        place: By what the rows sort: the sort key, in an encrypted store with what stands for its names.
+    """
+
+    sort_key: bytes
+    address: Address
+    value: T
+    place: bytes
+
+
+class RowRecord(msgspec.Struct, frozen=True, array_like=True):
+    """A shared index's row as stored; ``value`` is msgpack. ``sort_key`` is there when it is hidden."""
+
+    kind: str
+    key: str
+    value: msgspec.Raw
+    sort_key: bytes = b""
+
+
+class Parcel(msgspec.Struct, frozen=True, array_like=True):
+    """A stored message: a tell on its way, a timer, or a dead letter. ``body`` is JSON."""
+
+    kind: str
+    key: str
+    message: str
+    body: bytes
+    name: str = ""
+    reason: str = ""
+
+
+class Answer(msgspec.Struct, frozen=True, array_like=True):
+    """The stored answer to an idempotent request: its JSON, or the refusal that it got."""
+
+    fingerprint: bytes
+    body: bytes
+    refusal: str = ""
+    sentence: str = ""
+
+
+class RelayedAnswer(msgspec.Struct, frozen=True, array_like=True):
+    """The stored answer to a relayed message: when it was given (microseconds since 1970), and its JSON."""
+
+    time: int
+    body: bytes
+    variant: str = ""
+
+
+def row_head(address: Address) -> bytes:
+    """Return what each `RowRecord` of an actor begins with; the encoded value follows."""
+    return b"\x93" + encode(address.kind) + encode(address.key)  # an array of three
+
+
+def with_sort_key(record: bytes, sort_key: bytes) -> bytes:
+    """Return a `RowRecord` that says what its sort key was, which is hidden."""
+    return b"\x94" + record[1:] + encode(sort_key)  # an array of four
+
+
+def index_prefix(name: str) -> bytes:
+    """Return the bytes before each row of the index ``name``."""
+    return name.encode() + b"\0"
+
+
+def sortable(sort_key: bytes) -> bytes:
+    r"""Return ``sort_key`` so that what follows it does not disturb the order: NUL becomes ``NUL 0xff``."""
+    return sort_key.replace(b"\0", b"\0\xff")
+
+
+def prefix_of(address: Address, veil: Veil | None) -> bytes:
+    """Return what the keys of an actor's records begin with in a store."""
+    return address.prefix() if veil is None else veil.prefix(address.prefix())
+
+
+def tag_of(address: Address, veil: Veil | None) -> bytes:
+    """Return what the keys of an actor's rows end with in a store."""
+    return address_tag(address) if veil is None else veil.tag(address_tag(address))
+
+
+def row_key(index: str, sort_key: bytes, tag: bytes) -> bytes:
+    """Return the key of the row that the actor with this `address_tag` has at ``sort_key`` of an index."""
+    return index_prefix(index) + sortable(sort_key) + END_OF_SORT_KEY + tag
+
+
+def sort_key_of(index: str, key: bytes) -> bytes:
+    """Return the sort key within a row's key."""
+    escaped = key[len(index.encode()) + 1 : -len(END_OF_SORT_KEY) - TAG_BYTES]
+    return escaped.replace(b"\0\xff", b"\0")
+
+
+def address_tag(address: Address) -> bytes:
+    """Return 16 bytes that stand for an address at the end of a shared row's key."""
+    return hashlib.blake2b(address.prefix(), digest_size=TAG_BYTES).digest()
+
+
+def timer_tag(address: Address, name: str, number: int) -> bytes:
+    """Return 16 bytes that stand for a setting of an actor's timer."""
+    return hashlib.blake2b(
+        address.prefix() + name.encode() + number.to_bytes(8), digest_size=TAG_BYTES
+    ).digest()
+
+
+def timer_key(due: int, tag: bytes) -> bytes:
+    """Return the key of a timer's row: by due time, then by its `timer_tag`."""
+    return TIMERS + due.to_bytes(8) + tag
+
+
+def timer_due(row: bytes) -> int:
+    """Return when the timer whose row is ``row`` is due."""
+    return int.from_bytes(row[len(TIMERS) : len(TIMERS) + 8])
+
+
+def timer_name_key(prefix: bytes, name: str, veil: Veil | None) -> bytes:
+    """Return the key under which an actor finds the row of its timer ``name``.
+
+    Args:
+        prefix: What the actor's keys begin with.
+        name: The timer's.
+        veil: Hides it in an encrypted store.
+
+    Raises:
+        ValueError: the name is longer than 200 bytes.
+    """
+    key = name.encode()
+    if len(key) > MAX_KEY_BYTES:
+        raise too_long("a timer's name", key)
+    return prefix + TIMER_BY_NAME + (key if veil is None else veil.tag(prefix + key))
+
+
+def too_long(what: str, key: bytes) -> ValueError:
+    """Return the error for a key that does not fit beside an address in one LMDB key."""
+    return ValueError(f"{what} of {len(key)} bytes is over the limit of {MAX_KEY_BYTES} bytes; hash its tail")
+
+
+def index_table(indexes: Iterable[Index]) -> dict[str, Index]:
+    """Return the indexes by name.
+
+    Raises:
+        UnknownKindError: a name is empty, too long, reserved or used twice.
+    """
+    table: dict[str, Index] = {}
+    for index in indexes:
+        name = index.name.encode()
+        if not 0 < len(name) <= MAX_INDEX_NAME_BYTES or name[0:1] == b"!" or 0 in name or index.name in table:
+            raise UnknownKindError(f"{index.name!r} is no name for an index, or is used twice")
+        table[index.name] = index
+    return table
+
+
+encode = msgspec.msgpack.Encoder().encode
+encode_json = msgspec.json.Encoder().encode
+
+
+class _Decoders(dict[Any, Callable[[bytes], Any]]):
+    """What decodes each type of record; there are as many as the program has types."""
+
+    def __missing__(self, of: Any) -> Callable[[bytes], Any]:
+        decode = self[of] = msgspec.msgpack.Decoder(of).decode
+        return decode
+
+
+_DECODERS = _Decoders()
+
+
+def decode(payload: bytes, of: type[T]) -> T:
+    """Return a stored record as the type that wrote it.
+
+    Raises:
+        StoreDamagedError: the record does not fit the type.
+    """
+    try:
+        value: T = _DECODERS[of](payload)
+    except msgspec.DecodeError as error:
+        raise StoreDamagedError(
+            f"a stored record does not fit {of}: {error}; run `greenroom verify`, then `greenroom restore`"
+        ) from error
+    return value

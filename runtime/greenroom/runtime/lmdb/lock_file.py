@@ -1,0 +1,355 @@
+"""Who owns the folder: one process, and in it one `Owner`.
+
+The lock is `lockf` on a file of its own. Rules that keep it:
+1. Nothing else in the process ever opens that file, for any close of it would drop the lock. Hence the
+   table of folders owned by this process, which is asked first (`lockf` does not exclude its own process).
+2. The file is never unlinked, so that everybody locks the same one.
+3. A forked child has neither the lock nor any business with the file.
+4. It always holds one line of the same length, rewritten in place, so that a full disk can be owned, too:
+
+    while owned       <pid, padded> <nonce> <nothing yet>
+    with the store    <pid, padded> <nonce> <which system, since which start of it, which files>
+    left in order     0             <what the data file looked like> <its checksum, if small and sound>
+    anything else     the file was changed or brought here
+
+   A line of an owned folder ends with "doubt" where the store may be damaged.
+
+5. A process that dies loses nothing that it gave to the kernel, and LMDB gives the kernel whole pages in
+   an order that leaves the store sound at any moment. So a store whose last owner died needs a check only
+   when the system itself may have ended since: when the line does not name this very start of this very
+   system, or other files than those that lie here.
+6. A process that dies of a fault of its own (SIGSEGV, SIGBUS, SIGABRT and the like) may have died of a
+   damaged file. Python's faulthandler then writes what happened over the line, for it has this descriptor,
+   whose position is always 0. A program that has enabled faulthandler itself keeps it: no such note then.
+"""
+
+from __future__ import annotations
+
+import errno
+import faulthandler
+import fcntl
+import hashlib
+import logging
+import os
+import secrets
+import sys
+import threading
+from contextlib import suppress
+from pathlib import Path
+from typing import ClassVar, Final, Self
+
+from greenroom.runtime.base.errors import StoreDamagedError, StoreError, StoreFailedError, StoreOwnedError
+from greenroom.runtime.lmdb.environment import REMEDY
+from greenroom.runtime.lmdb.files import (
+    DATA_FILE,
+    FILE_MODE,
+    OWNER_FILE,
+    checksum,
+    folder_error,
+    prepare_folder,
+    sync_descriptor,
+    sync_folder,
+)
+
+logger = logging.getLogger(__name__)
+
+_WIDTH: Final = 20
+_NONCE: Final = 16
+_NOTHING_YET: Final = b" " * 16
+_WORD: Final = slice(_WIDTH + 1, _WIDTH + 33)
+_CIRCUMSTANCES: Final = slice(_WIDTH + 1 + _NONCE, _WIDTH + 33)
+_END: Final = slice(_WIDTH + 34, _WIDTH + 42)
+_FAULT: Final = b"Fatal Python error: "
+
+DIGEST_BYTES: Final = 256 << 20
+"""Up to this size a file's checksum is taken at each end and compared at each start.
+
+That is 0.1 s for a file in memory, of the second in which a server is to have ended after a signal.
+"""
+
+
+def _line(pid: int, word: str, end: str = "") -> bytes:
+    return f"{pid:<{_WIDTH}} {word:<32} {end:<8}\n".encode()
+
+
+_DOUBT: Final = "doubt"
+_NO_STORE: Final = "no store"
+
+
+def _look(folder: Path) -> str:
+    """Return 32 characters that change when anything but an owner writes, replaces or cuts the data file."""
+    try:
+        status = (folder / DATA_FILE).stat()
+    except FileNotFoundError:
+        return _NO_STORE
+    seen = f"{status.st_dev} {status.st_ino} {status.st_size} {status.st_mtime_ns}"
+    return hashlib.blake2b(seen.encode(), digest_size=16).hexdigest()
+
+
+def _boot() -> str:
+    """Return what the system says at this start of it and at no other, or nothing."""
+    with suppress(OSError):
+        if sys.platform == "linux":
+            return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        import psutil  # type: ignore[import-untyped]  # noqa: PLC0415 - has no types; loaded already
+
+        return str(psutil.boot_time())
+    return ""
+
+
+class Owner:
+    """Holds the owner lock of a folder while the context is open. Enter it before opening a `Store`.
+
+    Args:
+        folder: The folder of the store.
+        create: Whether a missing or empty folder is made into one; otherwise it is refused.
+
+    Attributes:
+        folder: Its real path, once entered.
+        unclean: Whether there is a store that its last owner left without `mark_clean`, or that was changed
+            since; then its structure needs a check.
+        survived: Whether that owner was a process that died under a system that has not ended since: then
+            the structure is as sound as it was.
+        doubtful: Whether that owner died of a fault of its own or found damage: then all of the store is to
+            be read before it is opened.
+        lost: Whether there was a store when the last owner left, and now its file is missing or empty.
+
+    Raises:
+        StoreOwnedError: (on entering) another process, or another `Owner` of this one, has it.
+        StoreError: (on entering) the folder cannot hold a store, or its file system has no locks.
+    """
+
+    # Device and inode of a folder -> the process that holds it.
+    _held: ClassVar[dict[tuple[int, int], int]] = {}
+    _guard: ClassVar[threading.Lock] = threading.Lock()
+    notes_faults: ClassVar[bool] = False
+    """Whether a fault of this process is noted, by one of its owners."""
+
+    def __init__(self, folder: Path, *, create: bool = True) -> None:
+        self.folder = folder
+        self.unclean = False
+        self.survived = False
+        self.doubtful = False
+        self.lost = False
+        self._create = create
+        self._pid = 0
+        self._descriptor = -1
+        self._identity = (0, 0)
+        self._content = b""
+        self._left = b""
+        self._marked_clean = False
+        self._is_checked = False
+        self._is_spoilt = False
+        self._has_faulthandler = False
+
+    def __enter__(self) -> Self:
+        self.folder = prepare_folder(self.folder, create=self._create)
+        status = self.folder.stat()
+        self._identity = (status.st_dev, status.st_ino)
+        self._pid = os.getpid()
+        with self._guard:
+            # An entry that a fork brought along is not ours, and then the lock itself will tell.
+            if self._held.get(self._identity) == self._pid:
+                raise StoreOwnedError(self.folder, self._pid)
+            try:
+                self._descriptor = _lock(self.folder)
+            except OSError as error:
+                raise folder_error(error, f"{self.folder} cannot be locked") from error
+            self._held[self._identity] = self._pid
+        try:
+            self._begin()
+        except BaseException as error:
+            self._release()
+            if isinstance(error, OSError):
+                raise folder_error(error, f"{self.folder} cannot be taken") from error
+            raise
+        return self
+
+    def _begin(self) -> None:
+        data = self.folder / DATA_FILE
+        self._left = left = os.pread(self._descriptor, len(_line(0, "")) + 1, 0)
+        in_order = left.startswith(_line(0, "")[:_WIDTH])
+        has_data = data.exists()
+        no_store = in_order and left[_WORD] == _line(0, _NO_STORE)[_WORD]
+        self.lost = in_order and not no_store and not (has_data and data.stat().st_size)
+        self.unclean = has_data and not (in_order and left[_WORD] == _look(self.folder).encode())
+        self.doubtful = has_data and (left.startswith(_FAULT) or left[_END].startswith(_DOUBT.encode()))
+        self.survived = self.unclean and not self.doubtful and left[_CIRCUMSTANCES] == self._circumstances()
+        if left.startswith(_FAULT):
+            fault = left.removeprefix(_FAULT).partition(b"\n")[0].decode(errors="replace")
+            logger.warning("the last owner of %s died of a fault: %s", self.folder, fault)
+        self._write(_line(self._pid, secrets.token_hex(_NONCE // 2), _DOUBT if self.doubtful else ""))
+        os.ftruncate(self._descriptor, len(self._content))
+        sync_descriptor(self._descriptor)
+        sync_folder(self.folder)
+
+    def _write(self, content: bytes) -> None:
+        self._content = content
+        os.pwrite(self._descriptor, content, 0)
+
+    def __exit__(self, *exception: object) -> None:
+        if self._pid == os.getpid():
+            self._release()
+
+    def _release(self) -> None:
+        if self._has_faulthandler:
+            faulthandler.disable()
+            Owner.notes_faults = False
+        if (self._marked_clean or self.lost or self._is_spoilt) and self.still_mine():
+            with suppress(OSError):  # then the next start checks, which does no harm
+                os.pwrite(self._descriptor, self._last_word() if self._marked_clean else self._left, 0)
+        with self._guard:
+            self._held.pop(self._identity, None)
+            os.close(self._descriptor)
+        self._descriptor = -1
+
+    def _last_word(self) -> bytes:
+        data = self.folder / DATA_FILE
+        takes_checksum = self._is_checked and data.exists() and data.stat().st_size <= DIGEST_BYTES
+        return _line(0, _look(self.folder), checksum(data) if takes_checksum else "")
+
+    def is_as_left(self) -> bool:
+        """Say whether the data file, byte for byte, is the one that the last owner left; False if unknown.
+
+        Reads a file of up to `DIGEST_BYTES`.
+
+        Raises:
+            StoreDamagedError: it is not, and nobody has written to it since.
+            OSError: it cannot be read.
+        """
+        data = self.folder / DATA_FILE
+        left = self._left[_END].decode(errors="replace").strip()
+        if self.unclean or not left or data.stat().st_size > DIGEST_BYTES:
+            return False
+        found = checksum(data)
+        self._is_spoilt = found != left
+        if self._is_spoilt:
+            raise StoreDamagedError(
+                f"{data} is damaged: nobody has written to it since its last owner left, and it is not what "
+                f"that one left (its CRC-32 was {left} and is {found}); {REMEDY}"
+            )
+        return True
+
+    def still_mine(self) -> bool:
+        """Say whether the lock file is the one that was locked and still names this owner.
+
+        If not, somebody has removed or rewritten it and may believe to be the owner: exit.
+        """
+        return self._pid == os.getpid() and self._descriptor >= 0 and not self._loss()
+
+    def check_mine(self) -> None:
+        """Make sure that this is still the owner.
+
+        Raises:
+            StoreFailedError: it is not, or another process may believe to be.
+        """
+        if loss := self._loss():
+            raise StoreFailedError(f"{loss}; this process must not write any more")
+
+    def _loss(self) -> str:
+        try:
+            mine = os.fstat(self._descriptor)
+            content = os.pread(self._descriptor, len(self._content) + 1, 0)
+            if not os.path.samestat(mine, (self.folder / OWNER_FILE).stat()):
+                return f"another process took {self.folder} over"
+        except OSError as error:
+            return f"the lock file of {self.folder} is not there any more ({error.strerror})"
+        return "" if content == self._content else f"the lock file of {self.folder} was written by another"
+
+    def mark_open(self) -> None:
+        """Note that the store is open: from now on the death of this process alone asks for no check.
+
+        Unless it dies of a fault of its own; that is noted as long as nobody else uses `faulthandler`.
+        """
+        circumstances = self._circumstances().decode()
+        with suppress(OSError):  # then the next start checks, which does no harm
+            self._write(_line(self._pid, self._content[_WORD][:_NONCE].decode() + circumstances))
+        if not faulthandler.is_enabled():
+            faulthandler.enable(self._descriptor, all_threads=False)
+            Owner.notes_faults = self._has_faulthandler = True
+
+    def mark_doubtful(self) -> None:
+        """Note that the store is damaged: the next owner is to read all of it before it opens it."""
+        with suppress(OSError):  # then the next owner finds out as this one did
+            self._write(_line(self._pid, self._content[_WORD].decode(), _DOUBT))
+
+    def _circumstances(self) -> bytes:
+        """Return 16 characters that stand for this start of this system and for the files of the folder."""
+        boot = _boot()
+        try:
+            files = [os.fstat(self._descriptor), (self.folder / DATA_FILE).stat()]
+        except OSError:
+            return _NOTHING_YET
+        if not boot:
+            return _NOTHING_YET
+        seen = " ".join([boot, *(f"{status.st_dev} {status.st_ino}" for status in files)])
+        return hashlib.blake2b(seen.encode(), digest_size=len(_NOTHING_YET) // 2).hexdigest().encode()
+
+    def mark_clean(self, *, is_checked: bool = True) -> None:
+        """Note that the store was closed in order: leaving the context spares the next start the check.
+
+        Args:
+            is_checked: Whether all of it is known to be sound; the next start will take it for that if the
+                file's checksum is still the same.
+        """
+        self._marked_clean = True
+        self._is_checked = is_checked
+
+
+def _forget_faults() -> None:
+    """Keep a forked child from writing over the line of an owner that lives."""
+    if Owner.notes_faults:
+        faulthandler.disable()
+
+
+os.register_at_fork(after_in_child=_forget_faults)
+
+
+def refused_to_own(folder: Path) -> StoreOwnedError | None:
+    """Return what an `Owner` of the folder would be refused with now; None if it would not be.
+
+    Nothing in the folder changes, but that the file to lock is made.
+
+    Raises:
+        StoreError: its file system has no locks.
+    """
+    status = folder.stat()
+    with Owner._guard:  # noqa: SLF001  the rules of the module's head are kept together
+        if Owner._held.get((status.st_dev, status.st_ino)) == os.getpid():  # noqa: SLF001  likewise
+            return StoreOwnedError(folder, os.getpid())
+        try:
+            os.close(_lock(folder))
+        except StoreOwnedError as refused:
+            return refused
+        except OSError as error:
+            raise folder_error(error, f"{folder} cannot be locked") from error
+    return None
+
+
+def _lock(folder: Path) -> int:
+    """Return a descriptor of the owner file, locked."""
+    while True:
+        descriptor = os.open(
+            folder / OWNER_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, FILE_MODE
+        )
+        try:
+            os.fchmod(descriptor, FILE_MODE)
+            fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.path.samestat(os.fstat(descriptor), (folder / OWNER_FILE).stat()):
+                return descriptor
+        except FileNotFoundError:
+            pass  # removed by hand between the two lines above: lock the one that everybody will see
+        except OSError as error:
+            pid = os.pread(descriptor, _WIDTH, 0).strip()
+            os.close(descriptor)
+            if error.errno in {errno.EACCES, errno.EAGAIN}:
+                raise StoreOwnedError(folder, int(pid) if pid.isdigit() else 0) from None
+            if error.errno in {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP}:
+                raise StoreError(
+                    f"{folder} is on a file system without locks; choose another with --data"
+                ) from error
+            raise
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)

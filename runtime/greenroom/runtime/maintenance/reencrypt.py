@@ -1,0 +1,324 @@
+"""Switching encryption on, and changing the key.
+
+A store in the clear is rewritten into a new file, which takes the old one's place when it is whole, on the
+disk and checked. A rewriting that was interrupted goes on where it was, if the store has not changed since;
+nothing of the new file was ever in the clear. The old file is unlinked; what a disk does with its
+blocks is the disk's affair, and so are older copies.
+
+All of this blocks, and takes the owner's lock meanwhile.
+"""
+
+from __future__ import annotations
+
+import mmap
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from greenroom.runtime.actor.actor import Actor, kinds_by_name
+from greenroom.runtime.base.errors import StoreDamagedError, StoreError, UnknownKindError
+from greenroom.runtime.base.options import RuntimeOptions
+from greenroom.runtime.lmdb import keys
+from greenroom.runtime.lmdb.encryption import Encryption
+from greenroom.runtime.lmdb.environment import ACTORS, INDEXES, META, TABLES
+from greenroom.runtime.lmdb.files import DATA_FILE, LMDB_LOCK_FILE, folder_error, sync_file, sync_folder
+from greenroom.runtime.lmdb.key_blinding import Names, wrapped
+from greenroom.runtime.lmdb.lock_file import Owner
+from greenroom.runtime.lmdb.write_batch import Op, Work
+from greenroom.runtime.store.integrity import TableReport, check_store, inspect_file
+from greenroom.runtime.store.store import Store
+
+if TYPE_CHECKING:
+    from greenroom.runtime.lmdb.key_blinding import Veil
+
+_NEW: Final = "encrypting"
+"""The folder within the store's own in which the new file grows."""
+
+_PROGRESS: Final = b"rewriting"
+_BATCH: Final = 2_000
+_BATCH_BYTES: Final = 4 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class EncryptInfo:
+    """A store that is encrypted now.
+
+    Attributes:
+        folder: The folder of the store.
+        tables: What is in it; empty if it was encrypted before.
+        in_the_clear: Files of older stores beside it, which are as they were.
+    """
+
+    folder: Path
+    tables: tuple[TableReport, ...]
+    in_the_clear: tuple[Path, ...]
+
+
+class _Progress(msgspec.Struct, array_like=True):
+    """How far the rewriting is: of which state of the source, in which table, behind which of its keys."""
+
+    state: int
+    table: int = 0
+    after: bytes = b""
+
+
+def encrypt(
+    folder: Path,
+    encryption: Encryption,
+    *,
+    actors: Iterable[type[Actor]],
+    indexes: Iterable[keys.Index],
+    options: RuntimeOptions | None = None,
+) -> EncryptInfo:
+    """Encrypt a store that is in the clear, by rewriting it; one that is encrypted is left as it is.
+
+    The folder must have room for a second file of the store's size.
+
+    Args:
+        folder: The folder of the store.
+        encryption: Has the key.
+        actors: All actor classes that have records in it: they say what is a name.
+        indexes: All shared indexes that have rows in it, likewise.
+        options: Limits of the new file.
+
+    Raises:
+        StoreOwnedError: a process owns the folder; stop it first.
+        UnknownKindError: something in it is of no actor or index that was given; nothing was changed.
+        StoreKeyError: there is no such key, or the store is encrypted with another; nothing was changed.
+        StoreDamagedError: the store is damaged; nothing was changed.
+        StorageFullError: there is no room for the new file; what is there is gone on with the next time.
+        StoreError: there is no store in the folder.
+    """
+    limits = options if options is not None else RuntimeOptions()
+    names = _Names(
+        {kind: actor.names for kind, actor in kinds_by_name(tuple(actors)).items()},
+        keys.index_table(indexes),
+    )
+    wanted = Encryption(_once(encryption), required=True)
+    with _owned(folder, encryption) as (owner, is_checked):
+        place = owner.folder / _NEW
+        with closing(_open(owner.folder, Encryption(wanted.key), limits)) as old:
+            done = old.veil is not None
+            if not done:
+                _rewrite(old, place, wanted, names, limits)
+        tables: tuple[TableReport, ...] = ()
+        if not done:
+            tables = _exchange(owner, place, wanted)
+        shutil.rmtree(place, ignore_errors=True)
+        owner.mark_clean(is_checked=is_checked or not done)
+        kept = sorted(owner.folder.glob(DATA_FILE + ".before-restore*"))
+        return EncryptInfo(owner.folder, tables, tuple(kept))
+
+
+def rekey(folder: Path, encryption: Encryption, new: Encryption) -> Path:
+    """Wrap the data key of an encrypted store with another key; no record is touched.
+
+    The file is read once, to overwrite in it what the old key opens. Backups from before still open with
+    the old key alone.
+
+    Args:
+        folder: The folder of the store.
+        encryption: Has the present key.
+        new: Has the one that is to take its place.
+
+    Raises:
+        StoreOwnedError: a process owns the folder; stop it first.
+        StoreKeyError: one of the keys is not there, or the store is encrypted with another or not at all.
+        StoreError: there is no store in the folder, or it could not be written.
+    """
+    with _owned(folder, encryption) as (owner, is_checked):
+        with closing(Store(owner.folder, encryption=encryption)) as store:
+            before = store.rewrap(new.key())
+        _overwrite(owner.folder / DATA_FILE, before)
+        owner.mark_clean(is_checked=is_checked)
+        return owner.folder
+
+
+def _overwrite(path: Path, remains: bytes) -> None:
+    """Put zeros where bytes lie in a store's file that nobody has open, in pages that are free by now.
+
+    Raises:
+        StoreError: the file cannot be written.
+    """
+    try:
+        with path.open("r+b") as file, mmap.mmap(file.fileno(), 0) as content:
+            while (at := content.find(remains)) >= 0:
+                content[at : at + len(remains)] = bytes(len(remains))
+            content.flush()
+    except OSError as error:
+        raise folder_error(
+            error, f"{path} opens with the new key, but still has what the old one opens"
+        ) from error
+
+
+@contextmanager
+def _owned(folder: Path, encryption: Encryption) -> Iterator[tuple[Owner, bool]]:
+    with Owner(folder, create=False) as owner:
+        if not (owner.folder / DATA_FILE).exists():
+            raise StoreError(f"there is no store in {owner.folder}")
+        yield owner, check_store(owner, encryption)
+
+
+def _once(encryption: Encryption) -> Any:
+    key = encryption.key()
+    return lambda: key
+
+
+def _open(folder: Path, encryption: Encryption, limits: RuntimeOptions) -> Store:
+    return Store(folder, encryption=encryption, max_size=limits.max_size, min_free=limits.min_free)
+
+
+# -- from one file to another --------------------------------------------------------
+
+
+def _rewrite(old: Store, place: Path, encryption: Encryption, names: _Names, limits: RuntimeOptions) -> None:
+    """Write what is in the old store and not yet in the new one."""
+    new, progress = _begun(old, place, encryption, limits)
+    with closing(new):
+        new.take_identity(old)
+        assert new.veil is not None
+        for table in range(progress.table, len(TABLES)):
+            after = progress.after if table == progress.table else b""
+            for batch, last in _batches(old, table, after):
+                ops: list[Op] = [
+                    (table, *names.hidden(new.veil, table, key, payload)) for key, payload in batch
+                ]
+                ops.append((META, _PROGRESS, keys.encode(_Progress(old.state, table, last))))
+                _commit(new, ops)
+        _commit(new, [(META, _PROGRESS, None)])
+        if new.statistics().rows != old.statistics().rows:
+            raise StoreDamagedError(
+                f"rewriting {old.folder} came to {new.statistics().rows} rows instead of "
+                f"{old.statistics().rows}; it was left as it is: see `greenroom verify`"
+            )
+
+
+def _begun(
+    old: Store, place: Path, encryption: Encryption, limits: RuntimeOptions
+) -> tuple[Store, _Progress]:
+    """Return the new store and how far it is: as far as it was, if that was made of the present state."""
+    if place.exists():
+        try:
+            inspect_file(place / DATA_FILE)  # the system may have ended meanwhile
+            new = _open(place, Encryption(encryption.key), limits)
+        except StoreError:  # with another key, damaged, or not begun: it is of no use
+            pass
+        else:
+            payload = new.get(META, _PROGRESS) if new.veil is not None else None
+            if payload is not None:
+                progress = keys.decode(payload, _Progress)
+                if progress.state == old.state:
+                    return new, progress
+            new.close()
+        shutil.rmtree(place)
+    new = _open(place, encryption, limits)
+    progress = _Progress(old.state)
+    _commit(new, [(META, _PROGRESS, keys.encode(progress))])
+    return new, progress
+
+
+def _batches(old: Store, table: int, after: bytes) -> Iterator[tuple[list[tuple[bytes, bytes]], bytes]]:
+    batch: list[tuple[bytes, bytes]] = []
+    size = 0
+    for key, payload in old.scan(table, b"", start=after or None):
+        if key == after:
+            continue
+        batch.append((key, payload))
+        size += len(key) + len(payload)
+        if len(batch) == _BATCH or size > _BATCH_BYTES:
+            yield batch, key
+            batch, size = [], 0
+    if batch:
+        yield batch, batch[-1][0]
+
+
+def _commit(new: Store, ops: list[Op]) -> None:
+    work = Work(None, ops, reserve=True)
+    new.commit([work])
+    if work.error is not None:
+        raise work.error
+
+
+def _exchange(owner: Owner, place: Path, encryption: Encryption) -> tuple[TableReport, ...]:
+    """Check the new file to the end and put it in the place of the old one, in one step."""
+    data, new = owner.folder / DATA_FILE, place / DATA_FILE
+    tables = inspect_file(new, name="the rewritten store", records=True, unlock=encryption.key())
+    sync_file(new)
+    # It describes readers of the old file; LMDB makes another.
+    (owner.folder / LMDB_LOCK_FILE).unlink(missing_ok=True)
+    new.replace(data)
+    sync_folder(owner.folder)
+    return tables
+
+
+# -- from one row to another ---------------------------------------------------------
+
+
+class _Names:
+    """Says what a row of a store in the clear is in an encrypted one.
+
+    Args:
+        kinds: Which parts of the keys of a kind's records are names.
+        indexes: The shared indexes.
+    """
+
+    def __init__(self, kinds: Mapping[str, Names], indexes: Mapping[str, keys.Index]) -> None:
+        self._kinds = kinds
+        self._indexes = indexes
+
+    def hidden(self, veil: Veil, table: int, key: bytes, payload: bytes) -> tuple[bytes, bytes]:
+        """Return the key and the payload of a row.
+
+        Raises:
+            UnknownKindError: nobody says what of its key is a name.
+        """
+        if table == ACTORS:
+            return self._record(veil, key, payload)
+        if table == INDEXES:
+            return self._row(veil, key, payload)
+        return key, payload
+
+    def _record(self, veil: Veil, key: bytes, payload: bytes) -> tuple[bytes, bytes]:
+        end = key.index(0, key.index(0) + 1) + 1
+        prefix, letter, own = key[:end], key[end : end + 1], key[end + 1 :]
+        kind = prefix[: prefix.index(0)].decode()
+        if kind not in self._kinds:
+            raise UnknownKindError(
+                f"the store has records of {kind!r} actors, which this program does not know, so it cannot "
+                "tell names in them; encrypt it with the program that made it"
+            )
+        place = veil.prefix(prefix)
+        if letter == keys.TIMER_BY_NAME:
+            return keys.timer_name_key(place, own.decode(), veil), _timer(veil, payload)
+        within = place + letter
+        hidden = veil.hidden(within, own, self._kinds[kind])
+        return within + hidden, wrapped(own, hidden, payload)
+
+    def _row(self, veil: Veil, key: bytes, payload: bytes) -> tuple[bytes, bytes]:
+        if key.startswith(keys.TIMERS):
+            return _timer(veil, key), payload
+        if key.startswith((keys.ANSWERS, keys.index_prefix(keys.ANSWER_TIMES))):
+            return key[: -keys.TAG_BYTES] + veil.tag(key[-keys.TAG_BYTES :]), payload
+        if key.startswith(b"!"):
+            return key, payload  # numbers, times and random bytes
+        name = key[: key.index(0)].decode()
+        index = self._indexes.get(name)
+        if index is None:
+            raise UnknownKindError(
+                f"the store has rows of an index {name!r}, which this program does not know, so it cannot "
+                "tell names in them; encrypt it with the program that made it"
+            )
+        sort_key = keys.sort_key_of(name, key)
+        hidden = veil.hidden(keys.index_prefix(name), sort_key, index.names)
+        if hidden != sort_key:
+            payload = keys.with_sort_key(payload, sort_key)
+        return keys.row_key(name, hidden, veil.tag(key[-keys.TAG_BYTES :])), payload
+
+
+def _timer(veil: Veil, row: bytes) -> bytes:
+    return row[: -keys.TAG_BYTES] + veil.tag(row[-keys.TAG_BYTES :])

@@ -1,0 +1,351 @@
+"""The attached side: messages go to the owner, in order, and are sent again to the next one if need be.
+
+Invariants:
+
+- A message is unanswered from its acceptance until its reply, an error or its asker's giving up.
+- Numbers only grow; the words of unanswered messages go out in the order of their numbers.
+- Who waits here waits in the same way as at the owner's, so that a takeover hands the very same envelopes
+  to the kernel of this process.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+import outcome
+import trio
+
+from greenroom.runtime.base.errors import (
+    GreenroomError,
+    OverloadedError,
+    RuntimeClosedError,
+    UnknownKindError,
+)
+from greenroom.runtime.base.statistics import RelayStatistics, RuntimeStatistics
+from greenroom.runtime.kernel.callbacks import Posts
+from greenroom.runtime.kernel.pubsub import ANYBODY
+from greenroom.runtime.lmdb import keys
+from greenroom.runtime.sharing import frames
+from greenroom.runtime.sharing.errors import error_of
+from greenroom.runtime.sharing.pending import AGAIN, Pending, PendingMessage, PendingQuery
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from greenroom.runtime.actor.query import Query
+    from greenroom.runtime.api.procedure import Procedure
+    from greenroom.runtime.base.address import Address
+    from greenroom.runtime.kernel.kernel import Kernel
+    from greenroom.runtime.kernel.mailbox import Envelope
+    from greenroom.runtime.kernel.pubsub import Bus
+    from greenroom.runtime.sharing.framed_connection import Wire
+    from greenroom.runtime.sharing.type_registry import Vocabulary
+
+UNANSWERED_LIMIT: Final = 4_096
+UNANSWERED_BYTES: Final = 64 << 20
+SILENT_BEATS: Final = 5
+"""After so many seconds without a sign of the owner nothing more is taken."""
+CONFIRM_AT: Final = 512
+"""So many answers are confirmed at once, if no message goes out before."""
+RETRY_AFTER_MS: Final = 1_000
+RELAY_BYTES: Final = 16
+
+
+class Guest:
+    """What stands in the kernel's place while another process owns the folder.
+
+    Args:
+        vocabulary: The types that can be spoken of.
+        bus: Tells this process's subscribers.
+
+    Attributes:
+        relay: This process's id among those that relay.
+        owner_pid: The owner's process id, 0 while there is none.
+        attachments: How often this process was attached.
+    """
+
+    def __init__(self, vocabulary: Vocabulary, bus: Bus) -> None:
+        self.posts = Posts(self.deliver, self.abandon)
+        self.relay = secrets.token_bytes(RELAY_BYTES)
+        self.owner_pid = 0
+        self.attachments = 0
+        self.silent_beats = 0
+        self._vocabulary = vocabulary
+        self._bus = bus
+        self._prefix = keys.RELAYED + self.relay
+        self._wire: Wire[frames.FromHost] | None = None
+        self._unanswered: dict[int, Pending] = {}
+        self._unanswered_bytes = 0
+        self._numbers = 0
+        self._confirmed: list[int] = []
+        self._statistics = b""
+        self._is_closed = False
+        self._emptied = trio.Event()
+        self._words: dict[type, Callable[[Any], None]] = {
+            frames.Answer: self._answered,
+            frames.Failure: self._failed,
+            frames.Changed: self._changed,
+            frames.Beat: self._beaten,
+            frames.Leaving: self._left,
+        }
+        bus.wanted = self._want
+
+    # -- doors -------------------------------------------------------------
+
+    def deliver(self, address: Address, envelope: Envelope) -> None:
+        """Send a message to its actor.
+
+        Raises:
+            RuntimeClosedError, UnknownKindError, OverloadedError: it was not accepted.
+        """
+        actor = self._vocabulary.kinds.get(address.kind)
+        if actor is None or type(envelope.message) not in actor.handlers:
+            raise UnknownKindError(f"no {address.kind!r} actor handles {type(envelope.message).__name__}")
+        address.prefix()
+        self._check_room()
+        self._numbers = number = self._numbers + 1
+        pending = PendingMessage(self._vocabulary, number, address, envelope)
+        word = pending.word()
+        envelope.relay = self._prefix + number.to_bytes(8)
+        self._accept(pending, word)
+
+    def abandon(self, envelope: Envelope) -> None:
+        """Forget who asked; a message that is not begun is not begun any more."""
+        envelope.asker = None
+        if envelope.relay is not None:
+            self._abandon(int.from_bytes(envelope.relay[-8:]))
+
+    async def query(self, query: Query[Any] | Procedure[Any], principal: Any) -> Any:
+        """Return the answer to a query, or `AGAIN` when this process can run it itself now.
+
+        Raises:
+            RuntimeClosedError, UnknownKindError, OverloadedError: it was not accepted.
+        """
+        if not self._vocabulary.knows_query(query):
+            raise UnknownKindError(
+                f"{type(query).__name__} is none of the queries that were given when the folder was opened"
+            )
+        self._check_room()
+        self._numbers = number = self._numbers + 1
+        pending = PendingQuery(number, query, self._vocabulary.write_principal(principal))
+        self._accept(pending, pending.word())
+        pending.task = trio.lowlevel.current_task()
+
+        def give_up(_: object) -> trio.lowlevel.Abort:
+            self._abandon(number)
+            return trio.lowlevel.Abort.SUCCEEDED
+
+        return await trio.lowlevel.wait_task_rescheduled(give_up)
+
+    def flush(self) -> None:
+        """Send now what was asked."""
+        if self._wire is not None:
+            self._wire.flush()
+
+    def _check_room(self) -> None:
+        if self._is_closed:
+            raise RuntimeClosedError("the runtime is closing and takes no more messages")
+        if self.silent_beats >= SILENT_BEATS:
+            raise OverloadedError.of(
+                "the process that owns the folder does not answer; repeat later", RETRY_AFTER_MS
+            )
+        if len(self._unanswered) >= UNANSWERED_LIMIT or self._unanswered_bytes >= UNANSWERED_BYTES:
+            raise OverloadedError.of(
+                f"{len(self._unanswered)} messages wait for the process that owns the folder; repeat later",
+                RETRY_AFTER_MS,
+            )
+
+    def _accept(self, pending: Pending, word: frames.Ask | frames.AskQuery) -> None:
+        self._unanswered[pending.number] = pending
+        self._unanswered_bytes += pending.size
+        if self._wire is not None:
+            if self._confirmed:
+                self._confirm(self._wire)
+            if len(self._unanswered) == 1:  # who waits for one answer after the other gets it sooner
+                self._wire.say(word, pending.size)
+                self._wire.flush()
+            else:
+                self._wire.say_soon(word, pending.size)
+
+    def _abandon(self, number: int) -> None:
+        if self._forget(number) is not None and self._wire is not None:
+            self._wire.say_soon(frames.Abandon(number))
+
+    def _forget(self, number: int) -> Pending | None:
+        pending = self._unanswered.pop(number, None)
+        if pending is not None:
+            self._unanswered_bytes -= pending.size
+            if not self._unanswered:
+                self._emptied.set()
+        return pending
+
+    # -- attached, and not -------------------------------------------------
+
+    def hello(self) -> frames.Hello:
+        """Return how this process introduces itself to an owner."""
+        return frames.Hello(
+            frames.PROTOCOL,
+            frames.OLDEST,
+            frames.program_version(),
+            frames.FORMAT_VERSION,
+            self.relay,
+            os.getpid(),
+            list(self._unanswered),
+        )
+
+    async def serve(self, wire: Wire[frames.FromHost], welcome: frames.Welcome) -> None:
+        """Relay over a wire past its greeting until the connection ends; raises `WireError` then."""
+        self.attachments += 1
+        self.owner_pid = welcome.pid
+        self._statistics = welcome.statistics
+        self.silent_beats = 0
+        self._confirmed.clear()  # the greeting has said it
+        wire.greeted()
+        topics = self._bus.topics
+        if topics:
+            wire.say(frames.Watch(topics))
+        for pending in self._unanswered.values():
+            wire.say(pending.word(again=True), pending.size)
+        self._wire = wire
+        wire.flush()
+        if self.attachments > 1:
+            self.renew_subscriptions()
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(wire.write)
+                while True:
+                    self.hear(await wire.hear())
+                    wire.flush()
+        finally:
+            self._wire = None
+            self.owner_pid = 0
+
+    def hear(self, words: Sequence[frames.FromHost]) -> None:
+        """Take note of what the owner says."""
+        for word in words:
+            do = self._words.get(type(word))
+            if do is not None:
+                do(word)
+        self.posts.call_back()
+
+    def renew_subscriptions(self) -> None:
+        """Tell every subscriber of every topic once: nobody knows what it missed."""
+        for topic in self._bus.topics:
+            self._bus.publish(topic, ANYBODY)
+
+    def beat(self) -> None:
+        """Do what is to be done once a second."""
+        self.silent_beats += 1
+        if self._wire is not None:
+            if self._confirmed:
+                self._confirm(self._wire)
+            self._wire.say_soon(frames.Beat())
+
+    async def emptied(self) -> None:
+        """Take nothing more, and wait until everything is answered."""
+        self._is_closed = True
+        while self._unanswered:
+            self._emptied = trio.Event()
+            await self._emptied.wait()
+
+    async def wound_up(self) -> None:
+        """Say what is still to be said to the owner."""
+        if self._wire is not None:
+            if self._confirmed:
+                self._confirm(self._wire)
+            await self._wire.all_sent()
+
+    def close(self) -> None:
+        """Take nothing more, and answer whoever waits with an error of its own."""
+        self._is_closed = True
+        for pending in list(self._unanswered.values()):
+            pending.end(
+                outcome.Error(
+                    RuntimeClosedError(
+                        "the runtime closed before the reply; look whether the request took effect"
+                    )
+                )
+            )
+        self._unanswered.clear()
+        self.posts.call_back()
+        self._bus.close()
+
+    def hand_over(self, kernel: Kernel) -> list[Envelope]:
+        """Have this process's own kernel answer what no owner has; return the messages."""
+        self._bus.wanted = None
+        messages = []
+        unanswered, self._unanswered = self._unanswered, {}
+        for pending in unanswered.values():
+            if isinstance(pending, PendingQuery):
+                pending.end(outcome.Value(AGAIN))
+                continue
+            envelope = pending.envelope
+            envelope.again = True
+            messages.append(envelope)
+            try:
+                kernel.deliver(pending.address, envelope)
+            except GreenroomError as error:
+                envelope.settle(outcome.Error(error))
+        self._emptied.set()
+        return messages
+
+    def statistics(self) -> RuntimeStatistics | None:
+        """Return what the owner said last of itself, with this process's view of the relay."""
+        if not self._statistics:
+            return None
+        oldest = next(iter(self._unanswered.values()), None)
+        relay = RelayStatistics(
+            role="attached",
+            owner_pid=self.owner_pid,
+            attached_pids=[],
+            takeovers=max(0, self.attachments - 1),
+            unanswered=len(self._unanswered),
+            oldest_seconds=0.0 if oldest is None else round(trio.current_time() - oldest.since, 3),
+            silent_seconds=max(0, self.silent_beats - 1),
+        )
+        owner = msgspec.json.decode(self._statistics, type=RuntimeStatistics)
+        return msgspec.structs.replace(owner, relay=relay)
+
+    # -- what the owner says -----------------------------------------------
+
+    def _answered(self, word: frames.Answer) -> None:
+        pending = self._forget(word.number)
+        if word.kept:
+            self._confirmed.append(word.number)
+            if len(self._confirmed) >= CONFIRM_AT and self._wire is not None:
+                self._confirm(self._wire)
+        if pending is not None:
+            pending.answer(word)
+
+    def _failed(self, word: frames.Failure) -> None:
+        pending = self._forget(word.number)
+        if pending is not None:
+            pending.end(outcome.Error(error_of(word)))
+
+    def _changed(self, word: frames.Changed) -> None:
+        try:
+            labels = self._vocabulary.read_labels(word.labels)
+        except msgspec.DecodeError:
+            return  # another version's label: who may hear of it is not known here
+        for label in labels:
+            self._bus.publish(word.topic, label)
+
+    def _beaten(self, word: frames.Beat) -> None:
+        self.silent_beats = 0
+        self._statistics = word.statistics or self._statistics
+
+    def _left(self, _word: frames.Leaving) -> None:
+        if self._wire is not None:
+            self._wire.flush()
+        self._wire = None  # what comes is held for the next owner
+
+    def _confirm(self, wire: Wire[frames.FromHost]) -> None:
+        wire.say(frames.Confirm(self._confirmed))
+        self._confirmed = []
+
+    def _want(self, topic: str, wanted: bool) -> None:  # noqa: FBT001  as the bus calls it
+        if self._wire is not None:
+            self._wire.say_soon(frames.Watch([topic], wanted))

@@ -1,0 +1,198 @@
+"""Words over a stream socket: what there is to say at one moment is one frame and, mostly, one system call.
+
+A wire never waits when something is said: what the socket does not take at once is kept until it does.
+Who says more than the other side reads looks at `unsent`.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+import msgspec
+import trio
+
+from greenroom.runtime.sharing.frames import (
+    FRAME_LIMIT,
+    FRAME_SIZE,
+    GREETING_LIMIT,
+    LENGTH_BYTES,
+    Word,
+    encode_frame,
+)
+
+READ_SIZE = 1 << 18
+
+W = TypeVar("W")
+
+
+class WireError(Exception):
+    """The other side says what cannot be understood, or has gone away."""
+
+
+class Wire(Generic[W]):
+    """One side of a connection. `write` must run for what is said `soon`, or more than the socket takes.
+
+    Args:
+        connection: A connected stream socket, which is the wire's from now on.
+        decode: Makes the other side's words of the payload of a frame.
+
+    Attributes:
+        unsent: About how many bytes were said that the socket has not taken.
+    """
+
+    def __init__(self, connection: socket.socket, decode: Callable[[Any], list[W]]) -> None:
+        connection.setblocking(False)
+        self._socket = connection
+        self._decode = decode
+        self._words: list[Word] = []
+        self._words_size = 0
+        self._frames: deque[memoryview] = deque()
+        self._received = bytearray()
+        self._limit = GREETING_LIMIT
+        self._parked: trio.lowlevel.Task | None = None
+        self._sent = trio.Event()
+        self.unsent = 0
+        self.is_closed = False
+
+    def say(self, word: Word, size: int = 0) -> None:
+        """Say a word of about ``size`` bytes with the next `flush`."""
+        self._words.append(word)
+        self._words_size += size
+        if self._words_size >= FRAME_SIZE:
+            self._wrap()
+
+    def say_soon(self, word: Word, size: int = 0) -> None:
+        """Say a word when all tasks that are ready now have had their turn, unless `flush` comes first."""
+        self.say(word, size)
+        self._wake()
+
+    def flush(self) -> None:
+        """Send what was said, as far as the socket takes it now."""
+        if self._words:
+            self._wrap()
+            if len(self._frames) == 1:
+                self._send()
+            if self._frames:
+                self._wake()
+
+    def greeted(self) -> None:
+        """Take frames of any size from now on."""
+        self._limit = FRAME_LIMIT
+
+    async def hear(self) -> list[W]:
+        """Wait for words and return all that have arrived, in their order.
+
+        Raises:
+            WireError: the connection has ended, or what comes is none of this protocol's.
+        """
+        words: list[W] = []
+        while not words:
+            if self.is_closed:
+                raise WireError("the connection is closed")
+            await trio.lowlevel.wait_readable(self._socket)
+            try:
+                received = self._socket.recv(READ_SIZE)
+            except BlockingIOError:
+                continue
+            except OSError as error:
+                raise WireError(str(error)) from error
+            if not received:
+                raise WireError("the other side has ended the connection")
+            if self._received:
+                self._received += received
+                consumed = self._parse(self._received, words)
+                del self._received[:consumed]
+            else:
+                consumed = self._parse(received, words)
+                self._received += received[consumed:]
+        return words
+
+    async def write(self) -> None:
+        """Send what `flush` could not, and what is to be said soon. For ever.
+
+        Raises:
+            WireError: the connection has ended.
+        """
+        while True:
+            if self._words:
+                self.flush()
+            elif self._frames:
+                await trio.lowlevel.wait_writable(self._socket)
+                self._send()
+            else:
+                self._parked = trio.lowlevel.current_task()
+                await trio.lowlevel.wait_task_rescheduled(self._unpark)
+            if self.is_closed:
+                raise WireError("the connection is closed")
+
+    async def all_sent(self) -> None:
+        """Wait until the socket has taken everything, or cannot any more."""
+        self.flush()
+        while self._frames and not self.is_closed:
+            self._sent = trio.Event()
+            await self._sent.wait()
+
+    def close(self) -> None:
+        """End the connection; a second time does nothing."""
+        if not self.is_closed:
+            self.is_closed = True
+            trio.lowlevel.notify_closing(self._socket)
+            self._socket.close()
+            self._frames.clear()
+            self._words.clear()
+            self._sent.set()
+            self._wake()
+
+    def _wrap(self) -> None:
+        frame = encode_frame(self._words)
+        self._words.clear()
+        self._words_size = 0
+        self.unsent += len(frame)
+        self._frames.append(memoryview(frame))
+
+    def _send(self) -> None:
+        try:
+            while self._frames:
+                sent = self._socket.send(self._frames[0])
+                self.unsent -= sent
+                if sent < len(self._frames[0]):
+                    self._frames[0] = self._frames[0][sent:]
+                    return
+                self._frames.popleft()
+        except BlockingIOError:
+            return
+        except OSError:  # whoever hears will know
+            self._frames.clear()
+            self.unsent = 0
+        self._sent.set()
+
+    def _parse(self, data: bytes | bytearray, words: list[W]) -> int:
+        """Decode the whole frames at the beginning of ``data``; return how many bytes they have."""
+        end = 0
+        with memoryview(data) as view:
+            while len(data) - end >= LENGTH_BYTES:
+                begin = end + LENGTH_BYTES
+                size = int.from_bytes(view[end:begin])
+                if size > self._limit:
+                    raise WireError(f"a frame of {size} bytes is too large")
+                if len(data) - begin < size:
+                    break
+                try:
+                    with view[begin : begin + size] as payload:
+                        words += self._decode(payload)
+                except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+                    raise WireError(f"a frame cannot be understood: {error}") from error
+                end = begin + size
+        return end
+
+    def _wake(self) -> None:
+        if self._parked is not None:
+            parked, self._parked = self._parked, None
+            trio.lowlevel.reschedule(parked)
+
+    def _unpark(self, _: object) -> trio.lowlevel.Abort:
+        self._parked = None
+        return trio.lowlevel.Abort.SUCCEEDED

@@ -1,0 +1,121 @@
+"""Which of the processes on a folder this one is, and what goes on when that changes."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+import trio
+
+from greenroom.runtime.base.errors import RuntimeClosedError, StoreError
+from greenroom.runtime.kernel.pubsub import Bus
+from greenroom.runtime.sharing.follower import Guest
+from greenroom.runtime.sharing.leader import Host
+
+if TYPE_CHECKING:
+    from contextlib import AbstractAsyncContextManager
+    from pathlib import Path
+
+    from greenroom.runtime.api.client import Acceptor
+    from greenroom.runtime.api.open import Recipe
+    from greenroom.runtime.api.runtime import Runtime
+    from greenroom.runtime.journal.secrets import Secret
+    from greenroom.runtime.lmdb.lock_file import Owner
+    from greenroom.runtime.sharing.type_registry import Vocabulary
+
+
+class Membership:
+    """One process among those on a folder.
+
+    Args:
+        recipe: What its runtime will be made of when it owns the folder.
+        vocabulary: The types that can be spoken of.
+
+    Attributes:
+        bus: Tells its subscribers, whoever owns the folder.
+        guest: Its side while it is attached.
+        host: Its side while it owns the folder.
+        acceptor: Where messages go: to the guest, then to the own kernel.
+        runtime: Its runtime, from when it owns the folder.
+        owning: Set then.
+        is_closed: Whether it has ended without owning the folder.
+        secret: The store's, while this process is attached to an owner that has one.
+    """
+
+    def __init__(self, recipe: Recipe, vocabulary: Vocabulary) -> None:
+        self.recipe = recipe
+        self.bus = Bus(lambda: False)
+        self.guest = Guest(vocabulary, self.bus)
+        self.host = Host(vocabulary, self._begin)
+        self.acceptor: Acceptor = self.guest
+        self.runtime: Runtime | None = None
+        self.owning = trio.Event()
+        self.is_closed = False
+        self.secret: Secret | None = None
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing is taken any more."""
+        return self.is_closed if self.runtime is None else self.runtime.has_ended
+
+    def check_open(self) -> None:
+        """Raise what the doors raise when nothing is taken any more.
+
+        Raises:
+            RuntimeClosedError, StoreFailedError: that is so.
+        """
+        if self.runtime is not None:
+            self.runtime.check_open()
+        elif self.is_closed:
+            raise RuntimeClosedError("the runtime is closed")
+
+    def learn_secret(self, folder: Path, store_id: str, mark: str) -> None:
+        """Find the secret that the owner uses: who attaches with another one could not take over.
+
+        Raises:
+            StoreError: as `find_secret`.
+        """
+        if mark and (self.secret is None or self.secret.mark != mark):
+            self.secret = self.recipe.secret_of(folder, store_id, mark)
+
+    def take(self, place: ExitStack, lock: Owner, identity: tuple[int, int] | None = None) -> Owner:
+        """Own the folder until the stack is closed, and have a place where others can attach.
+
+        Args:
+            place: The stack.
+            lock: The folder's.
+            identity: Which folder it is to be: `identity_of` it.
+
+        Raises:
+            StoreOwnedError: another process owns it.
+            StoreError: it cannot hold a store, or is another one.
+        """
+        with ExitStack() as stack:
+            stack.callback(self.host.close)  # last, when the lock is free
+            owner = stack.enter_context(lock)
+            if identity is not None and identity_of(owner.folder) != identity:
+                raise StoreError(
+                    f"{owner.folder} is not the folder that this process was attached to; start again"
+                )
+            stack.enter_context(self.host.listening(owner.folder))
+            place.push(stack.pop_all())
+        return owner
+
+    def run(self, owner: Owner) -> AbstractAsyncContextManager[Runtime]:
+        """Run the actors on the folder that this process owns, until the block ends."""
+        return self.recipe.run(owner, self.host, self.bus, self.guest.posts)
+
+    def _begin(self, runtime: Runtime) -> None:
+        """Take over: what was asked so far is this process's own affair from now on."""
+        self.runtime = runtime
+        self.acceptor = kernel = runtime.parts()[0]
+        self.host.answer_own(self.guest.relay, self.guest.hand_over(kernel))
+        if self.guest.attachments:
+            self.guest.renew_subscriptions()
+        self.owning.set()
+
+
+def identity_of(folder: Path) -> tuple[int, int]:
+    """Return what a folder keeps when it is renamed, and no other has."""
+    status = folder.stat()
+    return status.st_dev, status.st_ino

@@ -1,0 +1,313 @@
+"""OAuth 2.1 access tokens: this server as the resource server of an issuer that the settings name.
+
+`JwtVerifier` is a `TokenVerifier` of the SDK: it checks JSON Web Tokens against the keys that the issuer
+publishes. Another verifier, say one that asks the issuer about every token, can stand in its place.
+
+Invariants:
+
+- A token counts that the issuer signed with one of its published keys, by an algorithm with a public key,
+  for this server (``aud``), and as long as it has not expired. All of that, or nobody comes in.
+- The issuer is asked for its keys when one is needed that is not there, not more often than every
+  `REFETCH_SECONDS` whatever tokens come, and never by a URL that a token names.
+- Keys are kept for `KEYS_SECONDS`; an issuer that is away does not let anybody in with a key that is older.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from hashlib import blake2b
+from math import inf
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+import httpx2
+import jwt
+import msgspec
+import trio
+
+from greenroom.actors.auth.grants import Credential, Grant
+from greenroom.actors.auth.scopes import unknown_scopes
+from greenroom.actors.base.times import SECOND
+from greenroom.transports.mcp.agent_port import AGENT_ID_LENGTH, fit_agent_id
+from greenroom.transports.net.addresses import is_loopback
+
+if TYPE_CHECKING:
+    from mcp.server.auth.provider import AccessToken
+
+ALGORITHMS: Final = (
+    *("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
+    *("ES256", "ES384", "ES512", "EdDSA"),
+)
+"""Those with a public key. With ``HS256`` the issuer's public key would do to forge a token."""
+
+KEYS_SECONDS: Final = 3_600.0
+REFRESH_SECONDS: Final = 600.0
+"""The age from which keys are fetched anew, while the old ones still count."""
+REFETCH_SECONDS: Final = 30.0
+LEEWAY_SECONDS: Final = 30.0
+TOKEN_BYTES: Final = 16_384
+ANSWER_BYTES: Final = 1 << 20
+_HEADERS: Final = {"Accept": "application/json", "Accept-Encoding": "identity"}
+_TIMES: Final = httpx2.Timeout(5.0)
+_LONGEST_SUBJECT: Final = 128
+_LIFE_WITHOUT_END: Final = 300
+"""Seconds for which a token counts whose verifier does not say when it ends."""
+
+_NO_TOKEN: Final = (jwt.PyJWTError, ValueError, TypeError, AttributeError, OverflowError, RecursionError)
+
+logger = logging.getLogger(__name__)
+
+
+class IssuerError(Exception):
+    """The issuer cannot be reached, or does not say what an issuer says."""
+
+
+class JwtVerifier:
+    """Checks tokens of one issuer; see `TokenVerifier` of the SDK.
+
+    Args:
+        issuer: Its identifier, a URL.
+        resource: What tokens for this server name as their audience, a URL.
+        client: Asks the issuer; for tests.
+    """
+
+    def __init__(self, issuer: str, resource: str, *, client: httpx2.AsyncClient | None = None) -> None:
+        self._issuer = issuer
+        self._resource = resource
+        self._client = client if client is not None else httpx2.AsyncClient(timeout=_TIMES)
+        self._keys: dict[str | None, jwt.PyJWK] = {}
+        self._fetched = self._tried = -inf
+        self._fetching = trio.Lock()
+
+    async def aclose(self) -> None:
+        """Close the connections to the issuer."""
+        await self._client.aclose()
+
+    async def verify_token(self, token: str) -> AccessToken | None:
+        """Return what a token says, or None when it opens nothing."""
+        if len(token) > TOKEN_BYTES:
+            return None
+        try:
+            header = jwt.get_unverified_header(token)
+            if header.get("alg") not in ALGORITHMS or header.get("typ", "JWT").lower() not in {
+                "jwt",
+                "at+jwt",
+            }:
+                return None
+            key = await self._key(header.get("kid"))
+            if key is None:
+                return None
+            claims = jwt.decode(
+                token,
+                key,
+                algorithms=ALGORITHMS,
+                audience=self._resource,
+                issuer=self._issuer,
+                leeway=LEEWAY_SECONDS,
+                options={"require": ["exp", "iss", "aud", "sub"]},
+            )
+            msgspec.json.encode(claims)  # or there is half a character in them, which is no name
+        except _NO_TOKEN as error:
+            logger.debug("a token was refused: %s", type(error).__name__)
+            return None
+        return self._access(token, claims)
+
+    def _access(self, token: str, claims: dict[str, Any]) -> AccessToken:
+        from mcp.server.auth.provider import AccessToken  # noqa: PLC0415  (the SDK is imported by now)
+
+        return AccessToken(
+            token=token,
+            client_id=str(claims.get("client_id") or claims.get("azp") or ""),
+            scopes=_scopes_in(claims),
+            expires_at=int(claims["exp"]),
+            resource=self._resource,
+            subject=str(claims["sub"]),
+            claims=claims,
+        )
+
+    async def _key(self, key_id: object) -> jwt.PyJWK | None:
+        name = key_id if isinstance(key_id, str) else None
+        now = trio.current_time()
+        if name not in self._keys or now - self._fetched > REFRESH_SECONDS:
+            await self._fetch()
+        if trio.current_time() - self._fetched > KEYS_SECONDS:
+            return None
+        if name is None and len(self._keys) == 1:  # an issuer with one key need not name it
+            return next(iter(self._keys.values()))
+        return self._keys.get(name)
+
+    async def _fetch(self) -> None:
+        async with self._fetching:
+            now = trio.current_time()
+            if now - self._tried < REFETCH_SECONDS:
+                return
+            self._tried = now
+            try:
+                document = await self._document()
+                keys = await self._json(_checked_url(document.get("jwks_uri")))
+                self._keys = _keys_in(keys)
+            except (IssuerError, httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
+                logger.warning("the keys of the issuer %s cannot be read: %s", self._issuer, error)
+                return
+            self._fetched = now
+
+    async def _document(self) -> dict[str, Any]:
+        """Return what the issuer says of itself (RFC 8414, or OpenID's form of it)."""
+        parts = urlsplit(self._issuer)
+        base, path = f"{parts.scheme}://{parts.netloc}", parts.path.rstrip("/")
+        places = (
+            f"{base}/.well-known/oauth-authorization-server{path}",
+            f"{base}{path}/.well-known/openid-configuration",
+        )
+        for place in places:
+            try:
+                document = await self._json(place)
+            except IssuerError:
+                continue
+            if document.get("issuer") != self._issuer:
+                raise IssuerError(f"{place} is another issuer's")
+            return document
+        raise IssuerError(f"neither {places[0]} nor {places[1]} tells of it")
+
+    async def _json(self, url: str) -> dict[str, Any]:
+        async with self._client.stream("GET", url, headers=_HEADERS) as response:
+            if not response.is_success:
+                raise IssuerError(f"{url} answers {response.status_code}")
+            content = await _read(response)
+        if len(content) > ANSWER_BYTES:
+            raise IssuerError(f"{url} answers with more than {ANSWER_BYTES:,} bytes")
+        try:
+            return msgspec.json.decode(content, type=dict[str, Any])
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            raise IssuerError(f"{url} answers with something else than a JSON object") from None
+
+
+def credential_of_token(access: AccessToken, now: int) -> Credential:
+    """Return what a token lets its holder do.
+
+    The user is its subject. Projects are those that its claim ``greenroom_projects`` lists, and none without
+    that. It is bound to the agent that ``greenroom_agent`` names, else to one that is the client's and the
+    subject's: what an agent keeps for itself must not be open to everybody who uses the same program.
+
+    Args:
+        access: What a verifier says of the token.
+        now: The wall clock in microseconds since 1970 UTC.
+    """
+    claims: Mapping[str, Any] = access.claims or {}
+    strange = unknown_scopes(access.scopes)
+    subject = access.subject or access.client_id
+    agent = claims.get("greenroom_agent") or _agent_of(access.client_id, [claims.get("iss"), subject])
+    agent_type = claims.get("greenroom_agent_type")
+    projects = claims.get("greenroom_projects")
+    grant = Grant(
+        name=f"token of {subject[:_LONGEST_SUBJECT]}",
+        scopes=frozenset(access.scopes).difference(strange),
+        agent=fit_agent_id(str(agent)) if agent else None,
+        agent_type=fit_agent_id(str(agent_type)) if agent_type else None,
+        user=_user_of(subject),
+        projects=frozenset(str(each) for each in projects) if isinstance(projects, list) else frozenset(),
+    )
+    holder = [claims.get("iss"), subject, access.client_id]
+    ends = now + _LIFE_WITHOUT_END * SECOND if access.expires_at is None else access.expires_at * SECOND
+    # A session that one token opened is not for another one that lets its holder do less.
+    return Credential(
+        id=f"oauth:{_tag([*holder, grant])}",
+        grant=grant,
+        by_key=False,
+        expires=ends,
+        holder=f"oauth:{_tag(holder)}",
+    )
+
+
+def _user_of(subject: str) -> str | None:
+    """Return the user that a subject is: with digits of its own where it is longer than a user can be."""
+    if len(subject) <= _LONGEST_SUBJECT:
+        return subject or None
+    tag = _tag(subject)
+    return f"{subject[: _LONGEST_SUBJECT - len(tag) - 1]}.{tag}"
+
+
+def _tag(what: Any) -> str:
+    """Return 16 digits that stand for something."""
+    return blake2b(msgspec.json.encode(what, order="deterministic"), digest_size=8).hexdigest()
+
+
+def _agent_of(client_id: str, subject: list[Any]) -> str:
+    tag = _tag(subject)
+    return f"{fit_agent_id(client_id)[: AGENT_ID_LENGTH - len(tag) - 1]}.{tag}"
+
+
+def protected_resource(resource: str, issuer: str, scopes: Sequence[str]) -> dict[str, Any]:
+    """Return what this server says of itself to clients that look for its issuer (RFC 9728)."""
+    return {
+        "resource": resource,
+        "authorization_servers": [issuer],
+        "scopes_supported": list(scopes),
+        "bearer_methods_supported": ["header"],
+        "resource_name": "Greenroom",
+    }
+
+
+def metadata_paths(resource: str) -> tuple[str, str]:
+    """Return where that is found, the path for this resource first."""
+    root = "/.well-known/oauth-protected-resource"
+    return root + urlsplit(resource).path.rstrip("/"), root
+
+
+def metadata_url(resource: str) -> str:
+    """Return the URL of what this server says of itself."""
+    parts = urlsplit(resource)
+    return f"{parts.scheme}://{parts.netloc}{metadata_paths(resource)[0]}"
+
+
+def _checked_url(url: object) -> str:
+    """Return a URL of the issuer's keys.
+
+    Raises:
+        IssuerError: it is none, or what it answers could be changed on its way.
+    """
+    if isinstance(url, str):
+        parts = urlsplit(url)
+        if parts.scheme == "https" or (parts.scheme == "http" and is_loopback(parts.hostname or "")):
+            return url
+    raise IssuerError(f"the URL of its keys is {str(url)[:100]!r}, and must be https")
+
+
+async def _read(response: httpx2.Response) -> bytes:
+    """Return what an issuer answers; of too much, somewhat more than is allowed."""
+    content = bytearray()
+    try:
+        async for chunk in response.aiter_bytes():
+            content += chunk
+            if len(content) > ANSWER_BYTES:
+                # Not left by `break`: the library's generators end in order when reading fails.
+                await response.aclose()
+    except httpx2.TransportError:
+        if len(content) <= ANSWER_BYTES:
+            raise
+    return bytes(content)
+
+
+def _keys_in(document: Mapping[str, Any]) -> dict[str | None, jwt.PyJWK]:
+    """Return the keys that can check signatures, by their names."""
+    listed = document.get("keys")
+    found: dict[str | None, jwt.PyJWK] = {}
+    for each in listed if isinstance(listed, list) else ():
+        if not isinstance(each, dict) or each.get("use", "sig") != "sig" or each.get("kty") == "oct":
+            continue
+        try:
+            key = jwt.PyJWK.from_dict(each)
+        except jwt.PyJWTError:
+            continue  # of a kind that is not known here
+        found[key.key_id] = key
+    if not found:
+        raise IssuerError("it has no key that is known here")
+    return found
+
+
+def _scopes_in(claims: Mapping[str, Any]) -> list[str]:
+    listed = claims.get("scope", claims.get("scp"))
+    if isinstance(listed, str):
+        return listed.split()
+    return [each for each in listed if isinstance(each, str)] if isinstance(listed, list) else []

@@ -1,0 +1,1 @@
+"""What every transport uses: exit codes."""

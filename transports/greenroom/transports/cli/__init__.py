@@ -1,0 +1,1 @@
+"""The program `greenroom`: its commands, their parser and their output."""

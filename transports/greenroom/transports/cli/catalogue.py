@@ -1,0 +1,425 @@
+"""The commands of `greenroom`: what each is for, what it takes, and what carries it out.
+
+The parser and its help are made of this table, in `parsing`. A name of two words is an action of a
+family, with flags of its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from greenroom.actors.auth.tool_profiles import TOOL_PROFILES
+from greenroom.transports.config.parsers import NotAllowedError, number, several, word
+
+
+@dataclass(frozen=True)
+class Option:
+    """A flag of one command that is no setting; a switch unless it has a `metavar`.
+
+    Attributes:
+        field: What the request that it goes into calls it, where that is another name.
+        required: Whether the command is none without it.
+    """
+
+    help: str
+    metavar: str | None = None
+    read: Callable[[str], Any] = str
+    default: Any = None
+    field: str | None = None
+    required: bool = False
+
+
+@dataclass(frozen=True)
+class Command:
+    """One command: its help, its positional arguments, and which flags it takes.
+
+    Attributes:
+        runs: The module of `commands`, imported when the command is known, and the function there.
+        every_setting: Whether it takes every setting.
+        settings: Those that it takes else, besides those that every command takes.
+        shared: Whether it takes those; a command without a store of its own does not.
+        examples: Command lines, without the program's name.
+    """
+
+    help: str
+    runs: tuple[str, str]
+    arguments: Mapping[str, str] = field(default_factory=dict)
+    every_setting: bool = False
+    json: bool = True
+    options: Mapping[str, Option] = field(default_factory=dict)
+    settings: frozenset[str] = frozenset()
+    shared: bool = True
+    examples: tuple[str, ...] = ()
+
+
+def _number(least: float, most: float, unit: str) -> Callable[[str], float]:
+    def read(text: str) -> float:
+        try:
+            return float(number(least, most, unit)(text))
+        except NotAllowedError as error:
+            raise argparse.ArgumentTypeError(f"{text!r}, but {error}") from None
+
+    return read
+
+
+def _one_of(*words: str) -> Callable[[str], str]:
+    def read(text: str) -> str:
+        if text not in words:
+            raise argparse.ArgumentTypeError(f"{text!r}, but it must be one of {', '.join(words)}")
+        return text
+
+    return read
+
+
+def _up_to(most: int) -> Callable[[str], int]:
+    def read(text: str) -> int:
+        if not text.isdecimal() or not 1 <= int(text) <= most:
+            raise argparse.ArgumentTypeError(f"{text!r}, but it must be a number from 1 to {most:,}")
+        return int(text)
+
+    return read
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(f"{text!r}, but it must be a whole number from 1 on")
+    return int(text)
+
+
+def _count_from_0(text: str) -> int:
+    return 0 if text == "0" else _count(text)
+
+
+def _tool_profiles(text: str) -> list[str]:
+    try:
+        return list(several(word(*TOOL_PROFILES))(text))
+    except NotAllowedError as error:
+        raise argparse.ArgumentTypeError(f"{text!r}, but {error}") from None
+
+
+FORMATS: Final = (
+    *("auto", "jsonl", "mem0", "mcp-memory-service", "server-memory", "shared-context-server", "markdown"),
+)
+_SCOPES: Final = "sessions:*,memory:*"
+_MOST_LINES: Final = 1_000_000
+_MOST_FOUND: Final = 100
+_WHO: Final = frozenset({"agent", "agent_type", "user", "project"})
+_WRITES: Final = frozenset({"durability", "max_size"})
+_WORKS_WITH_MEMORIES: Final = _WHO | _WRITES | {"embedder", "embedder_model"}
+_OPERATES: Final = _WRITES | {"user"}
+_TRAVELS: Final = _WORKS_WITH_MEMORIES | {"trust_signer"}
+_PASSPORT: Final = Option("file of the passport", "FILE", required=True)
+_KEY_ID: Final = {"key_id": "the key, as `greenroom keys list` shows it"}
+
+COMMANDS: Final[Mapping[str, Command]] = {
+    "serve": Command(
+        "serve MCP on standard input and output, over WebSocket or over HTTP",
+        ("serve", "serve"),
+        every_setting=True,
+        json=False,
+        examples=(
+            "serve --ws 127.0.0.1:8765",
+            "serve --http 127.0.0.1:8080 --agent planner",
+            "serve --http 0.0.0.0:8443 --tls-cert cert.pem --tls-key key.pem",
+        ),
+    ),
+    "demo": Command(
+        "show in some seconds, on a temporary folder, what this is for; checks what it says",
+        ("demo", "demo"),
+        json=False,
+        shared=False,
+    ),
+    "config": Command(
+        "show the settings in force and where each came from",
+        ("config", "config"),
+        every_setting=True,
+        examples=("config", "config --json"),
+    ),
+    "watch": Command(
+        "print a session's messages as they are written, until it ends, by any server on the folder",
+        ("watch", "watch"),
+        {"session": "the session, as session://ID or its id alone"},
+        options={
+            "--url": Option(
+                "a server elsewhere, at its WebSocket [default the one that uses the folder]",
+                "ws://HOST:PORT",
+            ),
+        },
+        settings=_WHO,
+        examples=("watch session://release-2 --agent ada", "watch release-2 --url ws://127.0.0.1:8765"),
+    ),
+    "top": Command(
+        "show the figures of a running server as they change, until q or Ctrl-C",
+        ("top", "top"),
+        options={
+            "--once": Option("print one frame plainly and end"),
+            "--interval": Option(
+                "time between two looks, in seconds [default 1]",
+                "SECONDS",
+                _number(0.05, 3600, "seconds"),
+                default=1.0,
+            ),
+        },
+        examples=("top", "top --once --json"),
+    ),
+    "stats": Command(
+        "show the figures of the server that uses the folder, or of the stopped store", ("store", "run")
+    ),
+    "import": Command(
+        "import memories from a file or a folder, all of them or none",
+        ("transfer", "import_memories"),
+        {"file": "JSON Lines, a file of another program, or a folder of Markdown"},
+        options={
+            "--format": Option(
+                f"one of {', '.join(FORMATS)} [default auto]", "FORMAT", _one_of(*FORMATS), default="auto"
+            ),
+            "--namespace": Option("where memories go that name none [default user:<user>]", "NAMESPACE"),
+            "--on-conflict": Option(
+                "what a key that is there means: skip, overwrite or version [default skip]",
+                "WHAT",
+                _one_of("skip", "overwrite", "version"),
+                default="skip",
+            ),
+            "--dry-run": Option("only count what would happen"),
+        },
+        settings=_WORKS_WITH_MEMORIES,
+        examples=("import memories.jsonl --dry-run", "import notes/ --namespace project:atlas"),
+    ),
+    "export": Command(
+        "export the memories that you may see to a file",
+        ("transfer", "export_memories"),
+        {"file": "file to make, which must not exist, or - for standard output"},
+        options={
+            "--namespace": Option("only the memories below this [default all that you may see]", "NAMESPACE"),
+            "--format": Option(
+                "jsonl or json [default jsonl]", "FORMAT", _one_of("jsonl", "json"), default="jsonl"
+            ),
+        },
+        settings=_WORKS_WITH_MEMORIES,
+        examples=("export memories.jsonl", "export - --namespace project:atlas"),
+    ),
+    "evaluate": Command(
+        "measure how well searches find what they should, on your own memories",
+        ("evaluate", "evaluate"),
+        {"queries": "JSON Lines: query, relevant (keys), optional namespace, filters, group"},
+        options={
+            "--mode": Option(
+                "semantic, hybrid or exact [default each of them]",
+                "MODE",
+                _one_of("semantic", "hybrid", "exact"),
+            ),
+            "--limit": Option(
+                "how many memories each search answers with [default 50]",
+                "N",
+                _up_to(_MOST_FOUND),
+                default=50,
+            ),
+        },
+        settings=_WORKS_WITH_MEMORIES,
+    ),
+    "passport signer": Command(
+        "show this server's public key, by which others trust its passports",
+        ("passport", "passport"),
+        settings=_TRAVELS,
+    ),
+    "passport show": Command(
+        "show what a passport says, and whether it is trusted here",
+        ("passport", "passport"),
+        options={"--file": _PASSPORT},
+        settings=_TRAVELS,
+    ),
+    "passport export": Command(
+        "write a session into a passport",
+        ("passport", "passport"),
+        options={
+            "--session": Option("the session", "ID", field="session_id", required=True),
+            "--file": Option("file to make, which must not exist", "FILE", required=True),
+            "--include-memories": Option("export memories that were stored in the session, too"),
+            "--one-time": Option("let a server take the passport once"),
+            "--days": Option(
+                "days for which it is valid [default 7]",
+                "DAYS",
+                _number(0.001, 366, "days"),
+                field="expires_in",
+            ),
+            "--encrypt-with-passphrase": Option(
+                "ask for a passphrase, or read it from GREENROOM_PASSPHRASE", field="passphrase"
+            ),
+        },
+        settings=_TRAVELS,
+        examples=("passport export --session ID --file work.json --one-time",),
+    ),
+    "passport restore": Command(
+        "make a session of a passport",
+        ("passport", "passport"),
+        options={"--file": _PASSPORT},
+        settings=_TRAVELS,
+        examples=("passport restore --file work.json --trust-signer ed25519:...",),
+    ),
+    "keys create": Command(
+        "make an API key, which is shown this once",
+        ("keys", "keys"),
+        options={
+            "--name": Option("what the key is for, in words", "NAME"),
+            "--scopes": Option(
+                f"what it lets its holder do, such as sessions:*,memory:read or admin [default {_SCOPES}]",
+                "SCOPES",
+                default=_SCOPES,
+            ),
+            "--for-agent": Option(
+                "the agent that it is bound to [default as its holder says]", "ID", field="agent"
+            ),
+            "--for-type": Option("the agent type that it is bound to", "TYPE", field="agent_type"),
+            "--for-user": Option("the user whom its holder works for [default you]", "NAME", field="user"),
+            "--for-project": Option(
+                "projects, with commas between [default every one]", "IDS", field="projects"
+            ),
+            "--days": Option("days until it ends [default 90]", "N", _count, field="expires_in_days"),
+            "--rate": Option(
+                "requests a minute [default that of the server]", "N", _count, field="rate_limit"
+            ),
+            "--burst": Option("requests at once [default that of the server]", "N", _count),
+            "--max-bytes": Option(
+                "bytes of content that it may write [default any]", "N", _count, field="max_stored_bytes"
+            ),
+            "--max-sessions": Option("sessions that it may create [default any]", "N", _count),
+            "--max-namespaces": Option("namespace roots that it may begin [default any]", "N", _count),
+            "--max-subscriptions": Option("resources it may hear of at once [default any]", "N", _count),
+            "--tools": Option(
+                "tool profiles that it is listed, with commas between [default those of the server]",
+                "NAMES",
+                _tool_profiles,
+            ),
+        },
+        settings=_OPERATES | {"encrypt"},
+        examples=(
+            "keys create --name 'laptop of ann' --for-user ann",
+            "keys create --name admin --scopes '*,admin' --days 30",
+        ),
+    ),
+    "keys list": Command("list the API keys, without what opens", ("keys", "keys"), settings=_OPERATES),
+    "keys rotate": Command(
+        "make a key that takes another one's place",
+        ("keys", "keys"),
+        _KEY_ID,
+        options={
+            "--days": Option("days until it ends [default as before]", "N", _count, field="expires_in_days"),
+            "--overlap": Option(
+                "seconds that the old key goes on [default 86400]",
+                "SECONDS",
+                _count_from_0,
+                field="overlap_seconds",
+            ),
+        },
+        settings=_OPERATES,
+        examples=("keys rotate KEY_ID --overlap 600",),
+    ),
+    "keys revoke": Command(
+        "end a key at once, in every process", ("keys", "keys"), _KEY_ID, settings=_OPERATES
+    ),
+    "audit tail": Command(
+        "show the newest records",
+        ("audit", "audit"),
+        options={
+            "--lines": Option("how many records [default 20]", "N", _up_to(_MOST_LINES), default=20),
+            "--follow": Option("show records as they come, too, until interrupted"),
+        },
+        settings=_OPERATES,
+        examples=("audit tail --lines 200", "audit tail --follow"),
+    ),
+    "audit export": Command(
+        "write every record as a line of JSON, and a checkpoint",
+        ("audit", "audit"),
+        json=False,
+        options={"--file": Option("file to make, which must not exist [default standard output]", "FILE")},
+        settings=_OPERATES,
+        examples=("audit export --file audit.jsonl",),
+    ),
+    "audit verify": Command(
+        "check that nobody changed the log or left anything out",
+        ("audit", "audit"),
+        options={"--checkpoint": Option("file with checkpoints, or an export, to go by", "FILE")},
+        settings=_OPERATES,
+        examples=("audit verify --checkpoint /somewhere/else/checkpoints.jsonl",),
+    ),
+    "audit checkpoint": Command(
+        "print a line to keep elsewhere, for `verify`",
+        ("audit", "audit"),
+        json=False,
+        settings=_OPERATES,
+        examples=("audit checkpoint >> /somewhere/else/checkpoints.jsonl",),
+    ),
+    "backup": Command(
+        "copy the store, also while a server uses it",
+        ("store", "run"),
+        {"destination": "file to make; it must not exist"},
+        examples=("backup /backups/greenroom.mdb",),
+    ),
+    "restore": Command(
+        "replace the store with a backup; no server may be using it",
+        ("store", "run"),
+        {"source": "file that `backup` made"},
+        examples=("restore /backups/greenroom.mdb",),
+    ),
+    "repair": Command(
+        "save what is sound of a damaged store, and say what is missing; no server may be using it",
+        ("store", "run"),
+        {"destination": "file to make, which `restore` takes; it must not exist"},
+        examples=("repair /backups/saved.mdb",),
+    ),
+    "verify": Command(
+        "check the whole store for damage and the index of memories, also while a server uses it",
+        ("store", "run"),
+        options={"--rebuild": Option("make an index anew that differs from the memories")},
+    ),
+    "encrypt": Command(
+        "encrypt the store with the key of --encryption-key, by rewriting it; no server may be using it",
+        ("store", "run"),
+        examples=("encrypt --encryption-key file:/keys/greenroom",),
+    ),
+    "rekey": Command(
+        "change the key of an encrypted store, without rewriting it; no server may be using it",
+        ("store", "run"),
+        {"new_key": "where the new key is kept: file:PATH, env:NAME or keyring:NAME"},
+        examples=("rekey file:/keys/new --encryption-key file:/keys/old",),
+    ),
+    "readmit": Command(
+        "let an actor in again that failed too often and was set aside",
+        ("store", "run"),
+        {"kind": "the actor's kind", "key": "the actor's key"},
+    ),
+    "secret renew": Command(
+        "give a stopped store a new secret, when the old one is lost or known",
+        ("secret", "secret"),
+        json=False,
+        settings=frozenset({"max_size"}),
+    ),
+}
+
+FAMILIES: Final[Mapping[str, str]] = {
+    "passport": "write a session into a passport or make one of it, and show whose passports are taken",
+    "keys": "create, list, rotate or revoke API keys, also while servers run",
+    "audit": "show, export or check the audit log, also while servers run",
+    "secret": "see to the store's secret, from which keys and signatures follow",
+}
+
+GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
+    "to begin with": ("serve", "demo", "config"),
+    "to see what happens": ("watch", "top", "stats"),
+    "memories and sessions": ("import", "export", "evaluate", "passport"),
+    "who comes in, and what they did": ("keys", "audit"),
+    "to look after the store": (
+        "backup",
+        "restore",
+        "verify",
+        "repair",
+        "encrypt",
+        "rekey",
+        "readmit",
+        "secret",
+    ),
+}
+"""The commands and families in the order in which the help tells of them."""

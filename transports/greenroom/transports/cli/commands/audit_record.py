@@ -1,0 +1,52 @@
+"""What the audit log gets of a command: a record that is on the disk before the command ends."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import trio
+
+from greenroom.actors import Principal
+from greenroom.actors.audit.actor import LOG, NoteDeed
+from greenroom.actors.audit.query import CheckpointAudit
+from greenroom.transports.base.exit_codes import judge
+from greenroom.transports.cli.commands.error_report import leaves
+from greenroom.transports.cli.commands.open_store import opened
+from greenroom.transports.cli.output import remark
+
+if TYPE_CHECKING:
+    from greenroom.runtime import SharedRuntime
+    from greenroom.transports.config.settings import Settings
+
+AGENT: Final = "command-line"
+"""Who is said to have done it; the user is that of the settings."""
+
+
+def operator(settings: Settings) -> Principal:
+    """Returns who works at the command line."""
+    return Principal(agent_id=AGENT, user=settings.user)
+
+
+async def record(runtime: SharedRuntime, principal: Principal, action: str, **details: Any) -> None:
+    """Has a deed in the log, and on the disk if this process owns the folder."""
+    await runtime.ask(LOG, NoteDeed(action=action, details=details), principal=principal)
+    await runtime.query(CheckpointAudit())  # it waits for the notes before it
+
+
+def record_afterwards(settings: Settings, action: str, **details: Any) -> None:
+    """Has in the log what a command did that had the folder to itself.
+
+    It is done, so whatever is in the way of the record is only remarked.
+    """
+
+    async def open_and_record() -> None:
+        async with opened(settings) as runtime:
+            await record(runtime, operator(settings), action, **details)
+
+    try:
+        trio.run(open_and_record, strict_exception_groups=True)
+    except (Exception, BaseExceptionGroup) as error:
+        verdict = judge(leaves(error))
+        if verdict is None:
+            raise
+        remark(f"greenroom: it is done, and not in the audit log: {verdict[1]}")

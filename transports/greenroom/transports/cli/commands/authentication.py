@@ -1,0 +1,246 @@
+"""Whom `greenroom serve` lets in: what its settings and the store's keys say about that."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
+from functools import partial
+from importlib import import_module
+from ipaddress import ip_network
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from greenroom.actors import KeyRefusedError, Principal, open_key_ring
+from greenroom.actors.audit.actor import tell
+from greenroom.actors.auth.grants import KeyLimits, check_claims, credential_of, principal_of
+from greenroom.actors.keys.quota import Quota
+from greenroom.runtime import GreenroomError, Refusal
+from greenroom.transports.auth.authenticator import OPEN_GATE, Gate, Heard, KeyGate
+from greenroom.transports.auth.origin_check import Caller
+from greenroom.transports.config.settings import API_KEY_VARIABLE, flag
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+
+    from mcp.server.auth.provider import TokenVerifier
+
+    from greenroom.actors import KeyRing
+    from greenroom.actors.auth.grants import Credential
+    from greenroom.runtime import Doors
+    from greenroom.transports.config.settings import Settings
+    from greenroom.transports.net.addresses import HostPort
+
+NOBODY: Final = Caller()
+_NO_LIMITS: Final = KeyLimits()
+_SDK: Final = "mcp.server.auth.provider"
+logger = logging.getLogger(__name__)
+
+
+class NotLetInError(GreenroomError):
+    """The server cannot be started so, or the key that it was started with opens nothing."""
+
+
+class Admitting:
+    """Who is let in.
+
+    Args:
+        settings: The server's.
+        ring: The keys; None where nobody can come by one.
+        tokens: Checks tokens of an issuer, if there is one.
+        shown: What the client on standard input and output has shown, if anything.
+        heard: Notes in the audit log who was let in and who was not.
+
+    Attributes:
+        gate: Decides who comes in over sockets.
+        on_stdio: The client on standard input and output.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        ring: KeyRing | None = None,
+        tokens: TokenVerifier | None = None,
+        shown: Credential | None = None,
+        heard: Heard | None = None,
+    ) -> None:
+        self._settings = settings
+        self._ring = ring
+        self._quotas: dict[str, Quota] = {}
+        self.gate: Gate = OPEN_GATE if ring is None else _gate(settings, ring, tokens, heard)
+        self.on_stdio = NOBODY if shown is None else Caller(credential=shown)
+
+    @property
+    def needs_key(self) -> bool:
+        """Whether nobody is let in over sockets without a key."""
+        return self._ring is not None and self._ring.required
+
+    def principal(self, client_name: str, caller: Caller) -> Principal:
+        """Return who a client is.
+
+        That is what it was given, else what it says when it connects, else what the settings say, else
+        its own name. The settings speak for this machine's user, so not for whoever comes by a key.
+        """
+        settings = self._settings
+        if caller.credential is not None:
+            return principal_of(
+                caller.credential,
+                agent=caller.agent or (settings.agent if caller is self.on_stdio else None) or client_name,
+                agent_type=caller.agent_type or (settings.agent_type if caller is self.on_stdio else None),
+                projects=frozenset(caller.projects or (settings.project if caller is self.on_stdio else ())),
+                address=caller.address,
+            )
+        return Principal(
+            agent_id=caller.agent or settings.agent or client_name,
+            agent_type=caller.agent_type or settings.agent_type,
+            user=settings.user,
+            projects=frozenset(caller.projects or settings.project) or None,
+            address=caller.address,
+        )
+
+    def quota(self, caller: Caller) -> Quota | None:
+        """Return what a client may have; None where that is not limited."""
+        credential = caller.credential
+        if credential is None or credential.grant.limits == _NO_LIMITS:
+            return None
+        quota = self._quotas.get(credential.id)
+        if quota is None:
+            quota = self._quotas[credential.id] = Quota(credential)
+        return quota
+
+    def stdio_place(self, end: Callable[[str], None]) -> AbstractContextManager[None]:
+        """Hold the place of the client on standard input and output, which only a key can lose."""
+        shown = self.on_stdio.credential
+        return nullcontext() if self._ring is None or shown is None else self._ring.place(shown.id, end)
+
+
+def check_admission(settings: Settings) -> None:
+    """Check that the settings of who is let in go together, and that nothing is sent in the clear.
+
+    Raises:
+        ValueError: they do not, or it would be.
+    """
+    for pair in (("tls_cert", "tls_key"), ("oauth_issuer", "oauth_resource")):
+        missing = [flag(key) for key in pair if getattr(settings, key) is None]
+        if len(missing) == 1:
+            raise ValueError(f"{' and '.join(map(flag, pair))} go together; {missing[0]} is missing")
+    for address in _beyond(settings):
+        if settings.tls_cert is None and not settings.behind_proxy:
+            raise ValueError(
+                f"other machines reach {address}, so keys and contents need TLS: give --tls-cert and "
+                "--tls-key, or say --behind-proxy if a proxy before this server speaks it"
+            )
+
+
+@asynccontextmanager
+async def open_admitting(
+    settings: Settings, doors: Doors, environment: Mapping[str, str], *, on_stdio: bool
+) -> AsyncIterator[Admitting]:
+    """Return who is let in, kept up with the store's keys while the block runs.
+
+    Args:
+        settings: The server's.
+        doors: What `open_greenroom` opened.
+        environment: The process's, in which the key of a client on standard input and output may stand.
+        on_stdio: Whether there is such a client.
+
+    Raises:
+        NotLetInError: others could come in who should not, or the key opens nothing.
+    """
+    text = (environment.get(API_KEY_VARIABLE) or "").strip() if on_stdio else ""
+    listens = settings.ws is not None or settings.http is not None
+    if not listens and not text:
+        yield Admitting(settings)
+        return
+    beyond = others_reach(settings)
+    has_issuer = settings.oauth_issuer is not None
+    required = settings.require_key or beyond or has_issuer
+    async with open_key_ring(doors, required=required) as ring, _verifying(settings) as tokens:
+        if listens and ring.is_empty and not has_issuer:
+            _check_without_keys(settings, beyond=beyond)
+        heard = partial(tell, doors)
+        shown = None
+        if text:
+            try:
+                shown = _shown(ring, text, settings)
+            except NotLetInError:
+                heard("authenticate", outcome="denied", on="stdio")
+                raise
+            heard("authenticate", key_id=shown.id, on="stdio")
+        yield Admitting(settings, ring, tokens, shown, heard)
+
+
+def others_reach(settings: Settings) -> bool:
+    """Return whether others than this machine's programs reach the server."""
+    return settings.behind_proxy or bool(_beyond(settings))
+
+
+def _gate(settings: Settings, ring: KeyRing, tokens: TokenVerifier | None, heard: Heard | None) -> KeyGate:
+    challenge = ""
+    if tokens is not None and settings.oauth_resource is not None:
+        from greenroom.transports.auth.jwt import metadata_url  # noqa: PLC0415 - few have an issuer
+
+        challenge = f', resource_metadata="{metadata_url(settings.oauth_resource)}"'
+    return KeyGate(
+        ring,
+        rate=settings.rate_limit,
+        burst=settings.rate_burst,
+        trusted=[ip_network(each) for each in settings.trusted_proxy],
+        tokens=tokens,
+        challenge=challenge,
+        heard=heard,
+        frame=settings.max_frame,
+    )
+
+
+@asynccontextmanager
+async def _verifying(settings: Settings) -> AsyncIterator[TokenVerifier | None]:
+    if settings.oauth_issuer is None or settings.oauth_resource is None:
+        yield None
+        return
+    await trio.to_thread.run_sync(import_module, _SDK)  # a second, in which others are served
+    from greenroom.transports.auth.jwt import JwtVerifier  # noqa: PLC0415 - as in `auth.authenticator`
+
+    verifier = JwtVerifier(settings.oauth_issuer, settings.oauth_resource)
+    try:
+        yield verifier
+    finally:
+        with trio.CancelScope(shield=True):
+            await verifier.aclose()
+
+
+def _beyond(settings: Settings) -> list[HostPort]:
+    return [each for each in (settings.ws, settings.http) if each is not None and not each.is_loopback]
+
+
+def _check_without_keys(settings: Settings, *, beyond: bool) -> None:
+    if beyond:
+        where = ", ".join(map(str, _beyond(settings))) or "this server behind its proxy"
+        raise NotLetInError(
+            f"other machines reach {where}, and there is no API key yet by which to tell who they are; "
+            "`greenroom keys create` makes one"
+        )
+    if settings.require_key:
+        logger.warning("there is no API key yet, so nobody can connect; `greenroom keys create` makes one")
+    else:
+        logger.warning(
+            "there is no API key, so every program of this machine may connect and do everything; "
+            "from the first `greenroom keys create` on, everybody needs one"
+        )
+
+
+def _shown(ring: KeyRing, text: str, settings: Settings) -> Credential:
+    try:
+        shown = credential_of(ring.authenticate(text))
+        check_claims(
+            shown.grant,
+            agent=settings.agent,
+            agent_type=settings.agent_type,
+            projects=frozenset(settings.project),
+        )
+    except KeyRefusedError as error:
+        raise NotLetInError(f"{API_KEY_VARIABLE}: {error}") from None
+    except Refusal as refusal:
+        raise NotLetInError(f"{API_KEY_VARIABLE}: {refusal.sentence}") from None
+    return shown

@@ -1,0 +1,45 @@
+"""`greenroom config`: the settings in force and where each came from."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from greenroom.transports.base import exits
+from greenroom.transports.cli.output import say
+from greenroom.transports.config.settings import table
+
+if TYPE_CHECKING:
+    import argparse
+
+    from greenroom.transports.config.load import Resolved
+
+
+def config(chosen: argparse.Namespace, resolved: Resolved) -> int:
+    """Prints every setting; a value that is spelled as `greenroom` reads it, or a dash for none."""
+    say(_json(resolved) if chosen.json else _table(resolved))
+    return exits.OK
+
+
+def _table(resolved: Resolved) -> str:
+    rows = [("setting", "value", "from")]
+    for key, setting in table().items():
+        value = getattr(resolved.settings, key)
+        rows.append(
+            (key, setting.show(value) if value not in (None, ()) else "-", str(resolved.sources[key]))
+        )
+    widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
+    lines = [f"{key:<{widths[0]}}  {value:<{widths[1]}}  {source}" for key, value, source in rows]
+    lines += ["", f"configuration file: {resolved.config or 'none'}"]
+    lines += [f"not a setting: {each}" for each in resolved.strangers]
+    return "\n".join(lines)
+
+
+def _json(resolved: Resolved) -> str:
+    settings: dict[str, Any] = {}
+    for key in table():
+        value, source = getattr(resolved.settings, key), resolved.sources[key]
+        settings[key] = {"value": value, "source": source.kind, "place": source.place or None}
+    config_file = str(resolved.config) if resolved.config else None
+    report = {"settings": settings, "config": config_file, "unknown_variables": resolved.strangers}
+    return json.dumps(report, indent=2, default=str, ensure_ascii=False)

@@ -1,0 +1,106 @@
+"""What a command says when it cannot do its work: one sentence on standard error, and an exit code."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import re
+import select
+import traceback
+from typing import TYPE_CHECKING
+
+from greenroom.transports.base import exits
+from greenroom.transports.base.exit_codes import judge
+from greenroom.transports.cli.output import complain
+from greenroom.transports.control.client import DoorError
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable
+
+STANDARD_ERROR = 2
+
+
+class _NeverWaits:
+    """Standard error as a stream that drops what finds no room there.
+
+    A client need not read it. Waiting for room in a full pipe would hold the event loop, and with it
+    every request and every signal, for good.
+    """
+
+    def __init__(self) -> None:
+        self._room = select.poll()
+        self._room.register(STANDARD_ERROR, select.POLLOUT)
+        self._dropped = 0
+
+    def write(self, text: str) -> None:
+        if self._dropped and self._room.poll(0):
+            text = f"({self._dropped} entries before this one were dropped: nobody read them)\n{text}"
+            self._dropped = 0
+        data = text.encode(errors="backslashreplace")
+        with contextlib.suppress(OSError):  # its reader has gone
+            # A descriptor that is ready takes this many bytes without waiting.
+            for start in range(0, len(data), select.PIPE_BUF):
+                if not self._room.poll(0):
+                    self._dropped += 1
+                    break
+                os.write(STANDARD_ERROR, data[start : start + select.PIPE_BUF])
+
+
+class _WithoutKeys(logging.Formatter):
+    """Whatever is logged, no API key is: the last line of defence, behind code that never has one to log."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the entry's text."""
+        text = super().format(record)
+        if "gr_" not in text:
+            return text
+        from greenroom.actors.auth.key_format import without_keys  # noqa: PLC0415 - needed by few entries
+
+        return without_keys(text)
+
+
+def start_logging(level: str) -> None:
+    """Sends the program's log to standard error, which is all that MCP leaves for it."""
+    handler = logging.StreamHandler(_NeverWaits())
+    handler.setFormatter(_WithoutKeys("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    logging.basicConfig(handlers=[handler], level=level.upper())
+
+
+def reported(command: str, action: Callable[[], int]) -> int:
+    """Runs a command's action; an error on purpose becomes its sentence on standard error.
+
+    The traceback of such an error is only shown at log level debug. Any other error is a
+    fault of this program and always shows it.
+
+    Returns:
+        The exit code.
+    """
+    try:
+        return action()
+    except DoorError as error:
+        return complain(command, str(error), error.code)
+    except (Exception, BaseExceptionGroup) as error:  # noqa: BLE001 - nobody else is left to tell
+        causes = leaves(error)
+        if any(isinstance(cause, KeyboardInterrupt) for cause in causes):
+            return exits.INTERRUPTED
+        verdict = judge(causes)
+        if verdict is None or logging.getLogger().isEnabledFor(logging.DEBUG):
+            traceback.print_exception(error)
+        code, sentence = verdict or (exits.INTERNAL, f"internal fault: {type(error).__name__}: {error}")
+        return complain(command, sentence, code)
+
+
+def with_flags(sentence: str, chosen: argparse.Namespace) -> str:
+    """A refusal's sentence that begins with a request's field, with the flag that filled it instead."""
+    name = re.match(r"\w*", sentence)
+    assert name is not None, "it matches nothing, too"
+    return str(chosen.flags.get(name[0], name[0])) + sentence[name.end() :]
+
+
+def leaves(error: BaseException) -> list[BaseException]:
+    """The errors that a group of errors is made of: nurseries put even a single one into a group."""
+    if not isinstance(error, BaseExceptionGroup):
+        return [error]
+    return [leaf for part in error.exceptions for leaf in leaves(part)]

@@ -1,0 +1,249 @@
+"""What `greenroom top` shows of a server, computed from two looks at its statistics.
+
+Functions of values: who looks, when, and on what kind of terminal is `top`'s affair.
+"""
+
+from __future__ import annotations
+
+from math import ceil
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from greenroom.transports.cli.commands.store_texts import size
+from greenroom.transports.cli.commands.terminal_safe import visible
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+Figures = dict[str, Any]
+
+COUNTS: Final[Mapping[str, tuple[str, str]]] = {
+    "handled": ("messages", "handled"),
+    "refused": ("messages", "refused"),
+    "timers": ("messages", "timers_fired"),
+    "activations": ("actors", "activations"),
+    "commits": ("store", "commits"),
+    "works": ("store", "works"),
+    "published": ("bus", "published"),
+    "told": ("bus", "told"),
+}
+"""The counts that are worth a rate, by the name of the rate."""
+
+SLOW_SLICE_MS: Final = 50.0
+SLOW_COMMIT_SECONDS: Final = 1.0
+SILENT_SECONDS: Final = 5  # a process that lives gives a sign each second
+FULL: Final = 0.9  # of the quota; writes stop at 0.95
+
+_WRONG: Final = ("failed", "overloaded", "not_committed", "dead_letters")
+_TRANSPORTS: Final = {"websocket": "ws", "http": "http"}  # a column has no room for long names
+_NAMED: Final = 3  # actors set aside that are named; `greenroom stats` names all
+_BARS: Final = " ▁▂▃▄▅▆▇█"
+
+
+class Look(NamedTuple):
+    """The statistics of a server at one moment.
+
+    Attributes:
+        moment: Seconds of a clock that never goes back.
+        figures: What the control socket's `stats` answers.
+    """
+
+    moment: float
+    figures: Figures
+
+
+class Gauge(NamedTuple):
+    """One figure with its name; `alarming` ones deserve a look."""
+
+    name: str
+    value: str
+    alarming: bool = False
+
+
+class Group(NamedTuple):
+    """Figures that belong together."""
+
+    title: str
+    gauges: list[Gauge]
+
+
+def rates(now: Look, before: Look | None) -> dict[str, float | None]:
+    """Returns what happened in a second between two looks; None where that is not known.
+
+    It is not known at the first look at a server, nor at the first after it was restarted.
+    """
+    if before is None or now.moment <= before.moment:
+        return dict.fromkeys(COUNTS)
+    grown = {
+        name: now.figures[part][count] - before.figures[part][count] for name, (part, count) in COUNTS.items()
+    }
+    if min(grown.values()) < 0:  # counts are since the start: this is another server
+        return dict.fromkeys(COUNTS)
+    return {name: count / (now.moment - before.moment) for name, count in grown.items()}
+
+
+def groups(now: Look, before: Look | None) -> list[Group]:
+    """Returns everything that a frame shows."""
+    figures = now.figures
+    actors, messages, store, bus = (figures[part] for part in ("actors", "messages", "store", "bus"))
+    commits, dispatcher, speed = figures["commits"], figures["dispatcher"], rates(now, before)
+    together = _quotient(speed["works"], speed["commits"])
+    return [
+        Group(
+            "requests",
+            [
+                Gauge("waiting", f"{messages['waiting']:,}"),
+                Gauge("handled", _counted(messages["handled"], speed["handled"])),
+                Gauge("refused", _counted(messages["refused"], speed["refused"])),
+                Gauge("timers", _counted(messages["timers_fired"], speed["timers"])),
+                Gauge("given up", f"{messages['abandoned']:,}"),
+                Gauge("too late", f"{messages['expired']:,}", messages["expired"] > 0),
+            ],
+        ),
+        Group("slow or wrong", list(_troubles(figures))),
+        Group(
+            "actors",
+            [
+                Gauge("in memory", f"{actors['resident']:,}"),
+                Gauge("their size", size(actors["resident_bytes"])),
+                Gauge("have a turn due", f"{dispatcher['ready']:,}"),
+                Gauge("activated", _counted(actors["activations"], speed["activations"])),
+                Gauge("passivated", f"{actors['passivations']:,}"),
+                Gauge("restarted", f"{actors['restarts']:,}", actors["restarts"] > 0),
+            ],
+        ),
+        Group(
+            "commits",
+            [
+                Gauge("waiting, in flight", f"{commits['collected']:,}, {commits['in_flight']:,}"),
+                Gauge("commits", _counted(store["commits"], speed["commits"])),
+                Gauge("works", _counted(store["works"], speed["works"])),
+                Gauge("works each", "-" if together is None else f"{together:,.1f}"),
+                _commit("last", store["last_commit_seconds"]),
+                _commit("slowest", store["max_commit_seconds"]),
+            ],
+        ),
+        Group(
+            "clients",
+            [
+                Gauge("connected", _connected(figures)),
+                Gauge("subscribers", f"{bus['subscribers']:,}"),
+                Gauge("subscriptions", f"{bus['subscriptions']:,}"),
+                Gauge("still telling", f"{bus['waiting']:,}"),
+                Gauge("published", _counted(bus["published"], speed["published"])),
+                Gauge("told", _counted(bus["told"], speed["told"])),
+            ],
+        ),
+        Group(
+            "store",
+            [
+                Gauge("used", size(store["used_bytes"]), store["used_bytes"] > FULL * store["map_bytes"]),
+                Gauge("quota", size(store["map_bytes"])),
+                Gauge("file", size(store["file_bytes"])),
+                Gauge("disk free", size(store["disk_free"])),
+                Gauge("rows", f"{store['rows']:,}"),
+                Gauge("scans open", f"{store['scans']:,}"),
+            ],
+        ),
+        *_processes(figures),
+    ]
+
+
+def line(now: Look, before: Look | None) -> str:
+    """Returns the most important figures on one line, and every trouble."""
+    figures, speed = now.figures, rates(now, before)
+    store, commits = figures["store"], figures["commits"]
+    parts = [
+        f"handled {_speed(speed['handled'])}, waiting {figures['messages']['waiting']:,}",
+        f"actors {figures['actors']['resident']:,}",
+        f"commits {_speed(speed['commits'])}, in flight {commits['collected'] + commits['in_flight']:,}",
+        f"last {_time(store['last_commit_seconds'])}, slowest {_time(store['max_commit_seconds'])}",
+        f"subscribers {figures['bus']['subscribers']:,}, told {_speed(speed['told'])}",
+        *(
+            f"{gauge.name} {gauge.value}"
+            for group in groups(now, before)
+            for gauge in group.gauges
+            if gauge.alarming
+        ),
+    ]
+    return " | ".join(parts)
+
+
+def plain(shown: list[Group]) -> str:
+    """Returns a frame as text without a terminal's commands."""
+    return "\n\n".join(
+        "\n".join([group.title, *(f"  {gauge.name:<19}{gauge.value:>19}" for gauge in group.gauges)])
+        for group in shown
+    )
+
+
+def bars(values: list[float]) -> str:
+    """Returns values as a row of bars, the largest of them full."""
+    top = max(values, default=0.0)
+    if not top:
+        return _BARS[0] * len(values)
+    return "".join(_BARS[ceil(value / top * (len(_BARS) - 1))] for value in values)
+
+
+def _troubles(figures: Figures) -> Iterator[Gauge]:
+    slice_ms = figures["dispatcher"]["longest_slice_ms"]
+    yield Gauge("longest slice", f"{slice_ms:,.1f} ms", slice_ms > SLOW_SLICE_MS)
+    set_aside = figures["actors"]["set_aside"]
+    named = ", ".join(map(visible, set_aside[:_NAMED])) or "none"
+    more = f" and {len(set_aside) - _NAMED:,} more" if len(set_aside) > _NAMED else ""
+    yield Gauge("set aside", named + more, bool(set_aside))
+    for name in _WRONG:
+        count = figures["messages"][name]
+        yield Gauge(name.replace("_", " "), f"{count:,}", count > 0)
+
+
+def _processes(figures: Figures) -> Iterator[Group]:
+    """Yields the group of who shares the folder."""
+    relay = figures.get("relay")
+    if relay is not None:
+        pids = relay["attached_pids"]
+        more = f" and {len(pids) - _NAMED:,} more" if len(pids) > _NAMED else ""
+        named = " ".join(map(str, pids[:_NAMED])) + more
+        silent = relay["silent_seconds"]
+        yield Group(
+            "processes on the folder",
+            [
+                Gauge("owner", str(relay["owner_pid"])),
+                Gauge("attached", f"{len(pids):,}"),
+                Gauge("their ids", named or "-"),
+                Gauge("relayed, waiting", f"{relay['unanswered']:,}"),
+                Gauge("silent attached", f"{silent:,} s", silent >= SILENT_SECONDS),
+                Gauge("takeovers seen", f"{relay['takeovers']:,}"),
+            ],
+        )
+
+
+def _connected(figures: Figures) -> str:
+    """Clients by transport; standard input and output, which has one, is not counted."""
+    counts = (
+        f"{figures[transport]['connections']:,} {short}"
+        for transport, short in _TRANSPORTS.items()
+        if transport in figures
+    )
+    return ", ".join(counts) or "-"
+
+
+def _counted(count: int, speed: float | None) -> str:
+    return f"{count:,}  {_speed(speed):>9}"
+
+
+def _speed(speed: float | None) -> str:
+    if speed is None:
+        return "-/s"
+    return f"{speed:,.0f}/s" if speed >= 10 or speed == 0 else f"{speed:.1f}/s"  # noqa: PLR2004 - two digits
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds * 1000:,.1f} ms"
+
+
+def _commit(name: str, seconds: float) -> Gauge:
+    return Gauge(name, _time(seconds), seconds > SLOW_COMMIT_SECONDS)
+
+
+def _quotient(dividend: float | None, divisor: float | None) -> float | None:
+    return dividend / divisor if dividend is not None and divisor else None

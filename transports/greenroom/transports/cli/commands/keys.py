@@ -1,0 +1,132 @@
+"""`greenroom keys`: API keys made, listed, rotated and revoked by whoever may read the folder.
+
+A running server has the folder: then we attach to it, as any other process does, and it and every other
+process hear of the change at once.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import trio
+
+from greenroom.actors import (
+    Agent,
+    ApiKeyMade,
+    ApiKeyView,
+    CreateApiKey,
+    ListApiKeys,
+    RevokeApiKey,
+    RotateApiKey,
+)
+from greenroom.runtime import Refusal
+from greenroom.transports.base import exits
+from greenroom.transports.cli.commands.audit_record import operator
+from greenroom.transports.cli.commands.error_report import reported, start_logging, with_flags
+from greenroom.transports.cli.commands.open_store import opened
+from greenroom.transports.cli.commands.terminal_safe import visible
+from greenroom.transports.cli.output import complain, remark, say
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable
+
+    from greenroom.transports.config.load import Resolved
+    from greenroom.transports.config.settings import Settings
+
+
+def keys(chosen: argparse.Namespace, resolved: Resolved) -> int:
+    """Carries one of the actions out; returns the exit code."""
+    start_logging(resolved.settings.log_level)
+    action = partial(_carry_out, chosen, resolved.settings)
+    return reported("keys", partial(trio.run, action, strict_exception_groups=True))
+
+
+async def _carry_out(chosen: argparse.Namespace, settings: Settings) -> int:
+    try:
+        request, show = _request(chosen)
+        async with opened(settings, may="create" if chosen.action == "create" else "own") as runtime:
+            reply = await Agent(runtime, operator(settings)).ask(request)
+    except Refusal as refusal:
+        return complain("keys", with_flags(refusal.sentence, chosen), exits.FAILED)
+    if chosen.json:
+        say(json.dumps(msgspec.to_builtins(reply), indent=2))
+    else:
+        show(reply)
+    return exits.OK
+
+
+def _request(chosen: argparse.Namespace) -> tuple[Any, Callable[[Any], None]]:
+    """Returns what is asked, and what shows the answer to people."""
+    match chosen.action:
+        case "create":
+            given = {
+                "expires_in_days": chosen.days,
+                "agent": chosen.for_agent,
+                "agent_type": chosen.for_type,
+                "user": chosen.for_user,
+                "projects": None if chosen.for_project is None else _parts(chosen.for_project),
+                "rate_limit": chosen.rate,
+                "burst": chosen.burst,
+                "max_stored_bytes": chosen.max_bytes,
+                "max_sessions": chosen.max_sessions,
+                "max_namespaces": chosen.max_namespaces,
+                "max_subscriptions": chosen.max_subscriptions,
+                "tools": chosen.tools,
+            }
+            said = {name: value for name, value in given.items() if value is not None}
+            return CreateApiKey(
+                name=chosen.name or "unnamed", scopes=_parts(chosen.scopes), **said
+            ), _show_made
+        case "rotate":
+            overlap = {} if chosen.overlap is None else {"overlap_seconds": chosen.overlap}
+            request = RotateApiKey(key_id=chosen.key_id, expires_in_days=chosen.days, **overlap)
+            return request, _show_made
+        case "revoke":
+            return RevokeApiKey(key_id=chosen.key_id), _show_revoked
+        case _:
+            return ListApiKeys(), _show_list
+
+
+def _parts(text: str) -> list[str]:
+    return [part for each in text.split(",") if (part := each.strip())]
+
+
+def _show_made(reply: ApiKeyMade) -> None:
+    key = reply.key
+    say(reply.api_key)
+    remark(f"greenroom keys: that is the key {key.key_id}, shown this once; keep it as you keep a password")
+    remark(f"greenroom keys: {', '.join(key.scopes)}; until {key.expires_at:%Y-%m-%d}; {_holder(key)}")
+    if key.replaces is not None:
+        remark(f"greenroom keys: it takes the place of {key.replaces}, which goes on for a while")
+        remark("greenroom keys: `greenroom keys list` tells until when")
+
+
+def _show_revoked(reply: Any) -> None:
+    say(f"the key {reply.key.key_id} ({visible(reply.key.name)}) opens nothing any more")
+
+
+def _show_list(reply: Any) -> None:
+    if not reply.keys:
+        say("there is no API key; every program of this machine may connect")
+    for key in reply.keys:
+        used = "never used" if key.last_used_at is None else f"used {key.last_used_at:%Y-%m-%d %H:%M}"
+        say(
+            f"{key.key_id}  {key.status:<7}  until {key.expires_at:%Y-%m-%d %H:%M}  {used}  "
+            f"{visible(key.name)}: {', '.join(key.scopes)}; {_holder(key)}"
+        )
+
+
+def _holder(key: ApiKeyView) -> str:
+    bound = {"agent": key.agent, "type": key.agent_type, "user": key.user}
+    words = [f"{what} {visible(name)}" for what, name in bound.items() if name is not None]
+    if key.projects is None:
+        words.append("every project")
+    else:
+        words.append(f"projects {', '.join(map(visible, key.projects))}" if key.projects else "no project")
+    if key.tools:
+        words.append(f"tools {', '.join(key.tools)}")
+    return ", ".join([*words, *(f"{what.replace('_', ' ')} {most:,}" for what, most in key.limits.items())])

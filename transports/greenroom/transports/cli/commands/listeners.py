@@ -1,0 +1,166 @@
+"""WebSocket and HTTP of `greenroom serve`: sockets that listen, and the servers behind them."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from greenroom.transports.cli.commands.authentication import others_reach
+from greenroom.transports.cli.output import remark
+from greenroom.transports.net.listen import allow_descriptors, listen, tls_context, url_of
+from greenroom.transports.observability.scrape import metrics_app
+from greenroom.transports.websocket.server import WebSocketOptions, WebSocketServer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import trio
+
+    from greenroom.actors import Agent
+    from greenroom.transports.auth.authenticator import Gate
+    from greenroom.transports.auth.origin_check import Caller
+    from greenroom.transports.config.settings import Settings
+    from greenroom.transports.http.app import HttpApp
+    from greenroom.transports.mcp.limits import Limits
+    from greenroom.transports.mcp.server import McpServer
+    from greenroom.transports.net.listen import Listener
+    from greenroom.transports.observability.snapshot import Watched
+
+METRICS: Final = "/metrics"
+
+
+class Sockets:
+    """What a server listens on.
+
+    Args:
+        settings: The server's.
+        websocket: The sockets of ``ws``; none unless it is set.
+        http: The sockets of ``http``; none unless it is set.
+    """
+
+    def __init__(self, settings: Settings, websocket: list[Listener], http: list[Listener]) -> None:
+        self._settings = settings
+        self._websocket = websocket
+        self._http = http
+
+    async def serve(
+        self,
+        nursery: trio.Nursery,
+        server: McpServer,
+        watched: Watched,
+        door_for: Callable[[Caller, str], Agent],
+        limits: Limits,
+        stop: trio.Event,
+        gate: Gate,
+    ) -> None:
+        """Start serving, and tell where; it ends, within `Limits.stop` seconds, after `stop` is set.
+
+        Args:
+            nursery: Where it runs.
+            server: What clients speak to.
+            watched: What is told at ``/metrics``; hears of these sockets' connections.
+            door_for: Opens a client's door, given whom it says it is and its own name made to fit.
+            limits: What one client may take.
+            stop: Set it to end gracefully.
+            gate: Decides who comes in.
+        """
+        settings = self._settings
+        allow_descriptors(settings.max_connections * (bool(self._websocket) + bool(self._http)))
+        if self._websocket:
+            websockets = _websocket_server(server, door_for, limits, settings, gate)
+            watched.add("websocket", websockets.statistics)
+            await nursery.start(websockets.serve, self._websocket, stop)
+        if self._http:
+            from greenroom.transports.http.server import HttpServer  # noqa: PLC0415 - its libraries take 0.1 s
+
+            app = _http_app(server, watched, door_for, limits, settings, gate)
+            https = HttpServer(app, connections=settings.max_connections, stop=limits.stop)
+            watched.add("http", https.statistics)
+            await nursery.start(https.serve, self._http, stop)
+        # Programs that start us read these lines for the ports; they stay as they are.
+        for _, url in self.urls():
+            remark(f"greenroom serve: listening on {url}")
+
+    def urls(self) -> list[tuple[str, str]]:
+        """Return the type of each transport, as clients call it, and where it listens."""
+        return [
+            *(("ws", url_of(listener, "ws", "/")) for listener in self._websocket),
+            *(("http", url_of(listener, "http", "/mcp")) for listener in self._http),
+        ]
+
+
+async def open_sockets(settings: Settings, stack: AsyncExitStack) -> Sockets:
+    """Return the sockets that settings ask for, listening; nobody is accepted yet.
+
+    Args:
+        settings: The server's.
+        stack: Closes them.
+
+    Raises:
+        ListenError: An address is taken, or the certificate cannot be used.
+        NoAccessError: The certificate or its key cannot be read.
+    """
+    tls = None
+    if settings.tls_cert is not None and settings.tls_key is not None:
+        tls = tls_context(settings.tls_cert, settings.tls_key)
+    opened: list[list[Listener]] = []
+    for address in (settings.ws, settings.http):
+        opened.append([] if address is None else await listen(address, tls))
+        for listener in opened[-1]:
+            stack.push_async_callback(listener.aclose)
+    return Sockets(settings, *opened)
+
+
+def _websocket_server(
+    server: McpServer,
+    door_for: Callable[[Caller, str], Agent],
+    limits: Limits,
+    settings: Settings,
+    gate: Gate,
+) -> WebSocketServer:
+    options = WebSocketOptions(
+        limits=limits,
+        connections=settings.max_connections,
+        origins=frozenset(settings.allow_origin),
+        ping_interval=settings.ping_interval,
+        gate=gate,
+        any_host=others_reach(settings),
+    )
+    return WebSocketServer(server, door_for, options)
+
+
+def _http_app(
+    server: McpServer,
+    watched: Watched,
+    door_for: Callable[[Caller, str], Agent],
+    limits: Limits,
+    settings: Settings,
+    gate: Gate,
+) -> HttpApp:
+    from greenroom.transports.http.app import HttpApp, HttpOptions  # noqa: PLC0415 - as above
+
+    options = HttpOptions(
+        limits=limits,
+        origins=frozenset(settings.allow_origin),
+        sessions=settings.max_connections,
+        session_idle=settings.http_session_idle,
+        sound=lambda: watched.runtime.is_sound,
+        routes={METRICS: metrics_app(watched)},
+        gate=gate,
+        told=_told(settings),
+        any_host=others_reach(settings),
+    )
+    return HttpApp(server, door_for, options)
+
+
+def _told(settings: Settings) -> dict[str, bytes]:
+    """Return the documents by which clients find the issuer of tokens for this server."""
+    if settings.oauth_issuer is None or settings.oauth_resource is None:
+        return {}
+    from greenroom.actors.auth.scopes import SCOPES  # noqa: PLC0415 - few have an issuer
+    from greenroom.transports.auth import jwt  # noqa: PLC0415 - likewise
+
+    document = jwt.protected_resource(settings.oauth_resource, settings.oauth_issuer, SCOPES)
+    return dict.fromkeys(jwt.metadata_paths(settings.oauth_resource), msgspec.json.encode(document))

@@ -1,0 +1,191 @@
+"""`greenroom passport`: sessions written into files and made of files, and whose passports are taken.
+
+A running server has the folder: then we attach to it, as any other process does, and it does the work.
+"""
+
+from __future__ import annotations
+
+import getpass
+import json
+import os
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+import trio
+
+from greenroom.actors import Agent, ExportSession, ReadResource, RestoreSession
+from greenroom.actors.passport import format as formats
+from greenroom.actors.passport.signing import Signers
+from greenroom.runtime import Refusal
+from greenroom.transports.base import exits
+from greenroom.transports.base.exit_codes import NoAccessError
+from greenroom.transports.cli.commands.error_report import reported, start_logging, with_flags
+from greenroom.transports.cli.commands.open_store import opened, opened_to_try, who
+from greenroom.transports.cli.commands.runtime_options import embedder_choice, passport_options
+from greenroom.transports.cli.output import complain, say
+from greenroom.transports.config.settings import PASSPHRASE_VARIABLE
+
+if TYPE_CHECKING:
+    import argparse
+
+    from greenroom.runtime import SharedRuntime
+    from greenroom.transports.config.load import Resolved
+    from greenroom.transports.config.settings import Settings
+
+CLIENT: Final = "greenroom"
+_OWN_ALONE: Final = 0o600
+
+
+class _CannotError(Exception):
+    """What was asked for cannot be done; the message says why."""
+
+
+def passport(chosen: argparse.Namespace, resolved: Resolved) -> int:
+    """Carries one action out; returns the exit code."""
+    start_logging(resolved.settings.log_level)
+    action = partial(_carried_out, chosen, resolved.settings)
+    return reported("passport", partial(trio.run, action, strict_exception_groups=True))
+
+
+async def _carried_out(chosen: argparse.Namespace, settings: Settings) -> int:
+    try:
+        embedder = embedder_choice(settings, os.environ)
+        text = _read(Path(chosen.file)) if chosen.action in {"show", "restore"} else ""
+        if chosen.action == "show":
+            opening = opened_to_try("passport", settings, embedder)
+        else:
+            opening = opened(settings, embedder, may="create" if chosen.action == "restore" else "own")
+        async with opening as runtime:
+            said = await _ACTIONS[chosen.action](chosen, settings, runtime, text)
+    except Refusal as refusal:
+        return complain("passport", with_flags(refusal.sentence, chosen), exits.FAILED)
+    except NoAccessError as error:
+        return complain("passport", str(error), exits.NO_ACCESS)
+    except (_CannotError, ValueError) as error:
+        return complain("passport", str(error), exits.FAILED)
+    if chosen.json:
+        say(json.dumps(said, indent=2))
+    else:
+        for name, value in said.items():
+            say(f"{name}: {value}" if len(said) > 1 else str(value))
+    return exits.OK
+
+
+async def _signer(_: argparse.Namespace, __: Settings, runtime: SharedRuntime, ___: str) -> dict[str, Any]:
+    return {"signer": Signers(runtime.derive).name}
+
+
+async def _show(
+    _: argparse.Namespace, settings: Settings, runtime: SharedRuntime, text: str
+) -> dict[str, Any]:
+    found, body = formats.read(text)
+    options = passport_options(settings, os.environ)
+    try:
+        Signers(runtime.derive, options.trusted, options.shared).check(body, found.signature)
+        is_trusted = "yes"
+    except Refusal as refusal:
+        is_trusted = refusal.sentence
+    plain: dict[str, Any] = msgspec.to_builtins(found)
+    shown = ("passport_id", "session_id", "exported_at", "expires_at", "one_time", "audience", "project_id")
+    return {
+        **{name: plain[name] for name in shown},
+        "exported_by": found.exported_by.agent_id,
+        "signer": found.signature.key,
+        "trusted": is_trusted,
+        "encrypted": found.content.encryption is not None,
+        "bytes_inside": found.content.size,
+    }
+
+
+async def _export(
+    chosen: argparse.Namespace, settings: Settings, runtime: SharedRuntime, _: str
+) -> dict[str, Any]:
+    path = _new(Path(chosen.file))
+    agent = _agent(settings, runtime)
+    days = {} if chosen.days is None else {"expires_in": round(chosen.days * 86_400)}
+    exporting = ExportSession(
+        session_id=chosen.session,
+        include_memories=chosen.include_memories,
+        one_time=chosen.one_time,
+        passphrase=_passphrase(chosen.encrypt_with_passphrase, twice=True),
+        **days,
+    )
+    exported = await agent.ask(exporting)
+    read: Any = await agent.ask(ReadResource(uri=exported.uri))
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _OWN_ALONE)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(read.text)
+    except OSError as error:
+        raise NoAccessError(f"{path} cannot be written: {error.strerror or error}") from None
+    return {
+        "file": str(path),
+        "session": exported.session_id,
+        "messages": exported.messages,
+        "memories": exported.memories,
+        "expires_at": exported.expires_at.isoformat(),
+        "signer": exported.signer,
+    }
+
+
+async def _restore(
+    _: argparse.Namespace, settings: Settings, runtime: SharedRuntime, text: str
+) -> dict[str, Any]:
+    is_sealed = formats.read(text)[0].content.encryption is not None
+    restoring = RestoreSession(passport=text, passphrase=_passphrase(is_sealed, twice=False))
+    restored = await _agent(settings, runtime).ask(restoring)
+    return {
+        "session": restored.session_id,
+        "messages": restored.messages,
+        "memories": restored.memories,
+        "original_tool": restored.original_tool,
+    }
+
+
+Action = Callable[["argparse.Namespace", "Settings", "SharedRuntime", str], Awaitable[dict[str, Any]]]
+_ACTIONS: Final[Mapping[str, Action]] = {
+    "signer": _signer,
+    "show": _show,
+    "export": _export,
+    "restore": _restore,
+}
+
+
+def _agent(settings: Settings, runtime: SharedRuntime) -> Agent:
+    return Agent(runtime, who(settings), client=CLIENT, passports=passport_options(settings, os.environ))
+
+
+def _new(path: Path) -> Path:
+    if path.exists():
+        raise NoAccessError(f"{path} exists already; choose another name")
+    return path
+
+
+def _read(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            found = file.read(formats.MAX_DOCUMENT_BYTES + 1)
+        return found.decode()
+    except OSError as error:
+        raise NoAccessError(f"{path} cannot be read: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise _CannotError(f"{path} is no passport: it is not UTF-8") from None
+
+
+def _passphrase(is_wanted: bool, *, twice: bool) -> str | None:  # noqa: FBT001  the first word says it
+    """The passphrase from the environment, else from the terminal; never from the command line."""
+    if not is_wanted:
+        return None
+    given = os.environ.get(PASSPHRASE_VARIABLE)
+    if given is not None:
+        return given
+    if not sys.stdin.isatty():
+        raise _CannotError(f"the passphrase is read from {PASSPHRASE_VARIABLE}, or from a terminal")
+    words = getpass.getpass("Passphrase: ")
+    if twice and getpass.getpass("Again: ") != words:
+        raise _CannotError("these are two passphrases; nothing was exported")
+    return words

@@ -1,0 +1,31 @@
+"""`greenroom secret`: where a store's secret is, and another one when it is lost."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from greenroom.runtime import renew_secret
+from greenroom.transports.base import exits
+from greenroom.transports.cli.commands.audit_record import record_afterwards
+from greenroom.transports.cli.commands.error_report import reported, start_logging
+from greenroom.transports.cli.output import remark, say
+
+if TYPE_CHECKING:
+    import argparse
+
+    from greenroom.transports.config.load import Resolved
+    from greenroom.transports.config.settings import Settings
+
+
+def secret(_chosen: argparse.Namespace, resolved: Resolved) -> int:
+    """Carries the action out; returns the exit code."""
+    start_logging(resolved.settings.log_level)
+    return reported("secret", lambda: _renew(resolved.settings))
+
+
+def _renew(settings: Settings) -> int:
+    made = renew_secret(settings.data, settings.secrets, max_size=settings.max_size)
+    record_afterwards(settings, "renew_secret", mark=made.mark)
+    say(f"the store in {settings.data} has a new secret with the mark {made.mark}: {made.place}")
+    remark("greenroom secret: API keys and passports made before end; keep a copy of the file")
+    return exits.OK

@@ -1,0 +1,195 @@
+"""`greenroom serve`: the store opened, MCP on standard input and output, WebSocket or HTTP, clean ends.
+
+The order of an end: input is over (where nothing else is served) or a signal came; requests
+in flight are answered; the control socket goes; the runtime drains and closes the store; the
+lock is released.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+import os
+import signal
+import sys
+from contextlib import AsyncExitStack
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from greenroom.actors import Agent
+from greenroom.actors.orchestrations.client_session import Whereabouts
+from greenroom.transports.base import exits
+from greenroom.transports.cli.commands.authentication import check_admission, open_admitting
+from greenroom.transports.cli.commands.error_report import reported, start_logging
+from greenroom.transports.cli.commands.listeners import open_sockets
+from greenroom.transports.cli.commands.open_store import opened
+from greenroom.transports.cli.commands.runtime_options import (
+    embedder_choice,
+    passport_options,
+)
+from greenroom.transports.cli.commands.startup_notice import explain_sockets, explain_stdio
+from greenroom.transports.cli.output import complain
+from greenroom.transports.config.load import near
+from greenroom.transports.config.settings import table, variable
+from greenroom.transports.control.server import serve_control
+from greenroom.transports.mcp.connection import Limits
+from greenroom.transports.mcp.server import McpServer
+from greenroom.transports.mcp.tool_profiles import DEFAULT
+from greenroom.transports.mcp.tools import TOOLS
+from greenroom.transports.observability.export import exporting
+from greenroom.transports.observability.snapshot import Watched
+from greenroom.transports.stdio.stdio import serve_stdio
+
+if TYPE_CHECKING:
+    import argparse
+
+    from greenroom.actors import EmbedderChoice, PassportOptions
+    from greenroom.runtime import SharedRuntime
+    from greenroom.transports.auth.origin_check import Caller
+    from greenroom.transports.cli.commands.authentication import Admitting
+    from greenroom.transports.config.load import Resolved
+    from greenroom.transports.config.settings import Settings
+
+logger = logging.getLogger(__name__)
+
+
+def serve(_chosen: argparse.Namespace, resolved: Resolved) -> int:
+    """Serves until the end of input or a signal; returns the exit code."""
+    start_logging(resolved.settings.log_level)
+    settings = resolved.settings
+    try:
+        embedder = embedder_choice(settings, os.environ)
+        passports = passport_options(settings, os.environ)
+        check_admission(settings)
+    except ValueError as error:
+        return complain("serve", str(error), exits.USAGE)
+    for name, stream in (("input", sys.stdin), ("output", sys.stdout)):
+        if stream is None and _on_stdio(settings):  # the descriptor was closed when we were started
+            return complain("serve", f"standard {name} is closed, and MCP is spoken over it", exits.FAILED)
+    for stranger in resolved.strangers:
+        logger.warning("%s is not a setting%s", stranger, near(stranger, map(variable, table())))
+    if settings.durability == "process":
+        logger.warning("with durability `process` a power cut or a system crash may destroy the store")
+    try:
+        with exporting(os.environ):
+            return reported(
+                "serve",
+                partial(trio.run, _serve, resolved, embedder, passports, strict_exception_groups=True),
+            )
+    finally:
+        gc.freeze()  # the interpreter's last collection would take 0.3 s of the second that a signal has
+
+
+async def _serve(resolved: Resolved, embedder: EmbedderChoice, passports: PassportOptions) -> int:
+    settings = resolved.settings
+    code = exits.OK
+    stop = trio.Event()
+    limits = Limits(
+        frame=settings.max_frame,
+        in_flight=settings.max_in_flight,
+        drain=settings.request_timeout + 1,  # long enough for every tool call
+        stop=_STOP_SECONDS,
+    )
+    async with AsyncExitStack() as stack:
+        # Before the store: an address that is taken is told at once.
+        sockets = await open_sockets(settings, stack)
+        runtime = await stack.enter_async_context(opened(settings, embedder, may="create", serves=True))
+        nursery = await stack.enter_async_context(trio.open_nursery())
+        admitting = await stack.enter_async_context(
+            open_admitting(settings, runtime, os.environ, on_stdio=_on_stdio(settings))
+        )
+
+        whereabouts = Whereabouts()
+
+        def door_for(client_name: str, caller: Caller = admitting.on_stdio) -> Agent:
+            return Agent(
+                runtime,
+                admitting.principal(client_name, caller),
+                timezone=settings.timezone,
+                client=client_name,
+                passports=passports,
+                quota=admitting.quota(caller),
+                whereabouts=whereabouts if caller.stands_alone else None,
+            )
+
+        await nursery.start(_stop_on_signal, stop)
+        server = McpServer(
+            TOOLS,
+            door_for,
+            request_timeout=settings.request_timeout,
+            debounce=settings.debounce,
+            profiles=settings.tools or DEFAULT,
+            run_ready=runtime.run_ready,
+            held=runtime.held,
+        )
+        watched = Watched(server.meter, runtime)
+        if runtime.role == "owner":
+            await nursery.start(serve_control, settings.data, watched)
+        else:
+            nursery.start_soon(_control_when_owner, runtime, settings.data, watched)
+        gc.freeze()  # what the imports made stays: no collection while serving need look at it
+        async with server.running(), trio.open_nursery() as serving:
+            await sockets.serve(
+                serving,
+                server,
+                watched,
+                lambda caller, name: door_for(name, caller),
+                limits,
+                stop,
+                admitting.gate,
+            )
+            if sys.stderr is not None and sys.stderr.isatty():
+                explain_sockets(resolved, sockets.urls(), needs_key=admitting.needs_key)
+            if _on_stdio(settings):
+                if sys.stdin.isatty():
+                    explain_stdio(resolved)
+                code = await _serve_stdio(server, limits, stop, admitting)
+        nursery.cancel_scope.cancel()
+    return code
+
+
+_STOP_SECONDS: Final = 0.5  # the close frames and the runtime want their part of the second, too
+
+
+async def _control_when_owner(runtime: SharedRuntime, folder: Path, watched: Watched) -> None:
+    """Answer at the control socket as soon as this process has taken the folder over."""
+    await runtime.owning()
+    await serve_control(folder, watched)
+
+
+def _on_stdio(settings: Settings) -> bool:
+    return settings.stdio or (settings.ws is None and settings.http is None)
+
+
+async def _serve_stdio(server: McpServer, limits: Limits, stop: trio.Event, admitting: Admitting) -> int:
+    """Serve the client on standard input and output until it ends, or until its key does."""
+    with trio.CancelScope() as scope:
+
+        def lose(sentence: str) -> None:
+            logger.error("the client on standard input and output is not served any more: %s", sentence)
+            scope.cancel()
+
+        with admitting.stdio_place(lose):
+            await serve_stdio(server, limits=limits, stop=stop, profiles=admitting.on_stdio.profiles)
+    return exits.FAILED if scope.cancelled_caught else exits.OK
+
+
+async def _stop_on_signal(
+    stop: trio.Event, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+) -> None:
+    """Sets `stop` at the first signal, and leaves the second one to the system, which ends us at once."""
+    signals = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # `nohup` wants us to outlive the terminal
+        signals.append(signal.SIGHUP)
+    with trio.open_signal_receiver(*signals) as received:
+        task_status.started()
+        number = await anext(received)
+    for each in signals:
+        signal.signal(each, signal.SIG_DFL)
+    # At the default level nothing is written here: a client that does not read our standard
+    # error must not keep us from ending.
+    logger.debug("%s: answering what was asked, then ending", signal.Signals(number).name)
+    stop.set()

@@ -1,0 +1,81 @@
+"""`backup`, `restore`, `repair`, `verify`, `stats`, `readmit` and others: what an operator does with a store.
+
+A running store is asked through its control socket, which needs neither trio nor the
+runtime here; a stopped one is opened by `offline`, which takes the owner's lock.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from greenroom.transports.base import exits
+from greenroom.transports.cli.commands.store_texts import TEXTS, differs
+from greenroom.transports.cli.output import complain, say
+from greenroom.transports.control.client import (
+    Backup,
+    DoorError,
+    NobodyHomeError,
+    Readmit,
+    Request,
+    Stats,
+    Verify,
+    call,
+)
+
+if TYPE_CHECKING:
+    import argparse
+    from pathlib import Path
+
+    from greenroom.transports.config.load import Resolved
+
+_PATIENCE: Final = 10.0  # seconds for an answer that takes the owner no work
+
+
+def run(chosen: argparse.Namespace, resolved: Resolved) -> int:
+    """Carries the chosen command out, by the owner or as the owner; returns the exit code."""
+    request = _request(chosen)
+    ask = partial(_ask_owner, resolved.settings.data, request) if request is not None else None
+    if ask is not None:
+        try:
+            return _show(chosen, ask())
+        except DoorError as error:
+            return complain(chosen.command, str(error), error.code)
+        except NobodyHomeError:
+            pass
+    # Imports trio, which takes longer than all that was done so far.
+    from greenroom.transports.cli.commands.error_report import reported, start_logging  # noqa: PLC0415
+    from greenroom.transports.cli.commands.offline import as_owner  # noqa: PLC0415
+
+    start_logging(resolved.settings.log_level)
+    return reported(chosen.command, lambda: _show(chosen, as_owner(chosen, resolved.settings, ask)))
+
+
+def _ask_owner(folder: Path, request: Request) -> dict[str, Any]:
+    patience = _PATIENCE if isinstance(request, Stats | Readmit) else None
+    found: dict[str, Any] = json.loads(call(folder, request, patience=patience))
+    return found
+
+
+def _request(chosen: argparse.Namespace) -> Request | None:
+    """What the owner is asked; nothing for a restore, which only a stopped store can have."""
+    match chosen.command:
+        case "backup":
+            return Backup(destination=os.path.abspath(chosen.destination))  # noqa: PTH100 - follows no link
+        case "verify":
+            return Verify(rebuild=chosen.rebuild)
+        case "stats":
+            return Stats()
+        case "readmit":
+            return Readmit(kind=chosen.kind, key=chosen.key)
+    return None
+
+
+def _show(chosen: argparse.Namespace, result: dict[str, Any]) -> int:
+    if result.get("readmitted") is False:
+        return complain(chosen.command, f"{chosen.kind} {chosen.key} was not set aside", exits.FAILED)
+    text = json.dumps(result, indent=2) if chosen.json else TEXTS[chosen.command](result)
+    say(text)
+    return exits.DAMAGED if differs(result) or result.get("ranges") else exits.OK

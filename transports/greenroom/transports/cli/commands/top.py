@@ -1,0 +1,132 @@
+"""`greenroom top`: a running server's figures as they change, asked at its control socket.
+
+On a terminal a frame that is drawn anew, until q is pressed; anywhere else a line for each
+look. A server that goes away is waited for. Needs neither trio nor the runtime, so it starts
+at once also where the machine is busy.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+import time
+from threading import Event
+from typing import TYPE_CHECKING, Any, Final
+
+from greenroom.transports.base import exits
+from greenroom.transports.cli.commands import gauges
+from greenroom.transports.cli.commands.colours import draws
+from greenroom.transports.cli.commands.gauges import Look
+from greenroom.transports.cli.commands.keyboard import pressing
+from greenroom.transports.cli.output import complain, say
+from greenroom.transports.control.client import DoorError, NobodyHomeError, Stats, call
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+    from types import FrameType
+
+    from greenroom.transports.config.load import Resolved
+
+_PATIENCE: Final = 5.0  # seconds that a server may keep one look waiting
+
+
+class _AwayError(Exception):
+    """There is nothing to look at now; the message says why."""
+
+
+def top(chosen: argparse.Namespace, resolved: Resolved) -> int:
+    """Shows the figures until Ctrl-C or q, or once; returns the exit code."""
+    over = _end_on_signals()
+    folder: Path = resolved.settings.data
+    try:
+        if chosen.once:
+            return _once(folder, chosen.interval, as_json=chosen.json)
+        if chosen.json or not draws(sys.stdout):
+            return _lines(looks(folder, chosen.interval, over), as_json=chosen.json)
+        from greenroom.transports.cli.commands.top_screen import screen  # noqa: PLC0415 - lines do without `rich`
+
+        with pressing("q", over) as wait:
+            screen(folder, looks(folder, chosen.interval, over, wait))
+    except KeyboardInterrupt:
+        pass  # the way to end it
+    return exits.OK
+
+
+def _end_on_signals() -> Event:
+    """Makes signals end this program as Ctrl-C does, so that the terminal is left as it was found.
+
+    Returns:
+        Set by the first signal. Python drops what a handler raises while a generator or an object is
+        disposed of, and drawing disposes of many.
+    """
+    over = Event()
+
+    def end(_number: int, _frame: FrameType | None) -> None:
+        over.set()
+        raise KeyboardInterrupt
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, end)
+    return over
+
+
+def looks(
+    folder: Path, interval: float, over: Event, wait: Callable[[float], object] = time.sleep
+) -> Iterator[Look | str]:
+    """Yields a look each `interval` seconds until `over`, or a sentence that says why there is none."""
+    while not over.is_set():
+        begun = time.monotonic()
+        try:
+            yield _look(folder)
+        except _AwayError as error:
+            yield f"{error}; waiting for one that answers"
+        wait(max(0.0, begun + interval - time.monotonic()))
+
+
+def _look(folder: Path) -> Look:
+    try:
+        answer = call(folder, Stats(often=True), patience=_PATIENCE)
+    except NobodyHomeError:
+        raise _AwayError(f"no server uses {folder}") from None
+    except DoorError as error:
+        raise _AwayError(str(error)) from None
+    return Look(time.monotonic(), json.loads(answer))
+
+
+def _once(folder: Path, interval: float, *, as_json: bool) -> int:
+    """Looks twice, as a rate needs two moments, and prints one frame."""
+    try:
+        before = _look(folder)
+        time.sleep(interval)
+        now = _look(folder)
+    except _AwayError as error:
+        return complain("top", str(error), exits.FAILED)
+    say(_as_json(now, before) if as_json else gauges.plain(gauges.groups(now, before)))
+    return exits.OK
+
+
+def _lines(looks: Iterator[Look | str], *, as_json: bool) -> int:
+    before: Look | str | None = None
+    for now in looks:
+        if isinstance(now, Look):
+            earlier = before if isinstance(before, Look) else None
+            text = _as_json(now, earlier) if as_json else f"{_clock()}  {gauges.line(now, earlier)}"
+        else:
+            text = json.dumps({"running": False, "reason": now}) if as_json else f"{_clock()}  {now}"
+        if now != before and not say(text):
+            break
+        before = now
+    return exits.OK
+
+
+def _as_json(now: Look, before: Look | None) -> str:
+    found: dict[str, Any] = now.figures | {"per_second": gauges.rates(now, before)}
+    return json.dumps(found)
+
+
+def _clock() -> str:
+    return time.strftime("%H:%M:%S")

@@ -1,0 +1,187 @@
+"""`greenroom import` and `greenroom export`: memories from files and into files.
+
+A running server has the folder: then we attach to it, as any other process does, and it does the work.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import aclosing, suppress
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import trio
+
+from greenroom.actors.orchestrations.import_export import ExportWriter
+from greenroom.actors.schemas.import_lines import check_below
+from greenroom.actors.transfer.export_run import exported
+from greenroom.actors.transfer.import_run import Imported, Importer, ImportRefusedError
+from greenroom.actors.transfer.normalize import SourceError, SourceUnreadableError
+from greenroom.actors.transfer.sources import FORMATS, open_source
+from greenroom.runtime import Refusal
+from greenroom.transports.base import exits
+from greenroom.transports.cli.commands.error_report import reported, start_logging, with_flags
+from greenroom.transports.cli.commands.open_store import opened, opened_to_try, who
+from greenroom.transports.cli.commands.progress_bar import Shows, metered
+from greenroom.transports.cli.commands.runtime_options import embedder_choice
+from greenroom.transports.cli.output import complain, remark, say
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable
+
+    from greenroom.actors.transfer.json_lines import Source
+    from greenroom.transports.config.load import Resolved
+    from greenroom.transports.config.settings import Settings
+
+TO_STANDARD_OUTPUT: Final = "-"
+
+
+def import_memories(chosen: argparse.Namespace, resolved: Resolved) -> int:
+    """Imports a file or a folder, all of it or nothing; returns the exit code."""
+    return _run("import", partial(_import, chosen, resolved.settings), resolved)
+
+
+def export_memories(chosen: argparse.Namespace, resolved: Resolved) -> int:
+    """Exports what the agent may see to a file; returns the exit code."""
+    return _run("export", partial(_export, chosen, resolved.settings), resolved)
+
+
+def _run(command: str, action: Callable[[], Any], resolved: Resolved) -> int:
+    start_logging(resolved.settings.log_level)
+    return reported(command, partial(trio.run, action, strict_exception_groups=True))
+
+
+async def _import(chosen: argparse.Namespace, settings: Settings) -> int:
+    path, principal = Path(chosen.file), who(settings)
+    try:
+        source = open_source(path, chosen.format, principal)
+        for name in source.left_out:
+            remark(f"greenroom import: {name!r} is left out: it is a link out of {path}")
+        with metered() as shows:
+            embedder = embedder_choice(settings, os.environ)
+            opening = (
+                opened_to_try("import", settings, embedder)
+                if chosen.dry_run
+                else opened(settings, embedder, may="create")
+            )
+            async with opening as runtime:
+                importer = Importer(
+                    runtime,
+                    principal,
+                    source,
+                    namespace=chosen.namespace,
+                    on_conflict=chosen.on_conflict,
+                    progress=shows,
+                )
+                done = await importer.run(dry_run=chosen.dry_run)
+    except ImportRefusedError as error:
+        for problem in error.problems:
+            remark(f"greenroom import: {path}, {problem.place}: {problem.sentence}")
+        more = "; there may be more" if error.more else ""
+        return complain("import", f"nothing was imported, since {path} has such lines{more}", exits.FAILED)
+    except SourceError as error:
+        code = exits.NO_ACCESS if isinstance(error, SourceUnreadableError) else exits.FAILED
+        return complain("import", f"nothing was imported: {error}", code)
+    except Refusal as refusal:
+        sentence = f"nothing was imported: {with_flags(refusal.sentence, chosen)}"
+        return complain("import", sentence, exits.FAILED)
+    _show_import(chosen, source, done)
+    if not done.lines:
+        others = ", ".join(each for each in FORMATS if each not in {"auto", source.format})
+        sentence = f"{path}, read as {source.format}, holds no memories; --format may say {others}"
+        return complain("import", f"nothing was imported: {sentence}", exits.FAILED)
+    return exits.FAILED if done.counts.get("refused") else exits.OK
+
+
+def _show_import(chosen: argparse.Namespace, source: Source, done: Imported) -> None:
+    if done.counts.keys() == {"skipped"}:
+        remark("greenroom import: nothing is new: the store has every key already (see --on-conflict)")
+    if chosen.json:
+        said = {**done._asdict(), "format": source.format, "dry_run": chosen.dry_run}
+        said["left_out"] = list(source.left_out)
+        say(json.dumps(said, indent=2))
+        return
+    counts = ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(done.counts.items()))
+    places = f"{len(done.namespaces):,} namespaces" if len(done.namespaces) > 1 else "".join(done.namespaces)
+    verb = "would come of" if chosen.dry_run else "came of"
+    of = f"{done.lines:,} memories for {places or 'no namespace'} ({source.format})"
+    if done.lines:
+        say(f"{counts or 'nothing'}: that {verb} {of}")
+    if done.embedded is False:
+        remark(
+            "greenroom import: they are found by their words; their meaning follows when the embedder works"
+        )
+
+
+async def _export(chosen: argparse.Namespace, settings: Settings) -> int:
+    path = None if chosen.file == TO_STANDARD_OUTPUT else Path(chosen.file)
+    if path is not None and path.exists():
+        return complain("export", f"{path} exists already; choose another name", exits.NO_ACCESS)
+    try:
+        if chosen.namespace is not None:
+            check_below(chosen.namespace)
+    except Refusal as refusal:
+        return complain("export", with_flags(refusal.sentence, chosen), exits.FAILED)
+    part = None if path is None else path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        count, size, digest, unwritten = await _written(chosen, settings, part)
+        if path is not None and part is not None:
+            os.link(part, path)  # which leaves one alone that came meanwhile
+    except OSError as error:
+        return complain("export", f"{path} cannot be written: {error.strerror or error}", exits.NO_ACCESS)
+    finally:
+        if part is not None:
+            with suppress(OSError):
+                part.unlink()
+    for root in unwritten:
+        remark(
+            f"greenroom export: an import into {root} is decided and could not yet be written: a part of it "
+            "may be missing; the server's log says why"
+        )
+    said = {"memories": count, "bytes": size, "sha256": digest, "unwritten": unwritten}
+    if path is None:
+        remark(f"greenroom export: {count:,} memories, {size:,} bytes, SHA-256 {digest}")
+    elif chosen.json:
+        say(json.dumps({"file": str(path), **said}, indent=2))
+    else:
+        say(f"{count:,} memories are in {path}: {size:,} bytes, SHA-256 {digest}")
+    return exits.OK
+
+
+async def _written(
+    chosen: argparse.Namespace, settings: Settings, part: Path | None
+) -> tuple[int, int, str, list[str]]:
+    """Writes the export; returns how many memories, how many bytes, their digest, and what may be missing."""
+    unwritten: list[str] = []
+    writer, digest = ExportWriter(chosen.format), sha256()
+    count = size = 0
+    descriptor = os.dup(1) if part is None else os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with metered() as shows, os.fdopen(descriptor, "wb") as file:
+        async with opened(settings, embedder_choice(settings, os.environ)) as runtime:
+            found = exported(
+                runtime, who(settings), chosen.namespace, progress=_told(shows), unwritten=unwritten
+            )
+            async with aclosing(found) as pages:
+                async for page in pages:
+                    piece = writer.lines(page)
+                    await trio.to_thread.run_sync(file.write, piece)
+                    digest.update(piece)
+                    size, count = size + len(piece), count + len(page)
+        piece = writer.end()
+        file.write(piece)
+        digest.update(piece)
+        file.flush()
+        if part is not None:
+            os.fsync(file.fileno())
+    return count, size + len(piece), digest.hexdigest(), unwritten
+
+
+def _told(shows: Shows) -> Callable[[int, int, int], None]:
+    def told(memories: int, roots: int, of: int) -> None:
+        shows(f"{memories:,} memories", roots, of)
+
+    return told

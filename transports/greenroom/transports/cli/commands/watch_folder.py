@@ -1,0 +1,83 @@
+"""What `greenroom watch` sees of a session on the folder, attached to whichever server has it open.
+
+It never owns the folder: when that server ends, it waits for the next one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import msgspec
+import trio
+
+from greenroom.actors import Agent, GetMessages, ReadResource
+from greenroom.runtime import Message, OverloadedError, Refusal, StoreIdleError
+from greenroom.transports.cli.commands.open_store import opened, who
+from greenroom.transports.cli.commands.watch import SCHEME, NotWatchedError
+
+if TYPE_CHECKING:
+    from greenroom.transports.config.settings import Settings
+
+R = TypeVar("R")
+_NAME: Final = "greenroom-watch"
+_PAGE: Final = 100  # messages at once when many were written since the last look
+
+
+@asynccontextmanager
+async def on_folder(session_id: str, settings: Settings) -> AsyncIterator[_OnFolder]:
+    """Attaches to the server that uses the folder, and returns what is seen there.
+
+    Raises:
+        NotWatchedError: there is no server.
+        GreenroomError: as `open_greenroom`.
+    """
+    principal = who(replace(settings, agent=settings.agent or _NAME))
+    try:
+        async with opened(settings, may="attach") as runtime:
+            yield _OnFolder(Agent(runtime, principal, client=_NAME), session_id)
+    except StoreIdleError:
+        raise NotWatchedError(
+            f"no server uses {settings.data}; start one, or name another folder with --data or a server "
+            "elsewhere with --url"
+        ) from None
+
+
+class _OnFolder:
+    def __init__(self, agent: Agent, session_id: str) -> None:
+        self._agent = agent
+        self._session_id = session_id
+
+    async def read(self) -> dict[str, Any]:
+        """Return the resource."""
+        return await self._asked(ReadResource(uri=SCHEME + self._session_id))
+
+    async def page(self, after: int) -> dict[str, Any]:
+        """Return messages that are newer than one."""
+        return await self._asked(GetMessages(session_id=self._session_id, since_id=after, limit=_PAGE))
+
+    @asynccontextmanager
+    async def changes(self) -> AsyncIterator[Callable[[], Awaitable[bool]]]:
+        """Return a block in which one may wait for changes; a server that takes over tells of one."""
+        with self._agent.subscriber() as changes:
+            changes.add(SCHEME + self._session_id)
+
+            async def next_change() -> bool:
+                await changes.next()
+                return True
+
+            yield next_change
+
+    async def _asked(self, request: Message[R]) -> dict[str, Any]:
+        while True:
+            try:
+                reply = await self._agent.ask(request)
+            except OverloadedError as error:  # no server has the folder just now
+                await trio.sleep(error.retry_after_ms / 1000)
+                continue
+            except Refusal as refusal:
+                raise NotWatchedError(f"{SCHEME}{self._session_id}: {refusal.sentence}") from None
+            found: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(reply))
+            return found

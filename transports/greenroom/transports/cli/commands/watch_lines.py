@@ -1,0 +1,68 @@
+"""How `greenroom watch` prints a message: a line for a pipe, colours for a terminal, JSON for programs."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import zlib
+from typing import TYPE_CHECKING, Any, Final
+
+from greenroom.transports.cli.commands.colours import painted
+from greenroom.transports.cli.commands.terminal_safe import visible
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+Message = dict[str, Any]
+
+_SENDERS: Final = ("green", "cyan", "blue", "magenta", "yellow")
+_VISIBILITIES: Final[Mapping[str, tuple[str, ...]]] = {
+    "public": ("dim",),
+    "private": ("bold", "yellow"),
+    "agent_only": ("bold", "magenta"),
+}
+_MARGIN: Final = (
+    "    | "  # before each further line of a message, so that none looks like a message of its own
+)
+
+
+def as_json(message: Message) -> str:
+    """Returns a message as the server tells it, on one line."""
+    return json.dumps(message)
+
+
+def plain(message: Message) -> str:
+    """Returns a message on one line without a terminal's commands."""
+    return "  ".join(
+        [
+            visible(str(message["timestamp"])),
+            visible(message["sender"]),
+            visible(message["visibility"]),
+            visible(message["content"]),
+        ]
+    )
+
+
+def coloured(message: Message) -> str:
+    """Returns a message for a terminal, its time that of this place."""
+    sender, visibility = visible(message["sender"]), visible(message["visibility"])
+    colour = _SENDERS[zlib.crc32(sender.encode(errors="replace")) % len(_SENDERS)]
+    first, *others = message["content"].split("\n")
+    head = [
+        painted(_local(message["timestamp"]), "dim"),
+        painted(f"{sender:<12}", "bold", colour),
+        painted(f"{visibility:<10}", *_VISIBILITIES.get(message["visibility"], ())),
+        visible(first),
+    ]
+    return "\n".join(["  ".join(head), *(painted(_MARGIN, "dim") + visible(other) for other in others)])
+
+
+def style(*, json: bool, colours: bool) -> Callable[[Message], str]:
+    """Returns the way to print messages."""
+    if json:
+        return as_json
+    return coloured if colours else plain
+
+
+def _local(timestamp: str) -> str:
+    return dt.datetime.fromisoformat(timestamp).astimezone().strftime("%Y-%m-%d %H:%M:%S")

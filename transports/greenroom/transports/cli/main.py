@@ -1,0 +1,63 @@
+"""The program `greenroom`: one command of the table in `catalogue`, carried out.
+
+What a command does is in `commands`, imported when the command is known, so that `greenroom serve` does not
+load what only `greenroom stats` needs and no command loads trio to print its help.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from greenroom.transports.base import exits
+from greenroom.transports.cli.catalogue import COMMANDS
+from greenroom.transports.cli.output import complain, prepare, remark
+from greenroom.transports.cli.parsing import make_parser
+from greenroom.transports.config.load import SettingsError, resolve
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one command.
+
+    Args:
+        arguments: The command line without the program's name; `sys.argv` unless given.
+
+    Returns:
+        The exit code of the process.
+    """
+    prepare()
+    if sys.platform not in {"linux", "darwin"}:
+        return complain(
+            "on this system", f"Linux and macOS are supported, {sys.platform} is not", exits.FAILED
+        )
+    chosen, unknown = make_parser().parse_known_args(arguments)
+    if unknown:
+        chosen.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+    name = " ".join(filter(None, (chosen.command, getattr(chosen, "action", None))))
+    if name not in COMMANDS:  # it was left out
+        remark(chosen.parser.format_help().rstrip())
+        return exits.USAGE
+    if name == "serve" and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        # Until the server listens for signals there is nothing to put in order, and an exception
+        # would come out in the middle of an import.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        resolved = resolve(vars(chosen), os.environ)
+        module, function = COMMANDS[name].runs
+        carry_out = getattr(import_module(f"greenroom.transports.cli.commands.{module}"), function)
+        code: int = carry_out(chosen, resolved)
+    except SettingsError as error:
+        return complain(chosen.command, str(error), exits.USAGE)
+    except KeyboardInterrupt:
+        return exits.INTERRUPTED
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""The settings: declared, parsed, and loaded from flags, environment and file."""

@@ -1,0 +1,208 @@
+"""The control socket of a running store: where it is, what is said there, the caller's end.
+
+One request and one answer per connection, each one line of JSON. The caller keeps its
+end open until it is answered: to close it, or to say more, withdraws the request. This
+is a door for the folder's own user alone and no part of MCP; both ends are the same
+program, so the lines carry no version.
+
+The caller's end is plain blocking code without trio: a command that only asks for
+figures should not spend most of its time importing an event loop. That is why a little
+of `greenroom.runtime.base.unix_socket` is said again here: to import it is to import one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import socket
+import struct
+import sys
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from greenroom.transports.base import exits
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NAME: Final = "control.sock"
+REQUEST_LIMIT: Final = 16 << 10
+ANSWER_LIMIT: Final = 4 << 20
+
+
+class _Line(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="op"):
+    """What every line has in common: the field ``op`` says which it is."""
+
+
+class Backup(_Line, frozen=True, kw_only=True, tag="backup"):
+    """Copy the store while it works; `destination` is an absolute path."""
+
+    destination: str
+
+
+class Verify(_Line, frozen=True, kw_only=True, tag="verify"):
+    """Check a copy of the store, and the indexes of memories; `rebuild` those that differ."""
+
+    rebuild: bool = False
+
+
+class Stats(_Line, frozen=True, kw_only=True, tag="stats"):
+    """Tell the runtime's statistics, and the namespaces that read like somebody's.
+
+    `often`: without these, since every namespace is looked at for them.
+    """
+
+    often: bool = False
+
+
+class Readmit(_Line, frozen=True, kw_only=True, tag="readmit"):
+    """Let an actor in again that was set aside."""
+
+    kind: str
+    key: str
+
+
+Request = Backup | Verify | Stats | Readmit
+
+
+class Done(_Line, frozen=True, kw_only=True, tag="done"):
+    """The request was carried out; `result` is JSON of its own shape."""
+
+    result: msgspec.Raw
+
+
+class Failed(_Line, frozen=True, kw_only=True, tag="failed"):
+    """The request was not carried out, for this reason; `code` is the exit code that stands for it."""
+
+    sentence: str
+    code: int = exits.FAILED
+
+
+class DoorError(Exception):
+    """The owner did not carry the request out, or said nothing that can be understood.
+
+    Args:
+        sentence: What happened.
+        code: The exit code that stands for it.
+    """
+
+    def __init__(self, sentence: str, code: int = exits.FAILED) -> None:
+        super().__init__(sentence)
+        self.code = code
+
+
+class NobodyHomeError(Exception):
+    """No process listens at the folder's control socket: the store is stopped, or just starting."""
+
+
+def path_of(folder: Path) -> Path:
+    """Where the control socket of a folder answers.
+
+    The entry in the folder is the socket itself, or a link to it where the folder's
+    path is too long for a socket.
+    """
+    entry = folder / NAME
+    with contextlib.suppress(OSError):
+        return folder / entry.readlink()
+    return entry
+
+
+def call(folder: Path, request: Request, *, patience: float | None = None) -> bytes:
+    """Asks the owner of a folder and waits for the answer.
+
+    Args:
+        folder: The folder of the store.
+        request: What the owner is asked to do.
+        patience: Seconds to wait for the next sign of the owner; None waits as long as it takes.
+
+    Returns:
+        The result as JSON.
+
+    Raises:
+        NobodyHomeError: No process listens there.
+        DoorError: The owner refused or failed, went away, or is not the same user's.
+    """
+    try:
+        line = msgspec.json.encode(request) + b"\n"
+    except UnicodeEncodeError:
+        raise DoorError(
+            "a path that is no UTF-8 cannot be told to the process that owns the folder"
+        ) from None
+    if len(line) > REQUEST_LIMIT:
+        raise DoorError(f"the request is {len(line):,} bytes; at most {REQUEST_LIMIT:,} are allowed")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        connection.settimeout(patience)
+        _connect(connection, path_of(folder))
+        try:
+            connection.sendall(line)
+            answer = _receive_line(connection)
+        except TimeoutError:
+            raise DoorError(f"the process that owns {folder} has not answered for {patience:g} s") from None
+        except OSError as error:
+            raise DoorError(f"the process that owns {folder} went away: {error.strerror}") from None
+    try:
+        said = msgspec.json.decode(answer, type=Done | Failed)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise DoorError(f"the process that owns {folder} gave no answer that can be understood") from None
+    if isinstance(said, Failed):
+        raise DoorError(said.sentence, said.code)
+    return bytes(said.result)
+
+
+def as_json(result: object) -> bytes:
+    """A result of the runtime as JSON, with paths as texts."""
+
+    def spell(value: object) -> str:
+        if isinstance(value, os.PathLike):
+            return os.fsencode(value).decode(errors="backslashreplace")
+        raise TypeError(f"{type(value).__name__} is no part of a result")
+
+    return msgspec.json.encode(result, enc_hook=spell)
+
+
+def verified(store: object, index: object) -> dict[str, object]:
+    """What `greenroom verify` found, as one result: of the store, and under ``index`` of the memories."""
+    found: dict[str, object] = msgspec.json.decode(as_json(store))
+    return {**found, "index": index}
+
+
+def peer_is_ours(connection: socket.socket) -> bool:
+    """Whether the other end belongs to this user, or to the superuser.
+
+    The folder's permissions say so already; this holds as well where somebody has
+    changed them, or where the socket lives outside the folder.
+    """
+    if sys.platform == "linux":
+        credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+        _pid, user, _group = struct.unpack("3i", credentials)
+    else:
+        # macOS and the BSDs: struct xucred begins with its version and the effective user.
+        sol_local, local_peercred = 0, 1
+        credentials = connection.getsockopt(sol_local, local_peercred, 128)
+        _version, user = struct.unpack_from("=II", credentials)
+    return user in {0, os.geteuid()}
+
+
+def _connect(connection: socket.socket, path: Path) -> None:
+    try:
+        connection.connect(str(path))
+    except OSError as error:
+        if error.errno in {errno.ENOENT, errno.ECONNREFUSED, errno.ENOTSOCK}:
+            raise NobodyHomeError from None
+        raise DoorError(f"{path} cannot be reached: {error.strerror or error}") from None
+    if not peer_is_ours(connection):
+        raise DoorError(f"{path} belongs to another user's process; nothing was asked of it")
+
+
+def _receive_line(connection: socket.socket) -> bytes:
+    received = bytearray()
+    while not received.endswith(b"\n"):
+        if len(received) > ANSWER_LIMIT:
+            raise DoorError(f"the answer is larger than {ANSWER_LIMIT:,} bytes")
+        part = connection.recv(1 << 16)
+        if not part:
+            raise DoorError("the process that owns the folder ended before it answered")
+        received += part
+    return bytes(received)

@@ -1,0 +1,201 @@
+"""The owner's end of the control socket: backup, verify and stats of a running store.
+
+Invariants:
+
+* Only the holder of the folder's lock is here, so whatever lies at the socket's place
+  when it comes is a dead process's and is removed.
+* A request runs only as long as its caller's end stays open.
+* A caller can cost the owner one of `CONNECTIONS` places for `LINE_SECONDS`, and one
+  line of memory; nothing it sends can end more than its own connection.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+import trio
+
+from greenroom.actors import GetEmbedding, Imitations, VerifyMemories
+from greenroom.actors.audit.actor import tell
+from greenroom.actors.audit.record import LONGEST
+from greenroom.runtime import Address, GreenroomError
+from greenroom.runtime.base.unix_socket import listening, peer_is_ours
+from greenroom.transports.base import exits
+from greenroom.transports.base.exit_codes import judge
+from greenroom.transports.control.client import (
+    NAME,
+    REQUEST_LIMIT,
+    Backup,
+    Done,
+    Failed,
+    Readmit,
+    Request,
+    Stats,
+    Verify,
+    as_json,
+    verified,
+)
+
+if TYPE_CHECKING:
+    from greenroom.transports.observability.snapshot import Watched
+
+CONNECTIONS: Final = 16  # callers at the same time; further ones wait to be let in
+LINE_SECONDS: Final = 5.0  # for a caller to say its line, and again to take its answer
+_RETRY_SECONDS: Final = 0.1  # when the process is out of descriptors
+
+_NO_DESCRIPTORS: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+logger = logging.getLogger(__name__)
+
+
+async def serve_control(
+    folder: Path, watched: Watched, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+) -> None:
+    """Answers at the folder's control socket until it is cancelled.
+
+    Without a socket the server does its main job all the same, so a socket that cannot be
+    bound is a logged warning and not an error. The caller holds the folder's lock.
+    """
+    with contextlib.ExitStack() as stack:
+        try:
+            listener = trio.socket.from_stdlib_socket(
+                stack.enter_context(listening(folder, NAME, CONNECTIONS))
+            )
+        except OSError as error:
+            logger.warning(
+                "no control socket, so backup, verify and stats need this process to stop: %s", error
+            )
+            task_status.started()
+            return
+        task_status.started()
+        places = trio.Semaphore(CONNECTIONS)
+        async with trio.open_nursery() as nursery:
+            while True:
+                await places.acquire()
+                nursery.start_soon(_attend, await _accept(listener), watched, places)
+
+
+async def perform(watched: Watched, request: Request) -> bytes:
+    """Carries a request out on a server and returns the result as JSON."""
+    result: object
+    runtime = watched.runtime
+    match request:
+        case Backup():
+            destination = Path(request.destination)
+            if not destination.is_absolute():
+                raise GreenroomError(f"the destination {request.destination!r} is not an absolute path")
+            result = await runtime.backup(destination)
+            tell(runtime, "backup_store", to=request.destination[:LONGEST], bytes=result.file_bytes)
+        case Verify():
+            tell(runtime, "verify_store", rebuild=request.rebuild)
+            result = verified(
+                await runtime.verify(), await runtime.query(VerifyMemories(rebuild=request.rebuild))
+            )
+        case Stats():
+            look = watched.look()
+            result = {
+                "running": True,
+                **msgspec.to_builtins(look.runtime),
+                "embedding": msgspec.to_builtins(await runtime.query(GetEmbedding())),
+                "requests": watched.outcomes(),
+                **look.connections,
+            }
+            if not request.often:
+                result["imitations"] = await runtime.query(Imitations())
+        case Readmit():
+            result = {"readmitted": runtime.readmit(Address(request.kind, request.key))}
+            tell(runtime, "readmit_actor", target=f"{request.kind}/{request.key}"[:LONGEST])
+    return as_json(result)
+
+
+async def _attend(connection: trio.socket.SocketType, watched: Watched, places: trio.Semaphore) -> None:
+    try:
+        # An OSError here is a caller that went away, which is the caller's affair.
+        with connection, contextlib.suppress(OSError):
+            if peer_is_ours(connection):
+                await _converse(connection, watched)
+    finally:
+        places.release()
+
+
+async def _converse(connection: trio.socket.SocketType, watched: Watched) -> None:
+    line = b""
+    with trio.move_on_after(LINE_SECONDS):
+        line = await _receive_line(connection)
+    if not line:
+        return
+    answer: Done | Failed | None
+    try:
+        request = msgspec.json.decode(line, type=Request)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        answer = Failed(sentence=f"the request cannot be understood: {error}")
+    else:
+        answer = await _answer_while_awaited(connection, watched, request)
+    if answer is not None:
+        with trio.move_on_after(LINE_SECONDS):
+            await _send_all(connection, msgspec.json.encode(answer) + b"\n")
+
+
+async def _answer_while_awaited(
+    connection: trio.socket.SocketType, watched: Watched, request: Request
+) -> Done | Failed | None:
+    """Carries the request out unless its caller goes away meanwhile; then there is no answer."""
+    answer: Done | Failed | None = None
+    async with trio.open_nursery() as nursery:
+
+        async def watch() -> None:
+            with contextlib.suppress(OSError):
+                await connection.recv(1)
+            nursery.cancel_scope.cancel()
+
+        nursery.start_soon(watch)
+        answer = await _answer(watched, request)
+        nursery.cancel_scope.cancel()
+    return answer
+
+
+async def _answer(watched: Watched, request: Request) -> Done | Failed:
+    try:
+        return Done(result=msgspec.Raw(await perform(watched, request)))
+    except Exception as error:
+        verdict = judge([error])
+        if verdict is None:
+            logger.exception("the control request %s failed", type(request).__name__)
+            verdict = exits.INTERNAL, "the server failed to carry the request out; its log says why"
+        return Failed(code=verdict[0], sentence=verdict[1])
+
+
+async def _receive_line(connection: trio.socket.SocketType) -> bytes:
+    """What came up to the end of a line, or up to the limit; nothing when the caller ended before that."""
+    received = bytearray()
+    while b"\n" not in received and len(received) <= REQUEST_LIMIT:
+        part = await connection.recv(REQUEST_LIMIT)
+        if not part:
+            return b""
+        received += part
+    return bytes(received)
+
+
+async def _send_all(connection: trio.socket.SocketType, data: bytes) -> None:
+    with memoryview(data) as rest:
+        sent = 0
+        while sent < len(rest):
+            sent += await connection.send(rest[sent:])
+
+
+async def _accept(listener: trio.socket.SocketType) -> trio.socket.SocketType:
+    while True:
+        try:
+            connection, _name = await listener.accept()
+        except OSError as error:
+            if error.errno in _NO_DESCRIPTORS:
+                logger.warning("the control socket cannot take a caller: %s", error)
+                await trio.sleep(_RETRY_SECONDS)
+            elif error.errno != errno.ECONNABORTED:  # the caller went away before it was taken
+                raise
+        else:
+            return connection

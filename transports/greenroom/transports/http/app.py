@@ -1,0 +1,250 @@
+"""Streamable HTTP as an ASGI application: which request goes where, and as whom.
+
+Invariants:
+
+- Nothing is said of the server to a host or an origin that may not ask.
+- In the later era a request has a client of its own, which ends with it. In the handshake era a
+  session has a client, and a request outlives its connection.
+- What is wrong about a request is answered with the status of the SDK's server.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+import trio
+
+from greenroom.actors.auth.scopes import ADMIN, allows
+from greenroom.transports.auth.authenticator import OPEN_GATE, Gate
+from greenroom.transports.auth.origin_check import Caller, DeniedError, RefusedError
+from greenroom.transports.http import cors
+from greenroom.transports.http.asgi_exchange import (
+    ClientGoneError,
+    Connection,
+    Exchange,
+    PlainConnection,
+    Receive,
+    Send,
+)
+from greenroom.transports.http.request_head import VERSION, Head
+from greenroom.transports.http.responses import JSON, Reply, refusal
+from greenroom.transports.http.service import Service
+from greenroom.transports.http.sessions import Sessions
+from greenroom.transports.http.stateful import HandshakeEra
+from greenroom.transports.http.stateless import ModernEra
+from greenroom.transports.mcp.versions import HANDSHAKE_VERSIONS
+
+if TYPE_CHECKING:
+    from greenroom.transports.mcp.agent_port import Door
+    from greenroom.transports.mcp.limits import Limits
+    from greenroom.transports.mcp.server import McpServer
+
+logger = logging.getLogger(__name__)
+
+PATH: Final = "/mcp"
+HEALTH_PATH: Final = "/healthz"
+STOPPING: Final = "the server is stopping"
+CONNECTION: Final = "greenroom.connection"
+"""The key of a scope's ``state`` under which a server of ours puts the connection."""
+
+SWEEPS: Final = 4  # times in the life of an idle session that somebody looks
+_HANDSHAKE: Final = frozenset(version.encode() for version in HANDSHAKE_VERSIONS)
+
+Route = Callable[[dict[str, Any], Receive, Send], Awaitable[None]]
+
+
+class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How HTTP clients are served.
+
+    Attributes:
+        limits: What one client may take.
+        origins: Origins of web pages that may ask, besides those of this machine.
+        sessions: Sessions at once.
+        session_idle: Seconds without anything open after which a session ends.
+        sound: Whether the store can still be relied on.
+        routes: Further paths, each with the ASGI application that answers there; for administrators alone
+            where everybody needs a key.
+        gate: Decides who comes in.
+        told: Documents that everybody may read, by path, as JSON.
+        any_host: Whether the server has other names than this machine's.
+    """
+
+    limits: Limits
+    origins: frozenset[str] = frozenset()
+    sessions: int = 4096
+    session_idle: float = 1800.0
+    sound: Callable[[], bool] = lambda: True
+    routes: Mapping[str, Route] = msgspec.field(default_factory=dict)
+    gate: Gate = OPEN_GATE
+    told: Mapping[str, bytes] = msgspec.field(default_factory=dict)
+    any_host: bool = False
+
+
+class HttpApp:
+    """MCP over Streamable HTTP, an ASGI application for trio.
+
+    Args:
+        server: What clients speak to.
+        door_for: Opens the door for a client, given whom it says it is and its own name made to
+            fit an agent id.
+        options: How they are served.
+
+    Attributes:
+        sessions: The sessions of the handshake era.
+        gate: Decides who comes in.
+    """
+
+    def __init__(
+        self, server: McpServer, door_for: Callable[[Caller, str], Door], options: HttpOptions
+    ) -> None:
+        self.sessions = Sessions(options.sessions, options.session_idle)
+        self.gate = options.gate
+        self._options = options
+        self._service = Service(server, door_for, options.limits, options.gate)
+        self._modern = ModernEra(self._service)
+        self._handshake = HandshakeEra(self._service, self.sessions)
+        self._stopping = False
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Run what requests need while the block runs; what is open at its end is called off.
+
+        Raises:
+            StoreFailedError: the store failed for good; nothing that was not durable was answered.
+        """
+        service = self._service
+        async with trio.open_nursery() as nursery:
+            service.start, service.abort = nursery.start_soon, nursery.cancel_scope.cancel
+            nursery.start_soon(self._sweep)
+            try:
+                yield
+            finally:
+                for session in self.sessions:
+                    self.sessions.end(session)
+                nursery.cancel_scope.cancel()
+        if service.failed is not None:
+            raise service.failed
+
+    async def _sweep(self) -> None:
+        while True:
+            await trio.sleep(self._options.session_idle / SWEEPS)
+            self.sessions.sweep(trio.current_time())
+
+    async def wind_up(self) -> None:
+        """Take no further request, end streams with their results, and wait until all is answered."""
+        self._stopping = True
+        async with trio.open_nursery() as nursery:
+            for session in self.sessions:
+                session.close_stream()
+                nursery.start_soon(session.client.wound_up)
+            for client in self._service.clients:
+                nursery.start_soon(client.wound_up)
+
+    def give_up(self) -> None:
+        """Tell everyone whose request is still open that it will not be answered any more."""
+        for client in [*self._service.clients, *(session.client for session in self.sessions)]:
+            client.give_up()
+
+    # -- requests --------------------------------------------------------------------------------
+
+    async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
+        """Answer one request.
+
+        Raises:
+            NotImplementedError: the server asks for something else than HTTP; it goes on without.
+        """
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.close"})
+            return
+        if scope["type"] != "http":
+            raise NotImplementedError(scope["type"])
+        head = Head(scope)
+        connection: Connection = scope.get("state", {}).get(CONNECTION) or PlainConnection()
+        exchange = Exchange(head, connection, receive, send)
+        try:
+            await self._answer(exchange, scope, receive, send)
+        except RefusedError as error:
+            logger.debug("a request was refused (%d): %s", error.status, error)
+            exchange.drop()
+            with suppress(ClientGoneError):
+                await exchange.reply(refusal(error))
+        except ClientGoneError:
+            pass
+        finally:
+            exchange.drop()
+
+    async def _answer(self, exchange: Exchange, scope: dict[str, Any], receive: Receive, send: Send) -> None:
+        head = exchange.head
+        try:
+            caller = head.admit(self._options.origins, any_host=self._options.any_host)
+        except DeniedError as denied:
+            comes = Caller(address=_address(exchange, scope))
+            self._options.gate.turn_away(comes, head.lines, denied.status, "connect")
+            raise
+        exchange.extra = cors.headers_for(head)
+        if (reply := cors.preflight(head)) is not None:
+            await exchange.reply(reply)
+        elif head.path == PATH:
+            if self._stopping:
+                raise RefusedError(HTTPStatus.SERVICE_UNAVAILABLE, STOPPING, Connection="close")
+            caller = await self._let_in(exchange, scope, caller)
+            version = head.headers.get(VERSION)
+            era = self._handshake if version is None or version in _HANDSHAKE else self._modern
+            await era.serve(exchange, caller)
+        elif head.path == HEALTH_PATH:
+            await exchange.reply(self._health())
+        elif (told := self._options.told.get(head.path)) is not None:
+            await exchange.reply(Reply(HTTPStatus.OK, [JSON], told))
+        elif (route := self._options.routes.get(head.path)) is not None:
+            caller = await self._let_in(exchange, scope, caller)
+            try:
+                check_administrates(caller)
+            except DeniedError as denied:
+                self._options.gate.turn_away(caller, head.lines, denied.status, "read_metrics")
+                raise
+            await exchange.discard()  # what nobody reads would keep the connection from ending
+            if not exchange.whole:
+                raise RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "nothing is read here")
+            await route(scope, receive, send)
+        else:
+            raise RefusedError(
+                HTTPStatus.NOT_FOUND, f"there is nothing at {head.path[:100]!r}; MCP is at {PATH}"
+            )
+
+    async def _let_in(self, exchange: Exchange, scope: dict[str, Any], caller: Caller) -> Caller:
+        """Return who asks, with what they showed."""
+        peer = _address(exchange, scope)
+        caller = msgspec.structs.replace(caller, address=peer)
+        caller = await self._options.gate.admit(caller, exchange.head.lines)
+        # Over one connection of a proxy several come, by several keys.
+        credential = caller.credential if caller.address == peer else None
+        exchange.let_in(None if credential is None else credential.holder)
+        exchange.held = self.gate.body(caller)
+        return caller
+
+    def _health(self) -> Reply:
+        status = "failed" if not self._options.sound() else "stopping" if self._stopping else "ok"
+        code = HTTPStatus.OK if status == "ok" else HTTPStatus.SERVICE_UNAVAILABLE
+        return Reply(code, [JSON, (b"cache-control", b"no-store")], msgspec.json.encode({"status": status}))
+
+
+def _address(exchange: Exchange, scope: dict[str, Any]) -> str | None:
+    """Return where a request comes from."""
+    if exchange.address is None and scope.get("client"):
+        return str(scope["client"][0])
+    return exchange.address
+
+
+def check_administrates(caller: Caller) -> None:
+    """Refuse whoever came by something that does not make them an administrator.
+
+    Raises:
+        DeniedError: it does not.
+    """
+    if caller.credential is not None and not allows(caller.credential.grant.scopes, ADMIN):
+        raise DeniedError(HTTPStatus.FORBIDDEN, f"this needs the scope {ADMIN!r}")

@@ -1,0 +1,140 @@
+"""The head of an HTTP request, and what can be said about it before there is a body.
+
+The statuses and the sentences of what goes wrong in the protocol are those of the SDK's server.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from http import HTTPStatus
+from typing import Any, Final
+
+from greenroom.transports.auth.origin_check import (
+    IDENTITY_HEADERS,
+    NOBODY,
+    Caller,
+    RefusedError,
+    caller_of,
+    check_host,
+    check_origin,
+    values_of,
+)
+from greenroom.transports.http.responses import RefusedRpcError
+from greenroom.transports.mcp.frames import INVALID_REQUEST
+
+ACCEPT: Final = b"accept"
+CONTENT_LENGTH: Final = b"content-length"
+CONTENT_TYPE: Final = b"content-type"
+LAST_EVENT_ID: Final = b"last-event-id"
+METHOD: Final = b"mcp-method"
+NAME: Final = b"mcp-name"
+ORIGIN: Final = b"origin"
+SESSION_ID: Final = b"mcp-session-id"
+VERSION: Final = b"mcp-protocol-version"
+
+_ONCE: Final = (b"authorization", CONTENT_TYPE, LAST_EVENT_ID, SESSION_ID)
+_REMEMBERED: Final = 256
+
+
+class Head:
+    """A request's head.
+
+    Args:
+        scope: What ASGI says of the request.
+
+    Attributes:
+        method: The HTTP method.
+        path: The path, without the query.
+        headers: The headers by name; of several with one name the first.
+        lines: The headers as they came.
+    """
+
+    __slots__ = ("_query", "headers", "lines", "method", "path")
+
+    def __init__(self, scope: dict[str, Any]) -> None:
+        self.method: str = scope["method"]
+        self.path: str = scope["path"]
+        self.lines: list[tuple[bytes, bytes]] = scope["headers"]
+        self.headers = dict(reversed(self.lines))
+        self._query: bytes = scope["query_string"]
+
+    def text(self, name: bytes) -> str | None:
+        """Return what stands in a header; None without one."""
+        value = self.headers.get(name)
+        return None if value is None else value.decode("latin-1").strip()
+
+    def repeats(self, name: bytes) -> bool:
+        """Return whether a header stands there more than once."""
+        return len(self.headers) < len(self.lines) and sum(each == name for each, _ in self.lines) > 1
+
+    def length(self) -> int | None:
+        """Return the length of the body, where the head says it."""
+        value = self.headers.get(CONTENT_LENGTH)
+        return int(value) if value is not None and value.isdigit() else None
+
+    def admit(self, allowed_origins: frozenset[str], *, any_host: bool = False) -> Caller:
+        """Return who asks.
+
+        Args:
+            allowed_origins: Origins that may ask besides those of this machine.
+            any_host: Whether the server has other names than this machine's.
+
+        Raises:
+            RefusedError: it may not ask.
+        """
+        headers = self.headers
+        if not any_host:
+            check_host(self.text(b"host") or "", HTTPStatus.MISDIRECTED_REQUEST)
+        if ORIGIN in headers:
+            for value in values_of(self.lines, ORIGIN):
+                check_origin(value, allowed_origins)
+        if b"transfer-encoding" in headers and CONTENT_LENGTH in headers:
+            # Whoever stands between may have read the other one of the two.
+            sentence = "the length of the body is told twice, by Content-Length and by Transfer-Encoding"
+            raise RefusedError(HTTPStatus.BAD_REQUEST, sentence, Connection="close")
+        for name in _ONCE:
+            if self.repeats(name):
+                sentence = f"the header {name.decode()} stands there more than once"
+                raise RefusedError(HTTPStatus.BAD_REQUEST, sentence)
+        if not self._query and IDENTITY_HEADERS.isdisjoint(headers):
+            return NOBODY
+        return caller_of(self._query.decode("latin-1"), self.lines)
+
+    def check_content_type(self) -> None:
+        """Refuse a body that is not announced as JSON.
+
+        Raises:
+            RefusedError: it is announced as something else, or not at all.
+        """
+        if not _is_json(self.headers.get(CONTENT_TYPE, b"")):
+            raise RefusedError(
+                HTTPStatus.BAD_REQUEST, "Invalid Content-Type header: it must be application/json"
+            )
+
+    def check_accept(self, *, json: bool) -> None:
+        """Refuse a client that does not take event streams, or JSON where that may be the answer.
+
+        Raises:
+            RefusedRpcError: it does not.
+        """
+        takes_json, takes_events = _accepted(self.headers.get(ACCEPT, b""))
+        if takes_events and (takes_json or not json):
+            return
+        wanted = "both application/json and text/event-stream" if json else "text/event-stream"
+        sentence = f"Not Acceptable: Client must accept {wanted}"
+        raise RefusedRpcError(HTTPStatus.NOT_ACCEPTABLE, INVALID_REQUEST, sentence)
+
+
+@lru_cache(_REMEMBERED)
+def _is_json(content_type: bytes) -> bool:
+    return content_type.partition(b";")[0].strip().lower() == b"application/json"
+
+
+@lru_cache(_REMEMBERED)
+def _accepted(accept: bytes) -> tuple[bool, bool]:
+    """Return whether an ``Accept`` header has room for JSON, and for event streams."""
+    types = {part.partition(b";")[0].strip().lower() for part in accept.split(b",")}
+    return (
+        not types.isdisjoint((b"application/json", b"application/*", b"*/*")),
+        not types.isdisjoint((b"text/event-stream", b"text/*", b"*/*")),
+    )

@@ -1,0 +1,54 @@
+"""Whole answers of HTTP: a status, headers and a body that is known beforehand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from http import HTTPStatus
+from typing import Any, Final, NamedTuple
+
+from greenroom.transports.auth.origin_check import RefusedError
+from greenroom.transports.mcp.frames import NO_ID, error_line
+
+Header = tuple[bytes, bytes]
+
+JSON: Final = (b"content-type", b"application/json")
+TEXT: Final = (b"content-type", b"text/plain; charset=utf-8")
+EVENTS: Final[tuple[Header, ...]] = (
+    (b"content-type", b"text/event-stream"),
+    (b"cache-control", b"no-cache, no-transform"),
+    (b"x-accel-buffering", b"no"),  # nginx would keep the events until it has a page of them
+)
+CLOSE: Final = (b"connection", b"close")
+
+
+class Reply(NamedTuple):
+    """An answer that is known whole. The length of its body is added where it is sent."""
+
+    status: int
+    headers: Sequence[Header]
+    body: bytes
+
+
+class RefusedRpcError(RefusedError):
+    """A request that is refused with an HTTP status and, in the body, an error of JSON-RPC.
+
+    Attributes:
+        code: The JSON-RPC error code.
+    """
+
+    def __init__(self, status: HTTPStatus, code: int, sentence: str, **headers: str) -> None:
+        super().__init__(status, sentence, **headers)
+        self.code = code
+
+
+def refusal(error: RefusedError) -> Reply:
+    """Return the answer that an error stands for."""
+    headers = [(name.encode(), value.encode("latin-1", "replace")) for name, value in error.headers.items()]
+    if isinstance(error, RefusedRpcError):
+        return Reply(error.status, [JSON, *headers], rpc_error(error.code, str(error)))
+    return Reply(error.status, [TEXT, *headers], f"{error}\n".encode())
+
+
+def rpc_error(code: int, sentence: str, *, id: bytes = NO_ID, data: Any = None) -> bytes:
+    """Return a JSON-RPC error as a body."""
+    return error_line(id, code, sentence, data)[:-1]

@@ -1,0 +1,104 @@
+"""What the requests of one HTTP server share."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final
+
+import trio
+
+from greenroom.runtime import StoreFailedError
+from greenroom.transports.auth.origin_check import Caller
+from greenroom.transports.http.responses import JSON, Reply, rpc_error
+from greenroom.transports.http.tasks import Tasks
+from greenroom.transports.mcp.client import Client
+from greenroom.transports.mcp.fast_path import rate_limited
+from greenroom.transports.mcp.frames import INTERNAL_ERROR
+
+if TYPE_CHECKING:
+    from greenroom.transports.auth.authenticator import Gate
+    from greenroom.transports.mcp.agent_port import Door
+    from greenroom.transports.mcp.limits import Limits
+    from greenroom.transports.mcp.response_sink import Outlet
+    from greenroom.transports.mcp.server import McpServer
+
+_LINE_ENDS: Final = bytes.maketrans(b"\r\n", b"\t\t")
+
+
+class Service:
+    """What clients speak to, and who speaks.
+
+    Args:
+        server: What they speak to.
+        door_for: Opens a client's door, given whom it says it is and its own name made to fit.
+        limits: What one client may take.
+        gate: Decides who comes in, and for how long.
+
+    Attributes:
+        clients: Those of requests of the later era, while they are under way.
+        start: Starts a task of the server.
+        abort: Ends everything at once.
+        failed: Why the store failed for good, once it did.
+    """
+
+    def __init__(
+        self, server: McpServer, door_for: Callable[[Caller, str], Door], limits: Limits, gate: Gate
+    ) -> None:
+        self.server = server
+        self.limits = limits
+        self.gate = gate
+        self.clients: set[Client] = set()
+        self.start: Callable[..., None] = _not_running
+        self.abort: Callable[[], None] = _not_running
+        self.failed: StoreFailedError | None = None
+        self._door_for = door_for
+
+    def client(self, caller: Caller, outlet: Outlet, tasks: Tasks, **options: Any) -> Client:
+        """Return a new client, which speaks as this caller."""
+        client = Client(
+            self.server,
+            lambda name: self._door_for(caller, name),
+            outlet,
+            self.limits,
+            spawn=tasks.spawn,
+            on_failure=lambda: self._fail(client.failed),
+            profiles=caller.profiles,
+            **options,
+        )
+        return client
+
+    def limited(self, caller: Caller, id: bytes) -> Reply | None:
+        """Count a request; return the answer to one that came too soon after others, else None."""
+        toll = self.gate.toll(caller)
+        seconds = 0.0 if toll is None else toll.request(trio.current_time())
+        if seconds <= 0:
+            return None
+        refusal = rate_limited(seconds)
+        body = rpc_error(
+            INTERNAL_ERROR, refusal.sentence, id=id, data={"code": refusal.code, **refusal.details}
+        )
+        after = b"%d" % math.ceil(seconds)
+        return Reply(HTTPStatus.TOO_MANY_REQUESTS, [JSON, (b"retry-after", after)], body)
+
+    def _fail(self, error: StoreFailedError | None) -> None:
+        """Answer nothing any more: what is on disk is not known."""
+        self.failed = error
+        self.abort()
+
+    def tasks(self) -> Tasks:
+        """Return the tasks of a new client."""
+        return Tasks(self.start)
+
+
+def one_line(body: bytes) -> bytes:
+    """Return a body as a frame: line ends, which JSON takes for blanks, become tabs.
+
+    So what is kept of it can be written on a line later.
+    """
+    return body.translate(_LINE_ENDS) if b"\n" in body or b"\r" in body else body
+
+
+def _not_running(*_: object) -> None:
+    raise AssertionError("the application's `running` is entered before it serves")

@@ -1,0 +1,140 @@
+"""The later era over HTTP: a POST is a request of its own, and its client ends with it."""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+from http import HTTPStatus
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+import trio
+
+from greenroom.transports.auth.origin_check import Caller, RefusedError
+from greenroom.transports.http.asgi_exchange import Exchange
+from greenroom.transports.http.request_head import VERSION, Head
+from greenroom.transports.http.response_sinks import ModernAnswer
+from greenroom.transports.http.responses import JSON, Reply, rpc_error
+from greenroom.transports.http.service import Service, one_line
+from greenroom.transports.http.stateless_rules import (
+    HEADER_MISMATCH,
+    STATUS,
+    Rejection,
+    rejection_of,
+    status_of,
+    unsupported,
+)
+from greenroom.transports.mcp.frames import INVALID_REQUEST, NO_ID, Frame, FrameError, parse_frame
+from greenroom.transports.mcp.versions import MODERN_VERSION, Era
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from greenroom.transports.mcp.tools import Tool
+
+_NO_MESSAGE: Final = Rejection(
+    INVALID_REQUEST, "Body must be a single JSON-RPC request or notification object"
+)
+_PARAMETER_HEADER: Final = b"mcp-param-"
+_SDK_RULES: Final = "mcp.shared.inbound"
+
+
+class ModernEra:
+    """Serves requests of the later era.
+
+    Args:
+        service: What they share with all others.
+    """
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._schemas = schemas_with_headers(service.server.tools)
+
+    async def serve(self, exchange: Exchange, caller: Caller) -> None:
+        """Answer one HTTP request.
+
+        Raises:
+            RefusedError: it is not answered.
+            ClientGoneError: the client hung up before it was whole.
+        """
+        head = exchange.head
+        if head.method != "POST":
+            sentence = "this revision of the protocol has POST alone"
+            raise RefusedError(HTTPStatus.METHOD_NOT_ALLOWED, sentence, Allow="POST")
+        head.check_content_type()
+        head.check_accept(json=True)
+        body = await exchange.body(self._service.limits.frame)
+        try:
+            frame = parse_frame(one_line(body))
+        except FrameError as error:
+            await exchange.reply(_rejected(Rejection(error.code, str(error)), error.id))
+            return
+        if frame is None or frame.is_response:
+            await exchange.reply(_rejected(_NO_MESSAGE))
+        elif frame.id is None:
+            # Nothing of this era is said in notifications, and there is no state that one could change.
+            rejection = unsupported(head.text(VERSION) or "")
+            await exchange.reply(Reply(202, (), b"") if rejection is None else _rejected(rejection))
+        else:
+            await self._answer(exchange, caller, frame, frame.id)
+
+    async def _answer(self, exchange: Exchange, caller: Caller, frame: Frame, id: bytes) -> None:
+        rejection = rejection_of(exchange.head, frame)
+        if rejection is None and self._schemas and frame.name in self._schemas:
+            rejection = await _parameter_mismatch(exchange.head, frame, self._schemas[frame.name])
+        if rejection is not None:
+            await exchange.reply(_rejected(rejection, id))
+            return
+        if (limited := self._service.limited(caller, id)) is not None:
+            await exchange.reply(limited)
+            return
+        service, tasks = self._service, self._service.tasks()
+        answer = ModernAnswer(exchange, service.limits)
+        client = service.client(msgspec.structs.replace(caller, stands_alone=True), answer, tasks)
+        client.era, client.version = Era.MODERN, MODERN_VERSION
+        service.clients.add(client)
+
+        def lose(_: str) -> None:
+            client.close()
+            exchange.abort()
+
+        try:
+            with service.gate.place(caller, lose):
+                client.take(frame, answer)
+                await exchange.settle(answer, partial(_whole, id))
+        finally:
+            service.clients.discard(client)
+            client.close()
+            tasks.cancel()
+
+
+def schemas_with_headers(tools: Mapping[str, Tool]) -> dict[str, Any]:
+    """Return the parameters' schemas of those tools that want some of them in headers, too."""
+    schemas = {name: tool.listing()["inputSchema"] for name, tool in tools.items()}
+    return {
+        name: schema for name, schema in schemas.items() if b'"x-mcp-header"' in msgspec.json.encode(schema)
+    }
+
+
+async def _parameter_mismatch(head: Head, frame: Frame, schema: Any) -> Rejection | None:
+    """Return what the SDK has against the headers that repeat a call's arguments."""
+    given = [name for name, _ in head.lines if name.startswith(_PARAMETER_HEADER)]
+    for name in given:
+        if given.count(name) > 1:
+            return Rejection(HEADER_MISMATCH, f"{name.decode()} header appears more than once")
+    if _SDK_RULES not in sys.modules:
+        await trio.to_thread.run_sync(import_module, _SDK_RULES)
+    rules = import_module(_SDK_RULES)
+    headers = {name.decode(): value.decode("latin-1") for name, value in head.lines}
+    found = rules.validate_mcp_param_headers(schema, msgspec.json.decode(frame.arguments), headers)
+    return None if found is None else Rejection(found.code, found.message, found.data)
+
+
+def _rejected(rejection: Rejection, id: bytes = NO_ID) -> Reply:
+    code, sentence, data = rejection
+    return Reply(STATUS.get(code, 200), [JSON], rpc_error(code, sentence, id=id, data=data))
+
+
+def _whole(id: bytes, line: bytes) -> Reply:
+    return Reply(status_of(line, id), [JSON], line[:-1])

@@ -1,0 +1,164 @@
+"""Requests on their way, and the clock that none outlives."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Callable
+from math import inf
+from typing import TYPE_CHECKING, Any
+
+import trio
+
+from greenroom.transports.mcp.frames import Frame
+from greenroom.transports.mcp.response_sink import Outlet
+
+if TYPE_CHECKING:
+    from greenroom.transports.mcp.client import Client
+    from greenroom.transports.observability.tracing import RequestSpan
+
+SILENCED = 100  # deadlines of calls that are over, beside as many as are open, before they are cleared away
+
+
+class Call:
+    """One request on its way.
+
+    Attributes:
+        client: Whose it is.
+        frame: The request as it came, with an id.
+        outlet: Where its answer goes.
+        arrived: When it was read, in trio's time.
+        seconds: How long it may take from then.
+        payload: What its method has made of its parameters; on the way to the SDK the event of its turn.
+        begin: Sends it on, when its turn has come; None for requests that have no order.
+        begun: Whether its turn has come.
+        left: Whether its place in the order is sure.
+        weight: How large its answer may be (`Tool.weight`).
+        counted: How much of that counts among the client's large answers now.
+        settled: Whether it is over.
+        withdraw: Calls off what is under way for it; None while nothing is.
+        is_standing: Whether it is, or was, a stream.
+        reply: JSON that its answer is completed with on the way back from the SDK.
+        span: Its span; None where nobody traces.
+    """
+
+    __slots__ = (
+        "arrived",
+        "begin",
+        "begun",
+        "client",
+        "counted",
+        "frame",
+        "is_standing",
+        "left",
+        "outlet",
+        "payload",
+        "reply",
+        "seconds",
+        "settled",
+        "span",
+        "weight",
+        "withdraw",
+    )
+
+    def __init__(self, client: Client, frame: Frame, outlet: Outlet, arrived: float, seconds: float) -> None:
+        self.client = client
+        self.frame = frame
+        self.outlet = outlet
+        self.arrived = arrived
+        self.seconds = seconds
+        self.payload: Any = None
+        self.begin: Callable[[Client, Call], None] | None = None
+        self.weight = self.counted = 0
+        self.begun = self.left = False
+        self.settled = self.is_standing = False
+        self.withdraw: Callable[[], None] | None = None
+        self.reply: bytes | None = None
+        self.span: RequestSpan | None = None
+
+    @property
+    def id(self) -> bytes:
+        """The request's id, as it came."""
+        assert self.frame.id is not None, "a call is a request"
+        return self.frame.id
+
+    @property
+    def deadline(self) -> float:
+        """When it must be over, in trio's time."""
+        return self.arrived + self.seconds
+
+
+class Deadlines:
+    """Ends calls whose time is up, with one task for all of them.
+
+    Nearly all have the same time, so they end in the order in which they came and need no heap.
+
+    Args:
+        usual: The seconds that nearly all calls have.
+        overdue: Called with each call whose time is up.
+    """
+
+    def __init__(self, usual: float, overdue: Callable[[Call], None]) -> None:
+        self._usual = usual
+        self._overdue = overdue
+        self._open: dict[Call, None] = {}
+        self._shorter: dict[Call, _Alarm] = {}
+        self._alarms: list[_Alarm] = []
+        self._numbers = itertools.count()
+        self._sleeping = trio.CancelScope()
+        self._wakes_at = inf
+
+    def watch(self, call: Call) -> None:
+        """End this call in time, unless it is forgotten before."""
+        deadline = call.deadline
+        if call.seconds == self._usual:
+            self._open[call] = None
+        else:
+            alarm = self._shorter[call] = _Alarm(deadline, next(self._numbers), call)
+            heapq.heappush(self._alarms, alarm)
+        if deadline < self._wakes_at:
+            self._sleeping.deadline = self._wakes_at = deadline
+
+    def forget(self, call: Call) -> None:
+        """Let a call go that is over; nothing of it is kept."""
+        if self._open.pop(call, call) is None or not self._shorter:
+            return
+        alarm = self._shorter.pop(call, None)
+        if alarm is not None:
+            alarm.call = None
+            if len(self._alarms) > SILENCED + 2 * len(self._shorter):
+                self._alarms = [each for each in self._alarms if each.call is not None]
+                heapq.heapify(self._alarms)
+
+    async def run(self) -> None:
+        """Watch the clock, until cancelled."""
+        while True:
+            self._wakes_at = self._next()
+            with trio.CancelScope(deadline=self._wakes_at) as self._sleeping:
+                await trio.sleep_forever()
+            now = trio.current_time()
+            while self._alarms and self._alarms[0].deadline <= now:
+                if (call := heapq.heappop(self._alarms).call) is not None:
+                    del self._shorter[call]
+                    self._overdue(call)
+            while self._open and (first := next(iter(self._open))).deadline <= now:
+                del self._open[first]
+                self._overdue(first)
+
+    def _next(self) -> float:
+        usual = next(iter(self._open)).deadline if self._open else inf
+        return min(usual, self._alarms[0].deadline if self._alarms else inf)
+
+
+class _Alarm:
+    """The deadline of a call whose time is not the usual one; without its call once that is over."""
+
+    __slots__ = ("call", "deadline", "number")
+
+    def __init__(self, deadline: float, number: int, call: Call) -> None:
+        self.deadline = deadline
+        self.number = number
+        self.call: Call | None = call
+
+    def __lt__(self, other: _Alarm) -> bool:
+        return (self.deadline, self.number) < (other.deadline, other.number)

@@ -1,0 +1,276 @@
+"""One client's connection: frames in and out, with everything that bounds them.
+
+It reads frames for a `Client` and is the outlet for all that the client is told. Invariants:
+
+- Nothing is read while the client has as much in flight as it may have, or does not read, nor while it
+  sends more than its toll allows.
+- After the end of input open requests have their time; then streams end with their results, and
+  what is written gets a moment to arrive.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from math import inf
+from typing import TYPE_CHECKING
+
+import trio
+
+from greenroom.transports.mcp.client import Client
+from greenroom.transports.mcp.frames import (
+    INVALID_REQUEST,
+    Frame,
+    FrameError,
+    Oversized,
+    error_line,
+    parse_frame,
+)
+from greenroom.transports.mcp.limits import Limits as Limits
+from greenroom.transports.mcp.line_io import FrameSink, FrameSource
+
+if TYPE_CHECKING:
+    from greenroom.transports.mcp.agent_port import Door
+    from greenroom.transports.mcp.client import Toll
+    from greenroom.transports.mcp.server import McpServer
+
+WRITE_SIZE = 256 * 1024
+FLUSH = 0.1  # seconds
+SLICE = 0.002  # seconds that one client's frames hold the loop
+FEW = 8  # frames whose client waits for the answers, more likely than not
+
+
+class Connection:
+    """The frames of one client, between where they come from and what is done with them."""
+
+    def __init__(self, source: FrameSource, sink: FrameSink, limits: Limits) -> None:
+        self.limits = limits
+        self._source = source
+        self._sink = sink
+        self._client: Client | None = None
+        self._lines: deque[bytes | Oversized] = deque()
+        self._ended = False
+        self._toll: Toll | None = None
+        self._pause = 0.0
+        self._unsent: deque[bytes] = deque()
+        self._unsent_bytes = 0
+        self._mute = False
+        self._idle_pump = False
+        self._changed = trio.lowlevel.ParkingLot()
+        self._has_read = trio.lowlevel.ParkingLot()
+        self._reading = trio.CancelScope()
+        self._drain_deadline = inf
+        self._draining = trio.CancelScope()
+
+    async def serve(
+        self,
+        server: McpServer,
+        door_for: Callable[[str], Door],
+        stop: trio.Event | None = None,
+        toll: Toll | None = None,
+        profiles: tuple[str, ...] = (),
+    ) -> None:
+        """Serve the client until its input ends and its requests are answered; see `McpServer.serve`."""
+        self._toll = toll
+        try:
+            async with trio.open_nursery() as nursery:
+                if stop is not None:
+                    nursery.start_soon(self._stop_with, stop)
+                if await self._begun():
+                    self._client = self._new_client(server, door_for, nursery, profiles)
+                    nursery.start_soon(self._pump, nursery.cancel_scope)
+                    await self._read(self._client)
+                    await self._wind_up(self._client)
+                nursery.cancel_scope.cancel()
+        finally:
+            if self._client is not None:
+                self._client.close()
+        if self._client is not None and self._client.failed is not None:
+            raise self._client.failed
+
+    def _new_client(
+        self,
+        server: McpServer,
+        door_for: Callable[[str], Door],
+        nursery: trio.Nursery,
+        profiles: tuple[str, ...],
+    ) -> Client:
+        return Client(
+            server,
+            door_for,
+            self,
+            self.limits,
+            spawn=nursery.start_soon,
+            on_failure=partial(self._abort, nursery.cancel_scope),
+            has_room=self._has_room,
+            changed=self._changed,
+            toll=self._toll,
+            profiles=profiles,
+        )
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is under way: no request open, no answer on its way out."""
+        is_open = self._client is not None and self._client.open_requests
+        return not (is_open or self._lines or self._unsent_bytes)
+
+    def stop(self) -> None:
+        """Read no further and give open requests the time of `Limits.stop`."""
+        self._ended = True
+        self._lines.clear()
+        self._drain_deadline = min(self._drain_deadline, trio.current_time() + self.limits.stop)
+        self._draining.deadline = min(self._draining.deadline, self._drain_deadline)
+        self._reading.cancel()
+
+    async def _stop_with(self, stop: trio.Event) -> None:
+        await stop.wait()
+        self.stop()
+
+    def _abort(self, serving: trio.CancelScope) -> None:
+        """Let nothing more out, not even what is waiting to be sent."""
+        self._mute = True
+        self._unsent.clear()
+        self._unsent_bytes = 0
+        serving.cancel()
+
+    # -- in --------------------------------------------------------------------------------------
+
+    async def _begun(self) -> bool:
+        """Wait for the first frame; return whether there is one, or input ended before.
+
+        Until then nothing else is needed for the client, and it costs no more.
+        """
+        with trio.CancelScope() as self._reading:
+            while not self._lines and not self._ended:
+                await self._receive()
+        return bool(self._lines)
+
+    async def _read(self, client: Client) -> None:
+        if self._ended and not self._lines:
+            return
+        with trio.CancelScope() as self._reading:
+            while self._lines or not self._ended:
+                await self._until(partial(self._may_read, client))
+                if self._pause:
+                    await trio.sleep(max(self._pause, SLICE))  # less may be no time at all to the clock
+                if self._lines:
+                    self._take_some(client)
+                    await trio.lowlevel.checkpoint()
+                else:
+                    await self._receive()
+                    self._take_some(client)
+
+    async def _receive(self) -> None:
+        frames = await self._source.receive()
+        self._ended = self._ended or frames is None
+        self._lines.extend(frames or ())
+
+    def _may_read(self, client: Client) -> bool:
+        return (self._ended and not self._lines) or (self._has_room() and not client.is_full)
+
+    def _take_some(self, client: Client) -> None:
+        """Take frames while the client may have more in flight, for a moment: a chunk may hold thousands."""
+        if len(self._lines) > FEW:
+            self._take(client)
+            return
+        with client.server.held():
+            self._take(client)
+            client.server.run_ready()
+
+    def _take(self, client: Client) -> None:
+        until = time.perf_counter() + SLICE
+        while self._lines and self._may_read(client) and time.perf_counter() < until:
+            if self._toll is not None:
+                self._pause = self._toll.frame(trio.current_time())
+                if self._pause:
+                    return
+            try:
+                frame = _frame(self._lines.popleft())
+            except FrameError as error:
+                self._put(error_line(error.id, error.code, str(error)))
+            else:
+                if frame is not None:
+                    client.take(frame, self)
+
+    # -- out: an outlet for everything -----------------------------------------------------------
+
+    def send(self, line: bytes) -> None:
+        """Take a notification or a request of the server."""
+        self._put(line)
+
+    def answer(self, line: bytes) -> None:
+        """Take an answer; write it at once where there is no other to be written with it."""
+        if self._idle_pump and not self._unsent and not self._lines and self._is_last():
+            line = self._sink.send_now(line)
+        if line:
+            self._put(line)
+
+    def _is_last(self) -> bool:
+        return self._client is not None and not self._client.open_requests
+
+    def unanswered(self) -> None:
+        """Do nothing: a request that was cancelled has no answer here."""
+
+    def close_stream(self) -> None:
+        """Do nothing: the connection is the stream."""
+
+    async def room_for_notice(self) -> None:
+        """Wait until the client has read nearly all of the output."""
+        # Not with `_until`: there may be a thousand streams, and every request is a change.
+        while self._unsent_bytes > self.limits.unsent_notices:
+            await self._has_read.park()
+
+    def _put(self, line: bytes) -> None:
+        if not self._mute:
+            self._unsent.append(line)
+            self._unsent_bytes += len(line)
+            if self._changed:
+                self._changed.unpark_all()
+
+    async def _pump(self, serving: trio.CancelScope) -> None:
+        """Write the output to the client; end the serving when it is gone."""
+        try:
+            while True:
+                self._idle_pump = True
+                await self._until(lambda: bool(self._unsent))
+                self._idle_pump = False
+                batch, size = [], 0
+                while self._unsent and size < WRITE_SIZE:
+                    batch.append(self._unsent.popleft())
+                    size += len(batch[-1])
+                await self._sink.send(batch)
+                self._unsent_bytes -= size
+                if self._client is not None:
+                    self._client.turns.advance()
+                self._changed.unpark_all()
+                if self._unsent_bytes <= self.limits.unsent_notices:
+                    self._has_read.unpark_all()
+        except trio.BrokenResourceError:
+            serving.cancel()
+
+    def _has_room(self) -> bool:
+        return self._unsent_bytes <= self.limits.unsent_bytes
+
+    # -- waiting ---------------------------------------------------------------------------------
+
+    async def _until(self, condition: Callable[[], bool]) -> None:
+        while not condition():
+            await self._changed.park()
+
+    async def _wind_up(self, client: Client) -> None:
+        self._drain_deadline = min(self._drain_deadline, trio.current_time() + self.limits.drain)
+        with trio.CancelScope(deadline=self._drain_deadline) as self._draining:
+            await client.wound_up()
+        client.give_up()
+        # What was answered at the very end of the time must not be lost for want of a moment.
+        self._drain_deadline = max(self._drain_deadline, trio.current_time() + FLUSH)
+        with trio.CancelScope(deadline=self._drain_deadline) as self._draining:
+            await self._until(lambda: self._unsent_bytes == 0)
+
+
+def _frame(line: bytes | Oversized) -> Frame | None:
+    if isinstance(line, Oversized):
+        raise FrameError(INVALID_REQUEST, f"the frame has {line.size} bytes; the limit is {line.limit}")
+    return parse_frame(line)

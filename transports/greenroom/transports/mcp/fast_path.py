@@ -1,0 +1,499 @@
+"""The plain and frequent methods: from a frame to an actor and back without the SDK.
+
+Each is a function of the client and its call. It returns whether it took the request. A request
+that is not plain, in whatever way, it leaves to the SDK, so nothing here says what is wrong with
+a shape.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Callable, Mapping, Sized
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import trio
+
+from greenroom.actors import TEMPLATES, ListResources, ReadResource, StartSession
+from greenroom.actors.auth.key_format import without_keys
+from greenroom.actors.auth.scopes import resources_of
+from greenroom.actors.base.orchestration import Errand
+from greenroom.runtime import Refusal
+from greenroom.transports.mcp.calls import Call
+from greenroom.transports.mcp.content_blocks import Content, shown
+from greenroom.transports.mcp.frames import INTERNAL_ERROR, INVALID_PARAMS, Frame, RequestError
+from greenroom.transports.mcp.responses import FRESH, STATIC, Answers, encode, result_line
+from greenroom.transports.mcp.roots import Roots, is_asked
+from greenroom.transports.mcp.tool_errors import overdue, tool_error, tool_failure
+from greenroom.transports.mcp.tools import visible
+from greenroom.transports.mcp.versions import (
+    MODERN_VERSION,
+    RESOURCE_NOT_FOUND,
+    SUBSCRIPTION_ID_KEY,
+    Era,
+    is_plain,
+)
+
+if TYPE_CHECKING:
+    from greenroom.transports.mcp.client import Client
+    from greenroom.transports.mcp.offered_tools import Offer
+    from greenroom.transports.mcp.server_info import Profile
+    from greenroom.transports.mcp.subscriptions import Subscriptions
+    from greenroom.transports.mcp.tools import Tool
+
+Method = Callable[["Client", Call], bool]
+
+DEADLINE_META_KEY = "greenroom/deadline_ms"
+JSON = "application/json"
+EVERYONE = frozenset({"*"})
+"""The scopes of everybody where nobody has a key."""
+NAME_SHOWN = 100
+LISTINGS = 64  # different answers of one listing that are kept
+LARGE_ARGUMENTS = 65_536
+"""Larger ones, such as a passport, are read in a thread, where a tool is no message to one actor."""
+WEIGHTY = 4  # what the largest answers weigh (`Tool.weight`)
+
+_ONLY_META = frozenset({"_meta"})
+_PAGED = frozenset({"_meta", "cursor"})
+_NAMED = frozenset({"_meta", "name"})
+_LOCATED = frozenset({"_meta", "uri"})
+_LISTENING = frozenset({"_meta", "notifications"})
+
+
+class Methods:
+    """The methods of one era.
+
+    Args:
+        era: Which.
+        usual: What clients are offered that chose nothing else.
+        profile: What the server says of itself.
+        subscriptions: What hears of changes for clients.
+
+    Attributes:
+        table: The methods by name.
+        answers: How they answer.
+    """
+
+    def __init__(
+        self,
+        era: Era,
+        usual: Offer,
+        profile: Profile,
+        subscriptions: Subscriptions,
+    ) -> None:
+        self._era = era
+        self._usual = usual
+        self._subscriptions = subscriptions
+        self.answers = Answers(era, profile)
+        self.table: dict[str, Method] = {
+            "tools/list": _fixed(era, _PAGED, self._tool_list()),
+            "tools/call": self._call_tool,
+            "resources/list": self._list_resources,
+            "resources/read": self._read_resource,
+            "resources/templates/list": _fixed(era, _PAGED, self._template_list()),
+        }
+        if era is Era.HANDSHAKE:
+            self.table["ping"] = _fixed(era, _ONLY_META, _always(b"{}"))
+            self.table["resources/subscribe"] = self._subscribe
+            self.table["resources/unsubscribe"] = self._unsubscribe
+        else:
+            self.table["server/discover"] = _fixed(era, _ONLY_META, self._discovery(profile))
+            self.table["subscriptions/listen"] = self._listen
+
+    def _is_plain(self, call: Call, members: frozenset[str]) -> bool:
+        params = call.frame.params
+        return params is not None and params.keys() <= members and is_plain(self._era, params)
+
+    # -- listings: one answer for all who may see the same --------------------------------------
+
+    def _tool_list(self) -> Callable[[Client], bytes]:
+        @lru_cache(maxsize=LISTINGS)
+        def of_names(offer: Offer, names: tuple[str, ...]) -> bytes:
+            listed = [offer.listing[name] for name in names]
+            return self.answers.result({"tools": listed}, tools_kept_for(offer, names, self._usual))
+
+        @lru_cache(maxsize=LISTINGS)
+        def of_scopes(offer: Offer, scopes: frozenset[str]) -> bytes:
+            return of_names(offer, visible(offer.listed, offer.tools, scopes))
+
+        return lambda client: of_scopes(client.offer, client.scopes)
+
+    def _discovery(self, profile: Profile) -> Callable[[Client], bytes]:
+        @lru_cache(maxsize=LISTINGS)
+        def of_scopes(offer: Offer, scopes: frozenset[str]) -> bytes:
+            said = profile.told_to(scopes, offer.unlisted)
+            return self.answers.result({"supportedVersions": [MODERN_VERSION], **said}, FRESH)
+
+        return lambda client: of_scopes(client.offer, client.scopes)
+
+    def _template_list(self) -> Callable[[Client], bytes]:
+        everything = template_list()
+
+        @lru_cache(maxsize=LISTINGS)
+        def of_scopes(scopes: frozenset[str]) -> bytes:
+            listed = template_list(scopes)
+            return self.answers.result({"resourceTemplates": listed}, kept_for(listed, everything))
+
+        return lambda client: of_scopes(client.scopes)
+
+    # -- tools -----------------------------------------------------------------------------------
+
+    def _call_tool(self, client: Client, call: Call) -> bool:
+        frame = call.frame
+        if frame.name is None or not self._is_plain(call, _NAMED):
+            return False
+        tool = client.offer.tools.get(frame.name)
+        if tool is None:
+            client.fail(call, INVALID_PARAMS, unknown_tool(frame.name, client))
+        elif tool.by_sdk:
+            return False
+        elif allow_time(client, call):
+            call.payload = tool
+            call.weight = tool.weight
+            call.begin = self._begin_tool
+            client.turns.join(call)
+        return True
+
+    def _begin_tool(self, client: Client, call: Call) -> None:
+        if len(call.frame.arguments) > LARGE_ARGUMENTS and issubclass(call.payload.request, Errand):
+            client.spawn(self._read_aside, client, call)
+            return
+        try:
+            request = call.payload.parse(call.frame.arguments)
+        except Exception as error:  # noqa: BLE001  (a tool's failure is an answer)
+            self._tool_replied(client, call, error)
+        else:
+            self._ask_tool(client, call, request)
+
+    async def _read_aside(self, client: Client, call: Call) -> None:
+        """Read large arguments in a thread, so that others are served meanwhile."""
+        request: Any = None
+        with trio.CancelScope() as scope:
+            call.withdraw = scope.cancel
+            try:
+                request = await trio.to_thread.run_sync(
+                    call.payload.parse, call.frame.arguments, abandon_on_cancel=True
+                )
+            except Exception as error:  # noqa: BLE001  (as in `_begin_tool`)
+                request = error
+            call.withdraw = None
+        if call.settled:
+            return
+        if isinstance(request, Exception):
+            self._tool_replied(client, call, request)
+        else:
+            self._ask_tool(client, call, request)
+
+    def _ask_tool(self, client: Client, call: Call, request: Any) -> None:
+        if type(request) is StartSession and is_asked(client, call):
+            client.spawn(self._ask_in_folder, client, call, request)
+        else:
+            client.ask(call, request, self._tool_replied)
+
+    async def _ask_in_folder(self, client: Client, call: Call, request: StartSession) -> None:
+        """Start a session in the folder that the client works in."""
+        with trio.CancelScope() as scope:
+            call.withdraw = scope.cancel
+            client.roots = client.roots or Roots()
+            folder = await client.roots.folder(call)
+            call.withdraw = None
+        if not call.settled:
+            client.ask(call, msgspec.structs.replace(request, workspace_path=folder), self._tool_replied)
+
+    def _tool_replied(self, client: Client, call: Call, reply: Any) -> None:
+        meant = call.payload.meant(call.frame.arguments)
+        meta = None if meant is None else meant.meta
+        reply = shown(reply)
+        if isinstance(reply, Content):
+            line = self.answers.content_line(call.id, reply, meta)
+            client.answer(call, line, "tool_error" if reply.is_error else "ok")
+            return
+        text, failed = _told(client.offer.told(reply if meant is None else meant.worded(reply)))
+        line = self.answers.tool_line(call.id, text, is_error=failed, meta=meta)
+        client.answer(call, line, "tool_error" if failed else "ok")
+
+    # -- resources -------------------------------------------------------------------------------
+
+    def _list_resources(self, client: Client, call: Call) -> bool:
+        params = call.frame.params
+        if not (params is None and self._era is Era.HANDSHAKE) and not self._is_plain(call, _PAGED):
+            return False
+        cursor = (params or {}).get("cursor")
+        if not _is_cursor(cursor):
+            return False
+        return self._in_turn(client, call, ListResources(cursor=cursor), self._begin_list)
+
+    def _begin_list(self, client: Client, call: Call) -> None:
+        client.ask(call, call.payload, self._listed)
+
+    def _listed(self, client: Client, call: Call, reply: Any) -> None:
+        if isinstance(reply, Exception):
+            client.fail(call, *resource_failure(reply, client.version))
+        else:
+            client.answer(call, result_line(call.id, self.answers.result(resource_list(reply), FRESH)))
+
+    def _read_resource(self, client: Client, call: Call) -> bool:
+        if not self._is_plain(call, _LOCATED):
+            return False
+        uri = (call.frame.params or {}).get("uri")
+        if not isinstance(uri, str):
+            return False
+        call.weight = WEIGHTY
+        return self._in_turn(client, call, ReadResource(uri=uri), self._begin_read)
+
+    def _begin_read(self, client: Client, call: Call) -> None:
+        client.ask(call, call.payload, self._read)
+
+    def _read(self, client: Client, call: Call, reply: Any) -> None:
+        reply = shown(reply)
+        if isinstance(reply, Exception):
+            client.fail(call, *resource_failure(reply, client.version))
+        elif isinstance(reply, Content):
+            client.answer(call, self.answers.contents_line(call.id, reply))
+        else:
+            text = encode(client.offer.told(reply))
+            client.answer(call, self.answers.resource_line(call.id, call.payload.uri, text))
+
+    def _in_turn(
+        self, client: Client, call: Call, payload: Any, begin: Callable[[Client, Call], None]
+    ) -> bool:
+        if allow_time(client, call):
+            call.payload = payload
+            call.begin = begin
+            client.turns.join(call)
+        return True
+
+    # -- subscriptions ---------------------------------------------------------------------------
+
+    def _subscribe(self, client: Client, call: Call) -> bool:
+        return self._located(client, call, self._begin_subscribing)
+
+    def _unsubscribe(self, client: Client, call: Call) -> bool:
+        return self._located(client, call, self._begin_unsubscribing)
+
+    def _located(self, client: Client, call: Call, begin: Callable[[Client, Call], None]) -> bool:
+        uri = (call.frame.params or {}).get("uri")
+        if not isinstance(uri, str) or not self._is_plain(call, _LOCATED):
+            return False
+        return self._in_turn(client, call, uri, begin)
+
+    def _begin_subscribing(self, client: Client, call: Call) -> None:
+        try:
+            self._subscriptions.subscribe(client, call.payload)
+        except Exception as error:  # noqa: BLE001  (whatever it is, it is the answer)
+            client.fail(call, *resource_failure(error, client.version))
+        else:
+            client.answer(call, result_line(call.id, b"{}"))
+
+    def _begin_unsubscribing(self, client: Client, call: Call) -> None:
+        self._subscriptions.unsubscribe(client, call.payload)
+        client.answer(call, result_line(call.id, b"{}"))
+
+    def _listen(self, client: Client, call: Call) -> bool:
+        uris = _heard(call.frame.params)
+        if uris is None or not self._is_plain(call, _LISTENING):
+            return False
+        call.payload = uris
+        call.begin = self._begin_listening
+        client.turns.join(call)
+        return True
+
+    def _begin_listening(self, client: Client, call: Call) -> None:
+        client.spawn(self._stream, client, call)
+
+    async def _stream(self, client: Client, call: Call) -> None:
+        if call.settled:  # taken back before its task began
+            return
+        try:
+            await self._subscriptions.listen(client, call, call.payload)
+        except Exception as error:  # noqa: BLE001  (as in `_begin_subscribing`)
+            if not call.settled:
+                client.fail(call, *resource_failure(error, client.version))
+        else:
+            if not call.settled:
+                stream_id = {"_meta": {SUBSCRIPTION_ID_KEY: msgspec.Raw(call.id)}}
+                client.answer(call, result_line(call.id, self.answers.result(stream_id)))
+
+
+def _told(reply: Any) -> tuple[bytes, bool]:
+    """Return the JSON that tells of a reply or an exception, and whether it is a failure."""
+    if isinstance(reply, Exception):
+        return tool_error(reply), True
+    try:
+        return encode(reply), False
+    except (ValueError, TypeError) as error:
+        return tool_error(error), True
+
+
+def allow_time(client: Client, call: Call) -> bool:
+    """Give a call its time: the server's, or the client's own if shorter. Return whether it has any."""
+    try:
+        call.seconds = seconds_for(call)
+    except RequestError as error:
+        client.fail(call, error.code, str(error))
+        return False
+    client.server.deadlines.watch(call)
+    return True
+
+
+def seconds_for(call: Call) -> float:
+    """Return how long a call may take.
+
+    Raises:
+        RequestError: its client wants a time that is none.
+    """
+    meta = None if call.frame.params is None else call.frame.params.get("_meta")
+    wanted = meta.get(DEADLINE_META_KEY) if isinstance(meta, dict) else None
+    if wanted is None:
+        return call.seconds
+    if not isinstance(wanted, int | float) or type(wanted) is bool or not wanted > 0:
+        sentence = f'_meta["{DEADLINE_META_KEY}"] must be a number of milliseconds greater than 0'
+        raise RequestError(INVALID_PARAMS, sentence)
+    return min(call.seconds * 1000, wanted) / 1000  # an integer may be beyond every float
+
+
+def answer_overdue(client: Client, call: Call, answers: Answers) -> None:
+    """Answer a call whose time is up."""
+    if call.frame.method == "tools/call":
+        meta = meta_of(call.frame, client.offer.tools)
+        line = answers.tool_line(call.id, overdue(call.seconds), is_error=True, meta=meta)
+        client.answer(call, line, "tool_error")
+    else:
+        sentence = f"the request was not answered within {call.seconds:g} s; repeat it"
+        client.fail(call, INTERNAL_ERROR, sentence)
+
+
+def answer_limited(client: Client, call: Call, answers: Answers, seconds: float) -> None:
+    """Answer a call that came too soon after others; the client may repeat it in so many seconds."""
+    refusal = rate_limited(seconds)
+    if call.frame.method == "tools/call":
+        meta = meta_of(call.frame, client.offer.tools)
+        line = answers.tool_line(call.id, tool_error(refusal), is_error=True, meta=meta)
+        client.answer(call, line, "tool_error")
+    else:
+        data = {"code": refusal.code, **refusal.details}
+        client.fail(call, INTERNAL_ERROR, refusal.sentence, data)
+
+
+def rate_limited(seconds: float) -> Refusal:
+    """More requests came by one key than it may send in a time; repeat after `retry_after_ms`."""
+    milliseconds = math.ceil(seconds * 1_000)
+    sentence = f"too many requests by this key; nothing was done; repeat this in {milliseconds} ms"
+    return Refusal("RATE_LIMITED", sentence, retry_after_ms=milliseconds)
+
+
+def resource_failure(error: Exception, version: str) -> tuple[int, str, dict[str, Any] | None]:
+    """Return the code, the sentence and the data with which the protocol answers a failure."""
+    if isinstance(error, RequestError):
+        return error.code, str(error), None
+    failure = tool_failure(error)
+    code = INTERNAL_ERROR
+    if isinstance(error, Refusal):
+        old = error.code == "RESOURCE_NOT_FOUND" and version != MODERN_VERSION
+        code = RESOURCE_NOT_FOUND if old else INVALID_PARAMS
+    return code, failure.error, {"code": failure.code, **failure.details}
+
+
+def meta_of(frame: Frame, tools: Mapping[str, Tool]) -> dict[str, Any] | None:
+    """Return what the answer to a tool call says besides: what the name that was called stands for."""
+    tool = tools.get(frame.name or "")
+    meant = None if tool is None else tool.meant(frame.arguments)
+    return None if meant is None else meant.meta
+
+
+def unknown_tool(name: str, client: Client) -> str:
+    """Return the sentence for a tool that is not there, with those of nearly that name."""
+    known = visible(client.offer.known, client.offer.tools, client.scopes)
+    near = difflib.get_close_matches(name[:NAME_SHOWN], known, n=3)
+    hint = f"; did you mean {' or '.join(near)}?" if near else ""
+    return f"Unknown tool: {without_keys(name)[:NAME_SHOWN]}{hint}"
+
+
+def kept_for(listed: Sized, usual: Sized) -> tuple[int, str]:
+    """Return how long and by whom a listing may be kept: one that is not the usual one by nobody else."""
+    return STATIC if len(listed) == len(usual) else FRESH
+
+
+def tools_kept_for(offer: Offer, names: tuple[str, ...], usual: Offer) -> tuple[int, str]:
+    """Return how long and by whom a listing of tools may be kept: a chosen one by nobody else, either."""
+    if offer is not usual:
+        return FRESH
+    return kept_for(names, visible(usual.listed, usual.tools, EVERYONE))
+
+
+def template_list(scopes: frozenset[str] = EVERYONE) -> list[dict[str, Any]]:
+    """Return the resource templates as they are listed to a holder of ``scopes``."""
+    kinds = resources_of(scopes)
+    return [
+        {
+            "uriTemplate": template.uri_template,
+            "name": template.name,
+            "title": template.title,
+            "description": template.description,
+            "mimeType": JSON,
+        }
+        for template in TEMPLATES
+        if template.kind in kinds
+    ]
+
+
+def resource_list(page: Any) -> dict[str, Any]:
+    """Return a page of resources as the protocol lists them."""
+    listed = []
+    for item in page.resources:
+        entry: dict[str, Any] = {"uri": item.uri, "name": item.name, "mimeType": JSON}
+        if item.title is not None:
+            entry["title"] = item.title
+        if item.last_modified is not None:
+            moment = item.last_modified.isoformat().replace("+00:00", "Z")
+            entry["annotations"] = {"lastModified": moment}
+        listed.append(entry)
+    result: dict[str, Any] = {"resources": listed}
+    if page.next_cursor is not None:
+        result["nextCursor"] = page.next_cursor
+    return result
+
+
+def _heard(params: dict[str, Any] | None) -> list[str] | None:
+    """Return the resources that a listen request names; None when something about it is odd."""
+    wanted = (params or {}).get("notifications")
+    if not isinstance(wanted, dict):
+        return None
+    uris: Any = None
+    for key, value in wanted.items():
+        if key == "resourceSubscriptions":
+            uris = value
+        elif type(value) not in {bool, type(None)}:
+            return None
+    if uris is None:
+        return []
+    return uris if isinstance(uris, list) and all(type(uri) is str for uri in uris) else None
+
+
+def _is_cursor(value: Any) -> bool:
+    return value is None or type(value) is str
+
+
+def _always(result: bytes) -> Callable[[Client], bytes]:
+    return lambda _client: result
+
+
+def _fixed(era: Era, members: frozenset[str], result: Callable[[Client], bytes]) -> Method:
+    """Return the method whose answer is a matter of who the client is alone."""
+
+    def answer(client: Client, call: Call) -> bool:
+        params = call.frame.params
+        if params is None:
+            if era is Era.MODERN:
+                return False
+        elif not (params.keys() <= members and is_plain(era, params)) or type(params.get("cursor")) not in {
+            str,
+            type(None),
+        }:
+            return False
+        client.answer(call, result_line(call.id, result(client)))
+        return True
+
+    return answer

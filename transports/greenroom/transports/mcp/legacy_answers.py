@@ -1,0 +1,111 @@
+"""Answers with members under older names besides today's, for clients of the systems that had those.
+
+Which names is declared in `tool_profiles`. Types and values are made from the same plan, so that a tool's
+output schema fits what it answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import reduce
+from operator import or_
+from types import UnionType
+from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from greenroom.transports.mcp.tool_profiles import Made, OlderNames
+
+
+class _Plan(NamedTuple):
+    """How a struct of one type is written with older names.
+
+    Attributes:
+        type: The type that has them.
+        inner: Its members within which there are some.
+        more: Its own.
+    """
+
+    type: type[msgspec.Struct]
+    inner: frozenset[str]
+    more: Mapping[str, str | Made]
+
+
+class OlderAnswers:
+    """Writes answers with older names.
+
+    Args:
+        names: The older names.
+    """
+
+    def __init__(self, names: OlderNames) -> None:
+        self._names = names
+        self._plans: dict[type[msgspec.Struct], _Plan | None] = {}
+
+    def told(self, value: Any) -> Any:
+        """Return an answer, or a part of one, with its older names."""
+        if isinstance(value, list):
+            return [self.told(each) for each in value]
+        if isinstance(value, dict):
+            return {key: self.told(each) for key, each in value.items()}
+        plan = self._plan(type(value)) if isinstance(value, msgspec.Struct) else None
+        if plan is None:
+            return value
+        members = {
+            name: self.told(member) if name in plan.inner else member
+            for name, member in msgspec.structs.asdict(value).items()
+        }
+        more = {
+            old: today.make(value) if isinstance(today, Made) else members[today]
+            for old, today in plan.more.items()
+        }
+        return plan.type(**members | more)
+
+    def type_of(self, hint: Any) -> Any:
+        """Return the type of what `told` makes of a value of a type; the same one where nothing changes."""
+        if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
+            plan = self._plan(hint)
+            return hint if plan is None else plan.type
+        inner = get_args(hint)
+        changed = tuple(self.type_of(each) for each in inner)
+        if all(new is old for new, old in zip(changed, inner, strict=True)):
+            return hint
+        origin = get_origin(hint)
+        return reduce(or_, changed) if origin is UnionType else origin[changed]
+
+    def _plan(self, struct: type[msgspec.Struct]) -> _Plan | None:
+        if struct not in self._plans:
+            self._plans[struct] = self._planned(struct)
+        return self._plans[struct]
+
+    def _planned(self, struct: type[msgspec.Struct]) -> _Plan | None:
+        hints = get_type_hints(struct, include_extras=True)
+        types = {field.name: self.type_of(hints[field.name]) for field in msgspec.structs.fields(struct)}
+        inner = frozenset(name for name, new in types.items() if new is not hints[name])
+        more = self._names.get(struct, {})
+        if not (inner or more):
+            return None
+        fields = {field.name: field for field in msgspec.structs.fields(struct)}
+        members: dict[str, Any] = {
+            name: (name, types[name], _likewise(field, field.encode_name)) for name, field in fields.items()
+        }
+        for old, today in more.items():
+            if isinstance(today, Made):
+                members[old] = (old, today.kind)
+            else:
+                members[old] = (old, types[today], _likewise(fields[today], old))
+        made = msgspec.defstruct(
+            struct.__name__,
+            members.values(),
+            frozen=True,
+            kw_only=True,
+            omit_defaults=struct.__struct_config__.omit_defaults,
+        )
+        return _Plan(made, inner, more)
+
+
+def _likewise(field: msgspec.structs.FieldInfo, name: str) -> Any:
+    """Return a member of this name that may be left out as another one may."""
+    if field.default_factory is not msgspec.NODEFAULT:
+        return msgspec.field(default_factory=field.default_factory, name=name)
+    return msgspec.field(default=field.default, name=name)

@@ -1,0 +1,113 @@
+"""What a client is offered that chose certain tool profiles: its listing, its calls, its answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property, lru_cache
+from typing import Any
+
+from greenroom.actors.auth.scopes import ADMIN, AUDIT
+from greenroom.transports.mcp.legacy_answers import OlderAnswers
+from greenroom.transports.mcp.schema import output_schema
+from greenroom.transports.mcp.tool_profiles import DEFAULT, PROFILES, older_names
+from greenroom.transports.mcp.tools import Tool
+
+KEPT = 64  # combinations of profiles whose offers are kept
+AN_ANSWER = {"type": "object"}
+"""All that is listed of answers where every token counts: what is in one, its reader sees."""
+
+
+class Offers:
+    """What a server offers, by tool profiles.
+
+    Args:
+        tools: The server's tools by name.
+        profiles: The profiles of clients that chose none, neither themselves nor by their keys.
+
+    Attributes:
+        usual: What those clients are offered.
+    """
+
+    def __init__(self, tools: Mapping[str, Tool], profiles: tuple[str, ...]) -> None:
+        self._tools = tools
+        self._profiles = profiles
+        self._entries: dict[str, dict[str, Any]] = {}
+        self._made = lru_cache(maxsize=KEPT)(self._make)
+        self.usual = self._make(profiles)
+
+    def of(self, profiles: tuple[str, ...]) -> Offer:
+        """Return what a client is offered for which these profiles hold; none are the server's own."""
+        return self.usual if profiles in {(), self._profiles} else self._made(profiles)
+
+    def _make(self, profiles: tuple[str, ...]) -> Offer:
+        return Offer(self._tools, profiles, self._entries)
+
+
+class Offer:
+    """What certain profiles make of a server's tools.
+
+    Args:
+        tools: The server's tools by name.
+        profiles: The profiles' names, the first of which decides where they differ.
+        entries: The entries of tools in a listing where no profile changes them, as far as they were made.
+
+    Attributes:
+        tools: What can be called, by name: all that the server has.
+        listed: The names of what is listed, in order, to whoever may call all of it.
+        unlisted: The other names.
+        older: Writes answers with older names; None where there are none.
+    """
+
+    def __init__(
+        self, tools: Mapping[str, Tool], profiles: tuple[str, ...], entries: dict[str, dict[str, Any]]
+    ) -> None:
+        self._server_tools = tools
+        self._entries = entries
+        first = PROFILES[profiles[0]]
+        self.tools = {**tools}
+        for name in first.defaults.keys() & tools.keys():
+            self.tools[name] = tools[name].with_defaults(first.defaults[name])
+        self.listed = _listed(tools, profiles)
+        self.unlisted = self.tools.keys() - set(self.listed)
+        self._is_brief = profiles == DEFAULT
+        names = older_names(profiles)
+        self.older = OlderAnswers(names) if names else None
+
+    def told(self, reply: Any) -> Any:
+        """Return a reply as it is answered here."""
+        return reply if self.older is None else self.older.told(reply)
+
+    @cached_property
+    def listing(self) -> dict[str, dict[str, Any]]:
+        """The listed tools by name, as they are listed."""
+        return {name: self._entry(self.tools[name]) for name in self.listed}
+
+    def _entry(self, tool: Tool) -> dict[str, Any]:
+        if tool is not self._server_tools[tool.name]:
+            entry = tool.listing()
+        elif tool.name in self._entries:
+            entry = self._entries[tool.name]
+        else:
+            entry = self._entries[tool.name] = tool.listing()
+        if self._is_brief and not tool.is_foreign:
+            return {**entry, "outputSchema": AN_ANSWER}
+        if self.older is None or (answer := self.older.type_of(tool.answer)) is tool.answer:
+            return entry
+        return {**entry, "outputSchema": output_schema(answer)}
+
+    @cached_property
+    def known(self) -> tuple[str, ...]:
+        """The names that a client may be led to: those that are listed, and every other tool of today."""
+        today = (name for name, tool in self.tools.items() if tool.alias is None)
+        return tuple(dict.fromkeys((*self.listed, *today)))
+
+
+def _listed(tools: Mapping[str, Tool], profiles: tuple[str, ...]) -> tuple[str, ...]:
+    """Return what several profiles list, one after the other, and what every one of them lists."""
+    today = [name for name, tool in tools.items() if tool.alias is None]
+    names: dict[str, None] = {}
+    for profile in profiles:
+        wanted = PROFILES[profile].tools
+        names |= dict.fromkeys(today if wanted is None else wanted)
+    always = (name for name in today if tools[name].is_foreign or tools[name].scope in {ADMIN, AUDIT})
+    return tuple(name for name in dict.fromkeys((*names, *always)) if name in tools)

@@ -1,0 +1,95 @@
+"""Answers as bytes: what is the same in every answer is written once, and replies are never parsed again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from greenroom.transports.mcp.content_blocks import Content
+from greenroom.transports.mcp.server_info import Profile
+from greenroom.transports.mcp.versions import SERVER_INFO_KEY, Era
+
+encode = msgspec.json.encode
+
+FRESH = (0, "private")
+STATIC = (3_600_000, "public")
+"""How long (ms) and by whom an answer of the later era may be kept: one that never changes, for an hour."""
+
+
+class Answers:
+    """The answers of one era.
+
+    Args:
+        era: Which.
+        profile: Whom every answer of the later era is signed by.
+    """
+
+    def __init__(self, era: Era, profile: Profile) -> None:
+        signed: dict[str, Any] = {}
+        if era is Era.MODERN:
+            signed = {"resultType": "complete", "_meta": {SERVER_INFO_KEY: profile.implementation}}
+        self._era = era
+        self._signed = signed
+        # The object's inside, to go after a first member.
+        self._tail = b"".join(b",%b:%b" % (encode(key), encode(value)) for key, value in signed.items())
+
+    def result(self, result: dict[str, Any], kept: tuple[int, str] | None = None) -> bytes:
+        """Return the JSON of a result.
+
+        Args:
+            result: Its members.
+            kept: How long and by whom it may be kept, in the era that says so.
+        """
+        full = {**result, **self._signed}
+        if "_meta" in result and self._signed:
+            full["_meta"] = {**self._signed["_meta"], **result["_meta"]}
+        if kept is not None and self._era is Era.MODERN:
+            full["ttlMs"], full["cacheScope"] = kept
+        return encode(full)
+
+    def tool_line(
+        self, id: bytes, reply: bytes, *, is_error: bool = False, meta: dict[str, Any] | None = None
+    ) -> bytes:
+        """Return the line that answers a tool call with a JSON object: as text, and as it is.
+
+        Args:
+            id: The request's id, as it came.
+            reply: The object.
+            is_error: Whether it says that the tool failed.
+            meta: What is said besides.
+        """
+        text = encode(reply.decode())
+        tail = self._tail if meta is None else b"," + self.result({"_meta": meta})[1:-1]
+        if is_error:
+            return (
+                b'{"jsonrpc":"2.0","id":%b,"result":{"content":[{"type":"text","text":%b}],"isError":true%b}}\n'
+                % (id, text, tail)
+            )
+        return (
+            b'{"jsonrpc":"2.0","id":%b,"result":{"content":[{"type":"text","text":%b}],'
+            b'"structuredContent":%b,"isError":false%b}}\n' % (id, text, reply, tail)
+        )
+
+    def content_line(self, id: bytes, content: Content, meta: dict[str, Any] | None = None) -> bytes:
+        """Return the line that answers a tool call with content blocks."""
+        result: dict[str, Any] = {"content": content.blocks, "isError": content.is_error}
+        if meta is not None:
+            result["_meta"] = meta
+        if content.structured is not None:
+            result["structuredContent"] = content.structured
+        return result_line(id, self.result(result))
+
+    def resource_line(self, id: bytes, uri: str, text: bytes) -> bytes:
+        """Return the line that answers the reading of a resource that is JSON."""
+        contents = [{"uri": uri, "mimeType": "application/json", "text": text.decode()}]
+        return result_line(id, self.result({"contents": contents}, FRESH))
+
+    def contents_line(self, id: bytes, content: Content) -> bytes:
+        """Return the line that answers the reading of a resource with its contents."""
+        return result_line(id, self.result({"contents": content.blocks}, FRESH))
+
+
+def result_line(id: bytes, result: bytes) -> bytes:
+    """Return the line that answers `id`, both in JSON."""
+    return b'{"jsonrpc":"2.0","id":%b,"result":%b}\n' % (id, result)

@@ -1,0 +1,80 @@
+"""The folders that a client works in, asked for when a session is started that names none.
+
+This is the one thing that Greenroom asks of clients by itself, and only of those that offer it, in the
+handshake era. It needs no SDK: one request, whose id no other request of the server has.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote, urlsplit
+
+import trio
+
+from greenroom.transports.mcp.responses import encode
+from greenroom.transports.mcp.versions import Era
+
+if TYPE_CHECKING:
+    from greenroom.transports.mcp.calls import Call
+    from greenroom.transports.mcp.client import Client
+    from greenroom.transports.mcp.frames import Frame
+
+PATIENCE_SECONDS: Final = 2.0
+"""How long a client may take to say where it works; a session without a project is better than none."""
+MAX_PATH: Final = 4_096
+_PREFIX: Final = "greenroom/roots/"
+
+
+class Roots:
+    """What one client was asked about its folders."""
+
+    def __init__(self) -> None:
+        self._numbers = itertools.count(1)
+        self._waiting: dict[str, trio.Event] = {}
+        self._told: dict[str, Any] = {}
+
+    def responded(self, frame: Frame) -> bool:
+        """Take a response; return whether it was one to a question of this."""
+        if not isinstance(frame.key, str) or not frame.key.startswith(_PREFIX):
+            return False
+        event = self._waiting.get(frame.key)
+        if event is not None:
+            self._told[frame.key] = (frame.params or {}).get("result")
+            event.set()
+        return True
+
+    async def folder(self, call: Call) -> str | None:
+        """Return the path of the first folder that a client works in, if it says so in time."""
+        key = f"{_PREFIX}{next(self._numbers)}"
+        event = self._waiting[key] = trio.Event()
+        try:
+            call.outlet.send(encode({"jsonrpc": "2.0", "id": key, "method": "roots/list"}) + b"\n")
+            with trio.move_on_after(PATIENCE_SECONDS):
+                await event.wait()
+            return folder_of(self._told.pop(key, None))
+        finally:
+            del self._waiting[key]
+
+
+def is_asked(client: Client, call: Call) -> bool:
+    """Return whether a call that starts a session does so in a folder that only its client knows."""
+    if client.era is not Era.HANDSHAKE or b'"workspace_path"' in call.frame.arguments:
+        return False
+    capabilities = (client.initialize or {}).get("capabilities")
+    return isinstance(capabilities, dict) and isinstance(capabilities.get("roots"), dict)
+
+
+def folder_of(result: Any) -> str | None:
+    """Return the path of the first folder in a result of ``roots/list``."""
+    roots = result.get("roots") if isinstance(result, dict) else None
+    for root in roots if isinstance(roots, list) else ():
+        uri = root.get("uri") if isinstance(root, dict) else None
+        if isinstance(uri, str) and uri.startswith("file:"):
+            try:
+                path = unquote(urlsplit(uri).path, errors="strict")
+            except ValueError:
+                continue
+            if 0 < len(path) <= MAX_PATH and "\0" not in path:
+                return path
+    return None

@@ -1,0 +1,409 @@
+"""The rarer half of the protocol, which the SDK answers: its server with handlers of ours.
+
+Nothing imports this module before a request needs it (`McpServer.sdk`), because the SDK takes
+longer to import than all the rest. All methods have a handler here, the frequent ones too: what
+is not plain about a request, the SDK says. A test sends the same requests both ways.
+
+The SDK's own loop over a connection is not used: `Client` has told requests apart, keeps them in
+order and knows how to call them off. What is used is the SDK's kernel, which validates a request,
+runs its handler and shapes the result for the protocol's revision (`ServerRunner`, `serve_one`).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import trio
+from mcp.server.connection import Connection as SdkConnection
+from mcp.server.connection import NotifyOnlyOutbound
+from mcp.server.lowlevel import Server
+from mcp.server.runner import ServerRunner, modern_error_data, serve_one
+from mcp.shared.exceptions import MCPError
+from mcp.shared.inbound import InboundLadderRejection, classify_inbound_request
+from mcp.shared.jsonrpc_dispatcher import handler_exception_to_error_data
+from mcp_types import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    CallToolRequestParams,
+    CallToolResult,
+    CompleteRequestParams,
+    CompleteResult,
+    Completion,
+    EmptyResult,
+    ListResourcesResult,
+    ListResourceTemplatesResult,
+    ListToolsResult,
+    PaginatedRequestParams,
+    ReadResourceRequestParams,
+    ReadResourceResult,
+    RequestParams,
+    ResourceTemplateReference,
+    ServerCapabilities,
+    SubscribeRequestParams,
+    SubscriptionsListenRequestParams,
+    SubscriptionsListenResult,
+    TextContent,
+    TextResourceContents,
+    UnsubscribeRequestParams,
+)
+
+from greenroom.actors import CompleteResource, ListResources, ReadResource
+from greenroom.transports.mcp.calls import Call
+from greenroom.transports.mcp.client import Client
+from greenroom.transports.mcp.content_blocks import Content, shown
+from greenroom.transports.mcp.fast_path import (
+    EVERYONE,
+    JSON,
+    LISTINGS,
+    kept_for,
+    resource_failure,
+    resource_list,
+    seconds_for,
+    template_list,
+    tools_kept_for,
+    unknown_tool,
+)
+from greenroom.transports.mcp.frames import Frame, RequestError
+from greenroom.transports.mcp.responses import encode, result_line
+from greenroom.transports.mcp.sdk_channel import Channel, Questions
+from greenroom.transports.mcp.tool_errors import tool_error
+from greenroom.transports.mcp.tools import visible
+from greenroom.transports.mcp.versions import MODERN_VERSION, SUBSCRIPTION_ID_KEY, Era
+
+if TYPE_CHECKING:
+    from mcp.server.context import ServerRequestContext
+
+    from greenroom.transports.mcp.offered_tools import Offer
+    from greenroom.transports.mcp.server import McpServer
+
+    Context = ServerRequestContext[Client, Call]
+    Handler = Callable[[Context, Any], Awaitable[Any]]
+
+logger = logging.getLogger(__name__)
+
+_TELLING = frozenset({"initialize", "server/discover"})
+
+# Results without their JSON, which goes past the SDK on `Call.reply`.
+_SUCCESS = CallToolResult(content=[TextContent(text="")], structured_content={})
+_FAILURE = CallToolResult(content=[TextContent(text="")], is_error=True)
+
+
+class SdkServer:
+    """The SDK's server with all methods of Greenroom.
+
+    Args:
+        server: Whose tools and resources these are.
+
+    Attributes:
+        server: The SDK's server.
+    """
+
+    def __init__(self, server: McpServer) -> None:
+        self._usual = server.offers.usual
+        self._subscriptions = server.subscriptions
+        profile = server.profile
+        self.server = _HonestServer(
+            profile.name,
+            version=profile.version,
+            title=profile.title,
+            instructions=profile.instructions_for(EVERYONE),
+        )
+        self.server.middleware.clear()  # tracing spans: `Client` has them made for all requests alike
+        self._tool_list = lru_cache(maxsize=LISTINGS)(self._tools_for)
+        self._template_list = lru_cache(maxsize=LISTINGS)(_templates_for)
+        handlers: tuple[tuple[str, type[RequestParams], Handler], ...] = (
+            ("tools/list", PaginatedRequestParams, self._list_tools),
+            ("tools/call", CallToolRequestParams, self._call_tool),
+            ("resources/templates/list", PaginatedRequestParams, self._list_templates),
+            ("resources/list", PaginatedRequestParams, _list_resources),
+            ("resources/read", ReadResourceRequestParams, _read_resource),
+            ("completion/complete", CompleteRequestParams, _complete),
+            ("resources/subscribe", SubscribeRequestParams, self._subscribe),
+            ("resources/unsubscribe", UnsubscribeRequestParams, self._unsubscribe),
+            ("subscriptions/listen", SubscriptionsListenRequestParams, self._listen),
+        )
+        for method, params, handler in handlers:
+            self.server.add_request_handler(method, params, handler)
+        if server.extend is not None:
+            server.extend(self.server)
+
+    async def session(self, client: Client) -> SdkSession:
+        """Return a client's session, which has been told of its handshake."""
+        session = SdkSession(self.server, client)
+        await session.begin()
+        return session
+
+    def _tools_for(self, offer: Offer, scopes: frozenset[str]) -> ListToolsResult:
+        names = visible(offer.listed, offer.tools, scopes)
+        ttl, scope = tools_kept_for(offer, names, self._usual)
+        listed = [offer.listing[name] for name in names]
+        return ListToolsResult.model_validate({"tools": listed, "ttlMs": ttl, "cacheScope": scope})
+
+    async def _list_tools(self, context: Context, _params: PaginatedRequestParams) -> ListToolsResult:
+        client = context.lifespan_context
+        return self._tool_list(client.offer, client.scopes)
+
+    async def _list_templates(
+        self, context: Context, _params: PaginatedRequestParams
+    ) -> ListResourceTemplatesResult:
+        return self._template_list(context.lifespan_context.scopes)
+
+    async def _call_tool(self, context: Context, params: CallToolRequestParams) -> CallToolResult:
+        client, call = context.lifespan_context, _call(context)
+        tool = client.offer.tools.get(params.name)
+        if tool is None:
+            raise MCPError(INVALID_PARAMS, unknown_tool(params.name, client))
+        _check_time(call)
+        meant = tool.meant(call.frame.arguments)
+        meta = None if meant is None else meant.meta
+        try:
+            reply = shown(await client.asked(call, lambda: tool.parse(call.frame.arguments)))
+            if isinstance(reply, Content):
+                return _content_result(reply, meta)
+            call.reply = encode(client.offer.told(reply))
+        except Exception as error:  # noqa: BLE001  (a tool's failure is an answer)
+            call.reply = tool_error(error if meant is None else meant.worded(error))
+            return _FAILURE if meta is None else _FAILURE.model_copy(update={"meta": meta})
+        return _SUCCESS if meta is None else _SUCCESS.model_copy(update={"meta": meta})
+
+    async def _subscribe(self, context: Context, params: SubscribeRequestParams) -> EmptyResult:
+        call = await _come(context)
+        try:
+            self._subscriptions.subscribe(context.lifespan_context, params.uri)
+        except Exception as error:
+            raise _worded(error, context) from error
+        context.lifespan_context.turns.leave(call)
+        return EmptyResult()
+
+    async def _unsubscribe(self, context: Context, params: UnsubscribeRequestParams) -> EmptyResult:
+        call = await _come(context)
+        self._subscriptions.unsubscribe(context.lifespan_context, params.uri)
+        context.lifespan_context.turns.leave(call)
+        return EmptyResult()
+
+    async def _listen(
+        self, context: Context, params: SubscriptionsListenRequestParams
+    ) -> SubscriptionsListenResult:
+        call = await _come(context)
+        uris = params.notifications.resource_subscriptions or []
+        try:
+            await self._subscriptions.listen(context.lifespan_context, call, uris)
+        except Exception as error:
+            raise _worded(error, context) from error
+        assert context.request_id is not None, "requests have ids"
+        return SubscriptionsListenResult(_meta={SUBSCRIPTION_ID_KEY: context.request_id})
+
+
+def _templates_for(scopes: frozenset[str]) -> ListResourceTemplatesResult:
+    listed = template_list(scopes)
+    ttl, scope = kept_for(listed, template_list())
+    return ListResourceTemplatesResult.model_validate(
+        {"resourceTemplates": listed, "ttlMs": ttl, "cacheScope": scope}
+    )
+
+
+async def _list_resources(context: Context, params: PaginatedRequestParams) -> ListResourcesResult:
+    page = await _asked(context, ListResources(cursor=params.cursor))
+    return ListResourcesResult.model_validate(resource_list(page))
+
+
+async def _read_resource(context: Context, params: ReadResourceRequestParams) -> ReadResourceResult:
+    reply = shown(await _asked(context, ReadResource(uri=params.uri)))
+    if isinstance(reply, Content):
+        return ReadResourceResult.model_validate({"contents": reply.blocks})
+    _call(context).reply = encode(context.lifespan_context.offer.told(reply))
+    return ReadResourceResult(contents=[TextResourceContents(uri=params.uri, mime_type=JSON, text="")])
+
+
+async def _complete(context: Context, params: CompleteRequestParams) -> CompleteResult:
+    reference = params.ref
+    template = reference.uri if isinstance(reference, ResourceTemplateReference) else ""
+    request = CompleteResource(template=template, argument=params.argument.name, value=params.argument.value)
+    found = await _asked(context, request)
+    total = None if found.has_more else len(found.values)
+    return CompleteResult(completion=Completion(values=found.values, has_more=found.has_more, total=total))
+
+
+async def _asked(context: Context, request: Any) -> Any:
+    _check_time(_call(context))
+    try:
+        return await context.lifespan_context.asked(_call(context), lambda: request)
+    except Exception as error:
+        raise _worded(error, context) from error
+
+
+async def _come(context: Context) -> Call:
+    """Wait for the request's turn; it ends with the request."""
+    call = _call(context)
+    if call.frame.method != "subscriptions/listen":
+        _check_time(call)
+    await context.lifespan_context.turn_of(call)
+    return call
+
+
+def _check_time(call: Call) -> None:
+    try:
+        seconds_for(call)
+    except RequestError as error:
+        raise MCPError(error.code, str(error)) from None
+
+
+def _call(context: Context) -> Call:
+    assert context.request is not None, "every request comes through a session"
+    return context.request
+
+
+def _worded(error: Exception, context: Context) -> MCPError:
+    return MCPError(*resource_failure(error, context.protocol_version))
+
+
+def _content_result(content: Content, meta: dict[str, Any] | None) -> CallToolResult:
+    return CallToolResult.model_validate(
+        {
+            "content": content.blocks,
+            "structuredContent": content.structured,
+            "isError": content.is_error,
+            "_meta": meta,
+        }
+    )
+
+
+class _HonestServer(Server[Client]):
+    """The SDK's server, which says in the later era, too, that its lists do not change.
+
+    The SDK takes it that whoever serves listen streams announces changes of every list.
+    """
+
+    def get_capabilities(self, *args: Any, **options: Any) -> ServerCapabilities:
+        """Return what the server can do."""
+        said = super().get_capabilities(*args, **options)
+        for lists in (said.tools, said.resources):
+            if lists is not None:
+                lists.list_changed = False
+        return said
+
+
+class SdkSession:
+    """One client in the SDK's terms.
+
+    Args:
+        server: The SDK's server.
+        client: The client.
+    """
+
+    def __init__(self, server: Server[Client], client: Client) -> None:
+        self._server = server
+        self._client = client
+        self._questions = Questions()
+        self._channel = Channel(client, self._questions)
+        self._outbound = NotifyOnlyOutbound(self._channel)
+        self._connection = SdkConnection.for_loop(self._channel)
+        self._runner = ServerRunner(server, self._connection, client)
+
+    async def begin(self) -> None:
+        """Tell the SDK of the handshake that was answered without it; its own answer is not needed."""
+        if self._client.initialize is not None:
+            await self._runner.on_request(self._channel, "initialize", self._client.initialize)
+            self._connection.initialized.set()
+
+    async def serve(self, call: Call) -> None:
+        """Have a request answered."""
+        client = self._client
+        if call.settled and call.frame.method != "initialize":  # taken back before its task began
+            return
+        with trio.CancelScope() as scope:
+            call.withdraw = scope.cancel
+            try:
+                result = await self._result(Channel(client, self._questions, call), call)
+                if call.frame.method in _TELLING:
+                    result = _within(result, client)
+                line = result_line(call.id, _completed(result, call))
+            except Exception as error:  # noqa: BLE001  (whatever it is, it is the answer)
+                failure = self._failure(error)
+                if not call.settled:
+                    client.fail(call, failure.code, failure.message, failure.data)
+            else:
+                if call.frame.method == "initialize":
+                    client.greeted(call.frame.params or {}, result["protocolVersion"])
+                if not call.settled:
+                    client.answer(call, line, "tool_error" if result.get("isError") else "ok")
+
+    async def _result(self, channel: Channel, call: Call) -> dict[str, Any]:
+        method, params = call.frame.method, call.frame.params
+        if method == "tools/call" and params is not None:
+            params = {**params, "arguments": _arguments(call)}
+        if self._client.era is Era.HANDSHAKE:
+            return await self._runner.on_request(channel, method, params)
+        route = classify_inbound_request({"method": method, "params": params})
+        if isinstance(route, InboundLadderRejection):
+            call.span = None  # as with the SDK: what has no valid envelope has no span
+            raise MCPError(route.code, route.message, route.data)
+        connection = SdkConnection.from_envelope(
+            route.protocol_version, route.client_info, route.client_capabilities, outbound=self._outbound
+        )
+        return await serve_one(
+            self._server, channel, method, params, connection=connection, lifespan_state=self._client
+        )
+
+    def _failure(self, error: Exception) -> Any:
+        if self._client.era is Era.MODERN:
+            return modern_error_data(error)
+        failure = handler_exception_to_error_data(error)
+        if failure is None:
+            logger.error("a request failed", exc_info=error)
+            return MCPError(INTERNAL_ERROR, "Internal server error").error
+        return failure
+
+    async def notified(self, frame: Frame) -> None:
+        """Tell the SDK of a notification."""
+        runner = self._runner
+        if self._client.era is Era.MODERN:
+            connection = SdkConnection.from_envelope(MODERN_VERSION, None, None, outbound=self._outbound)
+            runner = ServerRunner(self._server, connection, self._client)
+        try:
+            if frame.method == "notifications/progress":
+                await self._questions.progressed(frame.params or {})
+            await runner.on_notify(self._channel, frame.method, frame.params)
+        except Exception:
+            logger.exception("the notification %s was lost on the SDK", frame.method)
+
+    def responded(self, frame: Frame) -> None:
+        """Take the client's response to a request of the server."""
+        self._questions.responded(frame)
+
+
+def _within(result: dict[str, Any], client: Client) -> dict[str, Any]:
+    """Return what the SDK says of the server as far as it is this client's affair."""
+    said = client.server.profile.told_to(client.scopes, client.offer.unlisted)
+    capabilities = {
+        name: value
+        for name, value in result["capabilities"].items()
+        if name in said["capabilities"] or name not in client.server.profile.capabilities
+    }
+    kept = {name: value for name, value in result.items() if name != "instructions"}
+    return {**kept, **said, "capabilities": capabilities}
+
+
+def _arguments(call: Call) -> Any:
+    """Return a call's arguments decoded; what cannot be is judged by the tool, which reads the bytes."""
+    try:
+        return msgspec.json.decode(call.frame.arguments)
+    except (ValueError, RecursionError):
+        return {}
+
+
+def _completed(result: dict[str, Any], call: Call) -> bytes:
+    """Return the JSON of a result, with what went past the SDK: a reply's JSON, a stream's id."""
+    if call.is_standing:
+        result["_meta"][SUBSCRIPTION_ID_KEY] = msgspec.Raw(call.id)
+    reply = call.reply
+    if reply is not None:
+        content = result["content"] if "content" in result else result["contents"]
+        content[0]["text"] = reply.decode()
+        if "structuredContent" in result:
+            result["structuredContent"] = msgspec.Raw(reply)
+    return encode(result)

@@ -1,0 +1,423 @@
+"""The tools: a name, words for the model that chooses among them, and the request each becomes.
+
+Parameters, limits and replies are declared once, on the request structs of
+`greenroom.actors`; schemas are generated from them. The words here are paid for by every
+model that lists the tools, so they say when to take which tool and nothing twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from greenroom.actors import REQUESTS, is_write, parse_request
+from greenroom.actors.auth.scopes import ADMIN, AUDIT, EVERYTHING, allows, needed_for_tool
+from greenroom.actors.auth.scopes import TOOLS as SCOPES_OF_TOOLS
+from greenroom.runtime import reply_type
+from greenroom.transports.mcp.aliases import ALIASES, Alias
+from greenroom.transports.mcp.schema import listed_input, output_schema
+
+
+class Tool(msgspec.Struct, frozen=True, kw_only=True):
+    """One tool of the listing.
+
+    Attributes:
+        name: The wire name.
+        title: The name for people.
+        description: When a model should take this tool, and what it gets.
+        overwrites: It may replace or remove what was there.
+        repeatable: A second call with the same arguments changes nothing more.
+        weight: How large its answer may be, in megabytes or so; 0 for one that is small anyway.
+        by_sdk: It talks to the client while it runs, so the SDK's server carries it out.
+        alias: What its name means that is older than today's tools; some profiles alone list it.
+        older: What its name meant before, where a call can still mean that.
+    """
+
+    name: str
+    title: str
+    description: str
+    overwrites: bool = False
+    repeatable: bool = False
+    weight: int = 0
+    by_sdk: bool = False
+    alias: Alias | None = None
+    older: Alias | None = None
+
+    @property
+    def request(self) -> type[Any]:
+        """The struct whose fields are the tool's parameters."""
+        return REQUESTS[self.name] if self.alias is None else self.alias.request
+
+    @property
+    def scope(self) -> str:
+        """The scope that a caller needs."""
+        return needed_for_tool(self.name if self.alias is None else self.alias.successor)
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether it is none of ours: a program that serves tools of its own lists them as it likes."""
+        return self.alias is None and self.name not in SCOPES_OF_TOOLS
+
+    @property
+    def answer(self) -> type[Any]:
+        """The struct of its answer."""
+        form = self._form
+        answer: type[Any] = reply_type(self.request if form is None else REQUESTS[form.successor])
+        return answer
+
+    @property
+    def _form(self) -> Alias | None:
+        """The older form in which it is listed, if it is."""
+        return self.older if self.older is not None and self.older.is_usual else self.alias
+
+    def with_defaults(self, defaults: Mapping[str, Any]) -> Tool:
+        """Return the tool as clients have it whose calls mean its older form, with these defaults."""
+        assert self.older is not None, "only an older form has other defaults"
+        older = msgspec.structs.replace(self.older, defaults=defaults, is_usual=True)
+        return msgspec.structs.replace(self, older=older)
+
+    def parse(self, arguments: bytes) -> Any:
+        """Return the request in a call's arguments.
+
+        Raises:
+            Refusal: the arguments do not fit; it names the field, the limit and the value's size.
+        """
+        meant = self.meant(arguments)
+        return parse_request(self.request, arguments) if meant is None else meant.parse(arguments)
+
+    def meant(self, arguments: bytes) -> Alias | None:
+        """Return the older name that a call with these arguments means, or None."""
+        if self.older is not None and self.older.is_meant(arguments):
+            return self.older
+        return self.alias
+
+    def listing(self) -> dict[str, Any]:
+        """Return the tool's entry of ``tools/list``."""
+        form = self._form
+        reads = not is_write(self.request)
+        words = self.description if form is None else f"Older name of {form.successor}, which see."
+        return {
+            "name": self.name,
+            "title": self.title,
+            "description": words,
+            "inputSchema": listed_input(self.request if form is None else form.request),
+            "outputSchema": output_schema(self.answer),
+            "annotations": {
+                "readOnlyHint": reads,
+                "destructiveHint": self.overwrites,
+                "idempotentHint": reads or self.repeatable,
+                "openWorldHint": False,
+            },
+        }
+
+
+def visible(names: Iterable[str], tools: Mapping[str, Tool], scopes: frozenset[str]) -> tuple[str, ...]:
+    """Return those of the tools' names that are shown to a holder of ``scopes``: what it may call.
+
+    Administering and the audit log are shown to those alone who may do so by name. Who may do everything,
+    such as the user of this machine, may do that, too, but their model need not read of it at every start.
+    """
+    named = scopes - {EVERYTHING}
+    return tuple(
+        name
+        for name in names
+        if allows(scopes, needed := tools[name].scope)
+        and (needed not in _BY_NAME or allows(named, needed) or tools[name].is_foreign)
+    )
+
+
+_BY_NAME = frozenset({ADMIN, AUDIT})
+
+
+_ALL = (
+    Tool(
+        name="create_session",
+        title="Create session",
+        description="Make a new shared session that other agents can join, under an id of your choice. "
+        "To begin work where another tool ended: start_session.",
+    ),
+    Tool(
+        name="get_session",
+        title="Get session",
+        description="Look at one session: what it is for, which agents take part, is it still open, how "
+        "many messages there are, when it was last active.",
+        weight=4,
+    ),
+    Tool(
+        name="list_sessions",
+        title="List sessions",
+        description="See all sessions, or those of one project: which pieces of work are open, what "
+        "everybody is working on at the moment, which one you could join.",
+        weight=4,
+    ),
+    Tool(
+        name="update_session",
+        title="Update session",
+        description="Change a session's status, metadata or state, for example to pause or terminate it. "
+        "To say something in it, use add_message.",
+        overwrites=True,
+        repeatable=True,
+        weight=4,
+    ),
+    Tool(
+        name="reopen_session",
+        title="Reopen session",
+        description="Open a session again that was terminated, so that work in it can go on.",
+    ),
+    Tool(
+        name="add_message",
+        title="Add message",
+        description="Tell the other agents in a session, such as a planner, tester or reviewer: let "
+        "them know, ask, answer or reply, pass on, report or post results for everybody "
+        "here.",
+    ),
+    Tool(
+        name="get_messages",
+        title="Get messages",
+        description="Read what was said in a session, the whole conversation in order: from the start, "
+        "the last ones, or with since_id what is new, what has come in and others have "
+        "written since you last looked.",
+        weight=4,
+    ),
+    Tool(
+        name="search_context",
+        title="Search session",
+        description="Find the place in this conversation where something was said: who said, mentioned, "
+        "discussed, proposed or talked about it in this session, or what you saw here "
+        "earlier. For what is known beyond it: memory_search.",
+        weight=4,
+    ),
+    Tool(
+        name="search_by_sender",
+        title="Search by sender",
+        description="Read what one agent wrote in a session, newest first.",
+        weight=4,
+    ),
+    Tool(
+        name="search_by_timerange",
+        title="Search by time",
+        description="Read what was written in a session between two times, oldest first.",
+        weight=4,
+    ),
+    Tool(
+        name="set_memory",
+        title="Set memory",
+        description="Remember a JSON value under a key, for yourself alone: everywhere, "
+        "or in one session with session_id; for good, or for expires_in seconds. "
+        "Other agents never see it; to tell them, use add_message.",
+        overwrites=True,
+    ),
+    Tool(
+        name="get_memory",
+        title="Get memory",
+        description="Give the value that is stored under a key: read or fetch exactly the one entry "
+        "whose name you know, your own first, then your user's, then a project's. If you "
+        "don't know its key: memory_search.",
+        weight=1,
+    ),
+    Tool(
+        name="list_memory",
+        title="List memory",
+        description="List the keys that you remembered, without values, newest change first.",
+        weight=4,
+    ),
+    Tool(
+        name="delete_memory",
+        title="Delete memory",
+        description="Forget a key for good; answers whether it existed.",
+        overwrites=True,
+        repeatable=True,
+    ),
+    Tool(
+        name="store_memory",
+        title="Remember",
+        description="Remember something from now on and for the future, in every tool of your user: "
+        "save, note, put down or hold on to a fact, rule, date or preference that you "
+        "learned and should keep in mind for next time and not forget; for good or until it "
+        "expires.",
+        overwrites=True,
+    ),
+    Tool(
+        name="retrieve_memory",
+        title="Retrieve memory",
+        description="Recall from your user's memory by words, or by key from everywhere. "
+        "To search projects and your own keys, too, or by time: memory_search.",
+        weight=4,
+    ),
+    Tool(
+        name="memory_search",
+        title="Search memories",
+        description="Find the answer to a question in all memories: do we know or remember anything "
+        "about it, is there a rule, what was told, written down or decided and why, who was "
+        "responsible for it, what people think or prefer. Looks it up by meaning, words, "
+        "time or tags.",
+        weight=4,
+    ),
+    Tool(
+        name="recall_context",
+        title="Recall for a task",
+        description="Before you start on a task or touch something: be briefed. Collects the background "
+        "that will help and matters, all that you should know first, as much as fits into "
+        "your prompt.",
+        weight=4,
+    ),
+    Tool(
+        name="update_memory",
+        title="Update memory",
+        description="Correct or change a memory that you have: fix or replace a fact or preference that "
+        "was wrong or is different now, add a tag to a note, raise how important it is.",
+        overwrites=True,
+        repeatable=True,
+    ),
+    Tool(
+        name="rate_memory",
+        title="Rate memory",
+        description="Say whether a memory helped (1) or misled (-1); mode hybrid finds better ones first.",
+        overwrites=True,
+        repeatable=True,
+    ),
+    Tool(
+        name="forget_memory",
+        title="Forget",
+        description="Forget or delete what should be known no longer: drop, erase or remove one note, "
+        "or all that fit filters (only listed first, until confirm). History stays unless "
+        "purge.",
+        overwrites=True,
+        repeatable=True,
+    ),
+    Tool(
+        name="list_memories",
+        title="List memories",
+        description="Show everything in memory, all notes and facts page by page, newest first, or "
+        "those that were saved since a date or have a certain tag or kind.",
+        weight=4,
+    ),
+    Tool(
+        name="list_memory_versions",
+        title="List versions",
+        description="See who changed a memory and when, oldest version first, without contents.",
+        weight=1,
+    ),
+    Tool(
+        name="memory_stats",
+        title="Memory statistics",
+        description="Count your user's memories, or a namespace's, by tag, kind, scope, age; the most used.",
+    ),
+    Tool(
+        name="import_memories",
+        title="Import memories",
+        description="Store many memories at once from JSON Lines, all or none; a bad line is named. "
+        "Repeating it changes nothing. dry_run first shows what would happen.",
+        overwrites=True,
+        repeatable=True,
+    ),
+    Tool(
+        name="export_memories",
+        title="Export memories",
+        description="Write the memories that you may see, of a namespace or all, into files to be read as "
+        "resources: the answer links to them. import_memories takes the same lines.",
+    ),
+    Tool(
+        name="start_session",
+        title="Start session",
+        description="Your first call: begin with a new job, or continue the work that another tool, "
+        "editor or agent left unfinished: go on where it stopped, pick it up, take it over. "
+        "If several could be meant, choose one (offered). Opens a session, a place where "
+        "others can work together with you.",
+        weight=1,
+    ),
+    Tool(
+        name="restore_session",
+        title="Restore session",
+        description="Go on with a session from another tool or server, by session_id, passport or claim. "
+        "The briefing says where the work stands.",
+        weight=1,
+    ),
+    Tool(
+        name="get_session_context",
+        title="Get session context",
+        description="Look at what a session keeps of the work: files, searches, decisions, workflow state, "
+        "and its way between tools.",
+        weight=1,
+    ),
+    Tool(
+        name="record_context",
+        title="Record context",
+        description="Record in the session, for the next tool or whoever follows you, which files you "
+        "opened, read or changed, which searches you did, what you chose and why, at which "
+        "step you are. Save often how far you got: you may be cut off.",
+    ),
+    Tool(
+        name="migrate_session",
+        title="Migrate session",
+        description="Hand the session over to another tool at this server; the answer says what to do there.",
+        weight=1,
+    ),
+    Tool(
+        name="export_session",
+        title="Export session",
+        description="Write the session into a signed passport that another server restores; private memory "
+        "only with include_memories. For a tool at this server, take migrate_session.",
+        weight=1,
+    ),
+    Tool(
+        name="end_session",
+        title="End session",
+        description="Close the session when all is done: finish the job, shut it, wrap up, say what "
+        "came out. It stays readable.",
+        overwrites=True,
+        repeatable=True,
+    ),
+    Tool(
+        name="get_audit_log",
+        title="Read audit log",
+        description="See who did what and what was denied, newest first, never contents; page by page.",
+        weight=1,
+    ),
+    Tool(
+        name="create_api_key",
+        title="Create API key",
+        description="Make a key for an agent, a person or a program, with as few scopes as it needs. "
+        "api_key is shown this once.",
+    ),
+    Tool(
+        name="list_api_keys",
+        title="List API keys",
+        description="See which keys there are, whose, what for, until when, and when each was used last.",
+        weight=1,
+    ),
+    Tool(
+        name="rotate_api_key",
+        title="Rotate API key",
+        description="Make a new key for the same holder; the old one goes on for overlap_seconds.",
+        overwrites=True,
+    ),
+    Tool(
+        name="revoke_api_key",
+        title="Revoke API key",
+        description="End a key for good, now, and every connection and subscription that came by it.",
+        overwrites=True,
+        repeatable=True,
+    ),
+)
+
+
+def _with_aliases(tools: tuple[Tool, ...]) -> dict[str, Tool]:
+    """Return the tools and what their older names stand for, by name."""
+    table = {tool.name: tool for tool in tools}
+    for alias in ALIASES:
+        if alias.told_by is None:
+            table[alias.name] = _older(alias, table[alias.successor])
+        else:
+            table[alias.name] = msgspec.structs.replace(table[alias.name], older=alias)
+    return table
+
+
+def _older(alias: Alias, tool: Tool) -> Tool:
+    return msgspec.structs.replace(tool, name=alias.name, alias=alias, older=None)
+
+
+TOOLS: Mapping[str, Tool] = _with_aliases(_ALL)
+"""Every tool by name, in the order of the listing, then the older names."""

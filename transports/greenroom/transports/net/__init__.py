@@ -1,0 +1,1 @@
+"""Addresses, listening sockets, proxies, and the limits of connections and bodies."""

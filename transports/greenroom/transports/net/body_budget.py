@@ -1,0 +1,77 @@
+"""How many bytes of requests under way somebody has here, and all have together. No I/O, no clock."""
+
+from __future__ import annotations
+
+from collections import Counter
+from http import HTTPStatus
+from typing import Final
+
+from greenroom.transports.auth.origin_check import RefusedError
+
+EACH: Final = 32 << 20
+"""Bytes that one key, or one address without a key, may have under way at least."""
+_FRAMES: Final = 4
+_SHARES: Final = 8
+
+
+class Bodies:
+    """What is under way in one process.
+
+    Args:
+        frame: The longest request, in bytes; everybody may have four of these.
+    """
+
+    def __init__(self, frame: int = 0) -> None:
+        self._each = max(EACH, _FRAMES * frame)
+        self._all = _SHARES * self._each
+        self._sizes: Counter[str] = Counter()
+        self._total = 0
+
+    def of(self, name: str | None) -> Body:
+        """Return a body of somebody's, of which nothing has come; None has no limit of its own."""
+        return Body(self, name)
+
+    def take(self, name: str | None, size: int) -> None:
+        """Count bytes that came.
+
+        Raises:
+            RefusedError: they are too many.
+        """
+        if name is not None and self._sizes[name] + size > self._each:
+            sentence = f"requests of yours under way have {self._each:,} bytes, which is the limit; ask again"
+            raise RefusedError(HTTPStatus.TOO_MANY_REQUESTS, sentence, **{"Retry-After": "1"})
+        if self._total + size > self._all:
+            sentence = f"requests of all under way have {self._all:,} bytes, which is the limit; ask again"
+            raise RefusedError(HTTPStatus.SERVICE_UNAVAILABLE, sentence, **{"Retry-After": "1"})
+        self._total += size
+        if name is not None:
+            self._sizes[name] += size
+
+    def give_back(self, name: str | None, size: int) -> None:
+        """Count bytes no more."""
+        self._total -= size
+        if name is not None:
+            self._sizes[name] -= size
+            if not self._sizes[name]:
+                del self._sizes[name]
+
+
+class Body:
+    """What came of one request, or of one message after the other."""
+
+    __slots__ = ("_bodies", "_name", "_size")
+
+    def __init__(self, bodies: Bodies, name: str | None) -> None:
+        self._bodies = bodies
+        self._name = name
+        self._size = 0
+
+    def take(self, size: int) -> None:
+        """Count bytes that came; raises as `Bodies.take`."""
+        self._bodies.take(self._name, size)
+        self._size += size
+
+    def drop(self) -> None:
+        """Count them no more."""
+        self._bodies.give_back(self._name, self._size)
+        self._size = 0

@@ -1,0 +1,222 @@
+"""Who is connected to one server: newcomers, who have shown nothing yet, and those who were let in.
+
+Newcomers take nothing away from those who were let in. Where all places are taken, the newcomer goes who has
+waited longest, of the address that has most of them. So a crowd that says nothing keeps nobody out: whoever
+says at once who they are is in before it is their turn.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Final, Literal
+
+import trio
+
+from greenroom.transports.auth.origin_check import RefusedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+logger = logging.getLogger(__name__)
+
+SHARE: Final = 3 / 4
+"""Part of the places that one address, and one key, may have."""
+NEW_SHARE: Final = 1 / 4
+"""Part of the places that the newcomers of one address may have."""
+FEW: Final = 16
+"""As many places as one address or key has in any case."""
+AT_ONCE: Final = 4
+"""Connections that are ended before others have their turn; over HTTP each takes about a millisecond."""
+TOLD_EVERY: Final = 10.0
+"""Seconds after the first hang-up in which all others are told in the same line."""
+_NAMES: Final = 1_024
+
+Why = Literal["too slow", "made room"]
+
+
+class Visitor:
+    """One connection.
+
+    Args:
+        name: What stands for where it comes from; None where that is not counted.
+        since: When it came, in trio's seconds.
+        hang_up: Ends it.
+
+    Attributes:
+        is_new: Whether it may still be hung up on for others, or for being slow.
+        turned_away: Why it was, if it was.
+    """
+
+    __slots__ = ("hang_up", "holder", "is_new", "name", "since", "turned_away")
+
+    def __init__(self, name: str | None, since: float, hang_up: Callable[[], None]) -> None:
+        self.name = name
+        self.holder: str | None = None
+        self.since = since
+        self.hang_up = hang_up
+        self.is_new = True
+        self.turned_away: Why | None = None
+
+
+class Crowd:
+    """The connections of one server.
+
+    Args:
+        places: How many may be let in at once.
+        beyond: How many more may wait to be told that there is no room.
+
+    Attributes:
+        some_turned_away: Set while `told` has something to tell.
+    """
+
+    def __init__(self, places: int, beyond: int = 0) -> None:
+        self._places = places
+        self._room = places + beyond
+        self._share = _share(places, SHARE)
+        self._new_share = _share(places, NEW_SHARE)
+        self._new: dict[str | None, dict[Visitor, None]] = {}
+        self._queue: dict[Visitor, None] = {}
+        self._inside: Counter[str] = Counter()
+        self._members = 0
+        self.some_turned_away = trio.Event()
+        self._turned: Counter[Why] = Counter()
+        self._turned_names: Counter[str] = Counter()
+
+    def __len__(self) -> int:
+        return len(self._queue) + self._members
+
+    def arrive(self, name: str | None, now: float, hang_up: Callable[[], None]) -> Visitor | None:
+        """Take in a newcomer, and hang up on another one if that makes its place; None: there is none.
+
+        Args:
+            name: What stands for where it comes from; None where that is not counted.
+            now: The time, in trio's seconds; it never goes back.
+            hang_up: Ends the connection, at once or soon.
+        """
+        of_name = self._new.get(name, {})
+        if name is not None and len(of_name) >= self._new_share:
+            self._turn_away(next(iter(of_name)), "made room")
+        elif len(self) >= self._room:
+            if not self._queue:
+                return None
+            crowded = max(self._new.values(), key=len)
+            self._turn_away(next(iter(crowded)), "made room")
+        visitor = Visitor(name, now, hang_up)
+        self._new.setdefault(name, {})[visitor] = None
+        self._queue[visitor] = None
+        return visitor
+
+    def let_in(self, visitor: Visitor, name: str | None, holder: str | None) -> None:
+        """Give a newcomer a place, unless it has one.
+
+        Args:
+            visitor: The newcomer.
+            name: What stands for where it comes from, as far as that is known by now.
+            holder: Whose key it showed; None for none, or where several come over one connection.
+
+        Raises:
+            RefusedError: there is none.
+        """
+        if not visitor.is_new:
+            return
+        if self._members >= self._places:
+            sentence = f"there are {self._places} connections, which is the limit"
+            raise RefusedError(HTTPStatus.SERVICE_UNAVAILABLE, sentence, **{"Retry-After": "5"})
+        where = None if name is None else f"address {name}"
+        who = None if holder is None else f"key {holder}"
+        for counted, whose in ((where, "address"), (who, "key")):
+            if counted is not None and self._inside[counted] >= self._share:
+                sentence = f"there are {self._share} connections of your {whose}, which is the limit for one"
+                raise RefusedError(HTTPStatus.TOO_MANY_REQUESTS, sentence, **{"Retry-After": "5"})
+        self._forget_newcomer(visitor)
+        visitor.name, visitor.holder = where, who
+        self._members += 1
+        self._inside.update(each for each in (where, who) if each is not None)
+
+    def leave(self, visitor: Visitor) -> None:
+        """Take note that a connection has ended."""
+        if visitor.is_new:
+            self._forget_newcomer(visitor)
+        elif visitor.turned_away is None:
+            self._members -= 1
+            for counted in (visitor.name, visitor.holder):
+                if counted is not None:
+                    self._inside[counted] -= 1
+                    if not self._inside[counted]:
+                        del self._inside[counted]
+
+    # -- those who are slow ------------------------------------------------
+
+    def oldest(self) -> float | None:
+        """Return since when the newcomer waits who has waited longest; None without any."""
+        return next((visitor.since for visitor in self._queue), None)
+
+    def late(self, before: float) -> Iterator[Callable[[], None]]:
+        """Yield what hangs up on each newcomer who is there since ``before`` or longer."""
+        while (visitor := next(iter(self._queue), None)) is not None and visitor.since <= before:
+            yield self.overdue(visitor)
+
+    def overdue(self, visitor: Visitor) -> Callable[[], None]:
+        """Return what hangs up on somebody who was too slow, and take note of it."""
+        if visitor.is_new:
+            self._note(visitor, "too slow")
+        return visitor.hang_up
+
+    def told(self) -> str:
+        """Return a line about who was hung up on since this was asked last."""
+        slow, room = self._turned["too slow"], self._turned["made room"]
+        line = f"{slow + room:,} connections were hung up on before they were let in: "
+        line += f"{slow:,} said too little in time, {room:,} made room for others"
+        if self._turned_names:
+            name, count = self._turned_names.most_common(1)[0]
+            line += f"; {count:,} came from {name}"
+        self.some_turned_away = trio.Event()
+        self._turned.clear()
+        self._turned_names.clear()
+        return line
+
+    # -- parts -------------------------------------------------------------
+
+    def _turn_away(self, visitor: Visitor, why: Why) -> None:
+        self._note(visitor, why)
+        visitor.hang_up()
+
+    def _note(self, visitor: Visitor, why: Why) -> None:
+        self._forget_newcomer(visitor)
+        visitor.turned_away = why
+        self._turned[why] += 1
+        self.some_turned_away.set()
+        if visitor.name is not None and (
+            visitor.name in self._turned_names or len(self._turned_names) < _NAMES
+        ):
+            self._turned_names[visitor.name] += 1
+
+    def _forget_newcomer(self, visitor: Visitor) -> None:
+        visitor.is_new = False
+        del self._queue[visitor]
+        of_name = self._new[visitor.name]
+        del of_name[visitor]
+        if not of_name:
+            del self._new[visitor.name]
+
+
+async def tell_turned_away(crowd: Crowd) -> None:
+    """Log who was hung up on, in one line however many they are, for ever."""
+    while True:
+        await crowd.some_turned_away.wait()
+        await trio.sleep(TOLD_EVERY)
+        logger.warning(crowd.told())
+
+
+async def in_slices(work: Iterable[Callable[[], None]]) -> None:
+    """Do something to many connections, in turns with everybody else."""
+    for count, each in enumerate(work, 1):
+        each()
+        if count % AT_ONCE == 0:
+            await trio.lowlevel.checkpoint()
+
+
+def _share(places: int, part: float) -> int:
+    return max(min(places, FEW), int(places * part))

@@ -1,0 +1,93 @@
+"""Where a connection comes from, also through proxies: the header ``Forwarded`` (RFC 7239), without I/O.
+
+Anybody can send that header, so only what a trusted proxy has added counts: the list is read from its end,
+and the first address that is no trusted proxy is the client.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from typing import Final
+
+from greenroom.transports.config.parsers import NotAllowedError
+
+FORWARDED: Final = b"forwarded"
+Network = IPv4Network | IPv6Network
+Address = IPv4Address | IPv6Address
+
+_LONGEST: Final = 2_048
+_ELEMENT: Final = re.compile(r'(?:[^,"]|"(?:[^"\\]|\\.)*")+')
+_FOR: Final = re.compile(r'(?:^|;)\s*for\s*=\s*(?:"([^"\\]*)"|([^";,\s]+))', re.IGNORECASE)
+_PORT: Final = re.compile(r"(?:\[([^\]]+)\]|([^:]+))(?::\w+)?")
+
+
+def network(value: object) -> str:
+    """Return a network of proxies as it is written; for settings.
+
+    Raises:
+        NotAllowedError: it is none.
+    """
+    allowed = "an address or a network such as 10.0.0.7 or 10.0.0.0/8 is allowed"
+    if not isinstance(value, str):
+        raise NotAllowedError(allowed)
+    try:
+        return str(ip_network(value.strip()))
+    except ValueError:
+        raise NotAllowedError(allowed) from None
+
+
+def client_address(peer: str | None, forwarded: Sequence[str], trusted: Sequence[Network]) -> str | None:
+    """Return where a client is.
+
+    Args:
+        peer: The other end of the connection.
+        forwarded: What stands in the ``Forwarded`` headers, in their order.
+        trusted: The networks of the proxies that are trusted.
+    """
+    if not trusted or not forwarded or not is_trusted(peer, trusted):
+        return peer
+    hops = _ELEMENT.findall(", ".join(forwarded)[-_LONGEST:])
+    nearest = peer
+    for hop in reversed(hops):
+        told = _told(hop)
+        if told is None:  # hidden, or a mistake: what stands before it is nobody's word
+            return nearest
+        nearest = told
+        if not is_trusted(told, trusted):
+            return told
+    return nearest
+
+
+@lru_cache(maxsize=1_024)
+def neighbourhood(address: str | None) -> str:
+    """Return what failures at an address are counted under: of IPv6 its /64, which one host may have."""
+    read = _read(address)
+    if isinstance(read, IPv6Address):
+        return str(IPv6Address(int(read) >> 64 << 64))
+    return str(read or address or "")
+
+
+def _told(hop: str) -> str | None:
+    match = _FOR.search(hop)
+    node = None if match is None else _PORT.fullmatch(match[1] if match[1] is not None else match[2])
+    address = None if node is None else _read(node[1] or node[2])
+    return None if address is None else str(address)
+
+
+@lru_cache(maxsize=1_024)
+def _read(text: str | None) -> Address | None:
+    try:
+        address = ip_address(text or "")
+    except ValueError:
+        return None
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    return address if mapped is None else mapped
+
+
+def is_trusted(peer: str | None, trusted: Sequence[Network]) -> bool:
+    """Return whether an address is that of a trusted proxy."""
+    address = _read(peer)
+    return address is not None and any(address in each for each in trusted)

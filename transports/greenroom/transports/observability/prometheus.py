@@ -1,0 +1,118 @@
+"""A look at a server in Prometheus' text formats.
+
+Importing this costs some 60 ms and rendering some milliseconds, so both happen in a thread,
+and the import not before the first scrape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib.metadata import version
+from itertools import accumulate
+from typing import Final
+
+from prometheus_client import CollectorRegistry, ProcessCollector
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    InfoMetricFamily,
+    Metric,
+)
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.utils import floatToGoString
+
+from greenroom.transports.observability.meter import BOUNDS, Requests
+from greenroom.transports.observability.metrics import COUNTERS, GAUGES, SPREADS
+from greenroom.transports.observability.snapshot import Connections, Look
+
+_OF_A_TOOL: Final = ("method", "tool")
+_OF_TRANSPORTS: Final = (
+    (GaugeMetricFamily, "greenroom_connections", "Connections that are open.", "connections"),
+    (GaugeMetricFamily, "greenroom_sessions", "Sessions of the handshake era over HTTP.", "sessions"),
+    (CounterMetricFamily, "greenroom_connections_accepted", "Connections that were let in.", "accepted"),
+    (CounterMetricFamily, "greenroom_connections_refused", "Connections that were turned away.", "refused"),
+    (
+        CounterMetricFamily,
+        "greenroom_connections_overdue",
+        "Connections that were hung up on for keeping the server waiting.",
+        "overdue",
+    ),
+)
+"""What transports say of their connections: kind, name, meaning, and field of their statistics."""
+
+
+def render(look: Look, accept: str) -> tuple[bytes, str]:
+    """Return a look as text, and the text's media type.
+
+    Args:
+        look: What is told.
+        accept: What the reader accepts, as in HTTP's header; OpenMetrics if it asks for that.
+    """
+    encode, media_type = choose_encoder(accept)
+    # A registry of its own: what a program that embeds the server measures is that program's affair.
+    registry = CollectorRegistry()
+    registry.register(_Collector(look))
+    ProcessCollector(registry=registry)
+    return encode(registry), media_type
+
+
+class _Collector:
+    """Hands the figures of one look to a registry."""
+
+    def __init__(self, look: Look) -> None:
+        self._look = look
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield every figure."""
+        yield InfoMetricFamily("greenroom_build", "The program.", {"version": version("greenroom")})
+        yield from _of_requests(self._look.requests)
+        yield from _of_connections(self._look.connections)
+        for figure in COUNTERS:
+            yield CounterMetricFamily(figure.name, figure.help, figure.read(self._look.runtime))
+        for figure in GAUGES:
+            yield GaugeMetricFamily(figure.name, figure.help, figure.read(self._look.runtime))
+        for spread in SPREADS:
+            said = spread.read(self._look.runtime)
+            yield HistogramMetricFamily(
+                spread.name, spread.help, _buckets(said.bounds, said.counts), said.sum
+            )
+
+
+def _of_requests(requests: Iterable[Requests]) -> Iterator[Metric]:
+    count = CounterMetricFamily(
+        "greenroom_requests",
+        "MCP requests that are over. Outcomes: ok, tool_error (the tool said no), error (a JSON-RPC error), "
+        "cancelled (withdrawn by the client). Unknown methods and tools are counted as `other`.",
+        labels=[*_OF_A_TOOL, "outcome"],
+    )
+    together: dict[tuple[str, str], tuple[list[int], float]] = {}
+    for each in requests:
+        count.add_metric([each.method, each.tool, each.outcome], sum(each.classes))
+        classes, seconds = together.get((each.method, each.tool), ([0] * len(each.classes), 0.0))
+        sums = [one + other for one, other in zip(classes, each.classes, strict=True)]
+        together[each.method, each.tool] = sums, seconds + each.seconds
+    times = HistogramMetricFamily(
+        "greenroom_request_seconds",
+        "Time from the arrival of a request to its end, whatever the outcome. "
+        "For subscriptions/listen that is how long the stream was open.",
+        labels=_OF_A_TOOL,
+    )
+    for kind, (classes, seconds) in together.items():
+        times.add_metric(kind, _buckets(BOUNDS, classes), seconds)
+    yield count
+    yield times
+
+
+def _of_connections(transports: Mapping[str, Connections]) -> Iterator[Metric]:
+    for kind, name, text, field in _OF_TRANSPORTS:
+        family = kind(name, text, labels=["transport"])
+        for transport, said in transports.items():
+            if (value := getattr(said, field, None)) is not None:  # HTTP has more to say than WebSocket
+                family.add_metric([transport], value)
+        yield family
+
+
+def _buckets(bounds: Sequence[float], classes: Sequence[int]) -> list[tuple[str, float]]:
+    """Return a histogram's buckets, each of which counts what those before it count, too."""
+    return list(zip([*map(floatToGoString, bounds), "+Inf"], accumulate(classes), strict=True))

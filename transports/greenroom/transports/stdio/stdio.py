@@ -1,0 +1,49 @@
+"""MCP on standard input and output."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import trio
+
+from greenroom.transports.mcp.connection import Connection, Limits
+from greenroom.transports.mcp.line_io import LineSink, LineSource
+from greenroom.transports.stdio.pipe import claimed_wire, duplicate
+
+if TYPE_CHECKING:
+    from greenroom.transports.mcp.server import McpServer
+
+
+async def serve_stdio(
+    server: McpServer,
+    *,
+    limits: Limits,
+    stop: trio.Event | None = None,
+    profiles: tuple[str, ...] = (),
+) -> None:
+    """Serve one MCP client, in either protocol era, until its input ends.
+
+    Returns when every request that was read is answered (within `Limits.drain` seconds of
+    the end of input, or `Limits.stop` seconds of `stop`), or when the client is gone.
+    Cancelling ends it at once. Pipes, sockets, terminals and regular files will do; meanwhile
+    the process's own standard input and output are elsewhere (`claimed_wire`).
+
+    Args:
+        server: What the client speaks to.
+        limits: What the client may take.
+        stop: Set it to end gracefully.
+        profiles: The tool profiles of the client's key; empty for the server's own.
+
+    Raises:
+        OSError: standard input or output is closed.
+        StoreFailedError: the store failed for good; the process should end.
+    """
+    with claimed_wire() as wire:
+        # FdStream closes what it is given, and waits only where a descriptor would block: a
+        # regular file, which epoll refuses, is simply read.
+        async with (
+            trio.lowlevel.FdStream(duplicate(wire.input)) as source,
+            trio.lowlevel.FdStream(duplicate(wire.output)) as sink,
+        ):
+            connection = Connection(LineSource(source, limits.frame), LineSink(sink, sink.fileno), limits)
+            await server.serve(connection, stop=stop, profiles=profiles)

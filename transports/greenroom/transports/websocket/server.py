@@ -1,0 +1,258 @@
+"""Many WebSocket clients before one `McpServer`.
+
+Each connection is one task from its first byte to its last; what the SDK needs for a client
+is made at the client's first message. One more task looks after all connections' keep-alive.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from functools import partial
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+
+import msgspec
+import trio
+from wsproto.frame_protocol import CloseReason
+
+from greenroom.runtime import StoreFailedError
+from greenroom.transports.auth.authenticator import OPEN_GATE, Gate
+from greenroom.transports.auth.origin_check import Caller, DeniedError, RefusedError
+from greenroom.transports.mcp.connection import Connection, Limits
+from greenroom.transports.net.connection_limits import Crowd, Visitor, in_slices, tell_turned_away
+from greenroom.transports.net.listen import peer_of
+from greenroom.transports.websocket.handshake import Handshake
+from greenroom.transports.websocket.socket import CLOSE_TIME, WebSocket
+from greenroom.transports.websocket.upgrade_check import admit
+
+if TYPE_CHECKING:
+    from greenroom.transports.mcp.agent_port import Door
+    from greenroom.transports.mcp.server import McpServer
+    from greenroom.transports.net.listen import Listener
+
+logger = logging.getLogger(__name__)
+
+PARTING = 0.1  # seconds that a client has to answer a close when the server ends
+STOPPING = "the server is stopping"
+BEYOND = 64  # connections above the limit that are told so; further ones are hung up on
+
+
+class WebSocketOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How WebSocket clients are served.
+
+    Attributes:
+        limits: What one client may take.
+        connections: Clients at once.
+        origins: Origins of web pages that may connect, besides those of this machine.
+        ping_interval: Seconds of silence before a ping, and after it before the end.
+        handshake_time: Seconds from a client's arrival to the end of its handshake.
+        gate: Decides who comes in.
+        any_host: Whether the server has other names than this machine's.
+    """
+
+    limits: Limits
+    connections: int = 4096
+    origins: frozenset[str] = frozenset()
+    ping_interval: float = 20.0
+    handshake_time: float = 10.0
+    gate: Gate = OPEN_GATE
+    any_host: bool = False
+
+
+class WebSocketStatistics(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of those who connected.
+
+    Attributes:
+        connections: Clients that are connected now.
+        accepted: Handshakes accepted since the start.
+        refused: Handshakes refused since the start.
+    """
+
+    connections: int
+    accepted: int
+    refused: int
+
+
+class WebSocketServer:
+    """Serves WebSocket clients.
+
+    Args:
+        server: What they speak to.
+        door_for: Opens the door for a client, given whom it says it is and its own name made to
+            fit an agent id. Called once for each connection, at its first request that needs it.
+        options: How they are served.
+    """
+
+    def __init__(
+        self, server: McpServer, door_for: Callable[[Caller, str], Door], options: WebSocketOptions
+    ) -> None:
+        self._server = server
+        self._door_for = door_for
+        self._options = options
+        self._open: dict[WebSocket, Connection] = {}
+        self._crowd = Crowd(options.connections, BEYOND)
+        self._shaking: set[trio.CancelScope] = set()
+        self._welcomed = 0
+        self._refused = 0
+        self._stopping = False
+
+    def statistics(self) -> WebSocketStatistics:
+        """Return the figures of this moment."""
+        return WebSocketStatistics(
+            connections=len(self._open), accepted=self._welcomed, refused=self._refused
+        )
+
+    async def serve(
+        self,
+        listeners: Sequence[Listener],
+        stop: trio.Event,
+        *,
+        task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+    ) -> None:
+        """Serve whoever connects, until `stop` is set and every client is told.
+
+        Raises:
+            StoreFailedError: the store failed for good; the process should end.
+        """
+        async with trio.open_nursery() as clients, trio.open_nursery() as helpers:
+            self._spawn = clients.start_soon
+            welcome = partial(trio.serve_listeners, handler_nursery=clients)
+            await helpers.start(welcome, self._handle, list(listeners))
+            helpers.start_soon(self._keep_alive)
+            helpers.start_soon(self._hurry)
+            helpers.start_soon(tell_turned_away, self._crowd)
+            task_status.started()
+            await stop.wait()
+            helpers.cancel_scope.cancel()
+            self._stopping = True
+            for scope in self._shaking:
+                scope.cancel()
+            for websocket, connection in self._open.items():
+                if connection.idle:
+                    # The SDK's own way to an end would take another millisecond each.
+                    clients.start_soon(websocket.part, CloseReason.GOING_AWAY, STOPPING)
+                else:
+                    connection.stop()
+
+    async def _keep_alive(self) -> None:
+        interval = self._options.ping_interval
+        while True:
+            await trio.sleep(interval / 4)
+            now = trio.current_time()
+            due = [each for each in self._open if each.is_due(now, interval)]
+            await in_slices(partial(each.keep_alive, now, interval) for each in due)
+
+    async def _hurry(self) -> None:
+        """Hang up on newcomers whose handshake takes too long, however many they are, a few at a time."""
+        patience = self._options.handshake_time
+        while True:
+            now = trio.current_time()
+            await in_slices(self._crowd.late(now - patience))
+            oldest = self._crowd.oldest()
+            await trio.sleep_until((now if oldest is None else oldest) + patience)
+
+    async def _handle(self, stream: trio.abc.Stream) -> None:
+        """Serve one client; `trio.serve_listeners` closes the stream behind it."""
+        shaking = trio.CancelScope()
+        came_from = self._options.gate.neighbours(peer_of(stream))
+        visitor = self._crowd.arrive(came_from, trio.current_time(), shaking.cancel)
+        if visitor is None:
+            return
+        try:
+            await self._come_and_gone(stream, visitor, shaking)
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            pass  # the client is gone
+        except StoreFailedError:
+            raise
+        except Exception:
+            logger.exception("a WebSocket client could not be served")
+        finally:
+            self._crowd.leave(visitor)
+
+    async def _come_and_gone(
+        self, stream: trio.abc.Stream, visitor: Visitor, shaking: trio.CancelScope
+    ) -> None:
+        found = await self._admitted(stream, visitor, shaking)
+        if found is None:
+            return
+        websocket, caller = found
+        connection = Connection(websocket, websocket, self._options.limits)
+        self._open[websocket] = connection
+        if self._stopping:
+            connection.stop()
+        try:
+            await self._served(websocket, connection, caller)
+        finally:
+            del self._open[websocket]
+
+    async def _admitted(
+        self, stream: trio.abc.Stream, visitor: Visitor, shaking: trio.CancelScope
+    ) -> tuple[WebSocket, Caller] | None:
+        handshake = Handshake(stream)
+        self._shaking.add(shaking)
+        try:
+            with shaking:
+                return await self._accepted(stream, handshake, visitor, shaking)
+        except RefusedError as caught:
+            refusal = caught
+            logger.info("a WebSocket client was refused (%d): %s", refusal.status, refusal)
+        else:
+            sentence = f"the handshake took longer than {self._options.handshake_time:g} s"
+            refusal = self._stopped() or RefusedError(HTTPStatus.REQUEST_TIMEOUT, sentence)
+        finally:
+            self._shaking.remove(shaking)
+        self._refused += 1
+        if visitor.turned_away == "made room" or (visitor.turned_away and not handshake.has_begun):
+            return None  # who has said nothing is told nothing, since of these there may be thousands
+        with trio.move_on_after(PARTING if self._stopping else CLOSE_TIME):
+            await handshake.refuse(refusal)
+        return None
+
+    def _stopped(self) -> RefusedError | None:
+        if not self._stopping:
+            return None
+        return RefusedError(HTTPStatus.SERVICE_UNAVAILABLE, STOPPING)
+
+    async def _accepted(
+        self, stream: trio.abc.Stream, handshake: Handshake, visitor: Visitor, shaking: trio.CancelScope
+    ) -> tuple[WebSocket, Caller] | None:
+        asked = await handshake.asked()
+        if asked is None:
+            return None
+        address = peer_of(stream)
+        try:
+            said = admit(asked, self._options.origins, any_host=self._options.any_host)
+        except DeniedError as denied:
+            self._options.gate.turn_away(Caller(address=address), asked.headers, denied.status, "connect")
+            raise
+        said = msgspec.structs.replace(said, address=address)
+        caller = await self._options.gate.admit(said, asked.headers)
+        if (stopped := self._stopped()) is not None:
+            raise stopped
+        holder = None if caller.credential is None else caller.credential.holder
+        self._crowd.let_in(visitor, self._options.gate.neighbours(caller.address), holder)
+        shaking.deadline = visitor.since + self._options.handshake_time
+        protocol = await handshake.accept()
+        self._welcomed += 1
+        body = self._options.gate.body(caller)
+        return WebSocket(stream, protocol, self._options.limits.frame, self._spawn, body), caller
+
+    async def _served(self, websocket: WebSocket, connection: Connection, caller: Caller) -> None:
+        def door_for(client_name: str) -> Door:
+            return self._door_for(caller, client_name)
+
+        try:
+            lose = partial(websocket.fail, CloseReason.POLICY_VIOLATION)
+            with websocket.serving, self._options.gate.place(caller, lose):
+                toll = self._options.gate.toll(caller)
+                await self._server.serve(connection, door_for=door_for, toll=toll, profiles=caller.profiles)
+        except StoreFailedError:
+            raise
+        except Exception:
+            logger.exception("a WebSocket connection failed")
+            websocket.fail(CloseReason.INTERNAL_ERROR, "a fault of the server")
+        if self._stopping:
+            await websocket.close(CloseReason.GOING_AWAY, STOPPING, PARTING)
+        else:
+            await websocket.close(CloseReason.NORMAL_CLOSURE, "")
