@@ -9,11 +9,11 @@ from pathlib import Path
 import trio
 
 from bench.harness import Figure, Plan, Report, Table, check, medians
-from greenroom.actors import Agent, CreateApiKey, KeyRefusedError, Principal, open_greenroom, open_key_ring
+from greenroom.actors import Agent, CreateApiKey, KeyRefusedError, Principal, open_greenroom, open_key_cache
 from greenroom.actors.auth.key_format import new_key
 from greenroom.runtime import RuntimeOptions
-from greenroom.transports.auth.authenticator import KeyGate
-from greenroom.transports.auth.origin_check import Caller
+from greenroom.transports.auth.authenticator import KeyAuthenticator
+from greenroom.transports.auth.caller import Caller
 
 ROUNDS = 5
 
@@ -36,24 +36,24 @@ async def _measured(folder: Path, count: int) -> dict[str, float]:
     options = RuntimeOptions(durability="process")
     async with (
         open_greenroom(folder, embedder="none", options=options) as runtime,
-        open_key_ring(runtime) as ring,
+        open_key_cache(runtime) as cache,
     ):
         made = await Agent(runtime, Principal(agent_id="root")).ask(
             CreateApiKey(name="bench", scopes=["*"], rate_limit=1 << 40, burst=1 << 30)
         )
-        await ring.load()
-        gate = KeyGate(ring)
+        await cache.load()
+        gate = KeyAuthenticator(cache)
         headers = [(b"authorization", f"Bearer {made.api_key}".encode())]
-        caller = await gate.admit(Caller(), headers)
+        caller = await gate.authenticate(Caller(), headers)
         check(caller.credential is not None, "a right key opens")
-        toll = gate.toll(caller)
+        toll = gate.rate_limit(caller)
         check(toll is not None, "who comes by a key is counted")
         assert toll is not None, "it was checked"
         wrong = new_key().whole
 
         def refused() -> None:
             try:
-                ring.authenticate(wrong)
+                cache.authenticate(wrong)
             except KeyRefusedError:
                 return
             check(right=False, sentence="a wrong key opens nothing")
@@ -63,7 +63,7 @@ async def _measured(folder: Path, count: int) -> dict[str, float]:
             check(toll.frame(now) + toll.request(now) == 0, "there is room for each")
 
         def admitted() -> None:
-            coroutine = gate.admit(Caller(), headers)
+            coroutine = gate.authenticate(Caller(), headers)
             try:
                 coroutine.send(None)
             except StopIteration as done:

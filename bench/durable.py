@@ -57,7 +57,7 @@ class Notebook(Actor):
         found = {}
         for key, record in context.scan(bytes):
             found[key] = record
-            if context.slice_over():
+            if context.should_yield():
                 yield
         return found
 

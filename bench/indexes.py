@@ -119,7 +119,7 @@ class Indexed(Actor):
     @handles(TidyIndex)
     def tidy(self, _: TidyIndex, context: Context) -> Slices[None]:
         """Keep the index in shape."""
-        return self.index.tidy(context)
+        return self.index.compact(context)
 
     @handles(Load)
     def load(self, _: Load, context: Context) -> Slices[list[int]]:

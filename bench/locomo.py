@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from greenroom.runtime import Doors
+    from greenroom.runtime import RuntimeClient
 
 ANSWERABLE = range(1, 5)
 DEPTHS = (5, 10, 20, 50)
@@ -94,7 +94,7 @@ async def _measure(folder: Path, turns: Sequence[Turn], questions: Sequence[Ques
     return Table(title="search_context on the given conversations", columns=columns, rows=[row])
 
 
-async def _load(runtime: Doors, turns: Sequence[Turn]) -> dict[str, dict[int, str]]:
+async def _load(runtime: RuntimeClient, turns: Sequence[Turn]) -> dict[str, dict[int, str]]:
     """Write all turns and return, for each session, the turns' ids by the messages' ids."""
     names: dict[str, dict[int, str]] = {}
     for turn in sorted(turns, key=lambda turn: (turn.conv, turn.position)):

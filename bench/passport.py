@@ -30,7 +30,7 @@ from greenroom.actors import (
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from greenroom.runtime import Doors
+    from greenroom.runtime import RuntimeClient
 
 ROUNDS = 5
 WRITERS = 64
@@ -104,7 +104,7 @@ async def _there_and_back(one: Path, two: Path, messages: int, rounds: int) -> T
     return Times(exports, sealed, restores, size, export_hold, restore_hold)
 
 
-def _importer(there: Doors, signer: str) -> Agent:
+def _importer(there: RuntimeClient, signer: str) -> Agent:
     options = PassportOptions(trusted=(signer,))
     return Agent(there, Principal(agent_id="importer", user="user"), passports=options)
 

@@ -45,10 +45,10 @@ async def open_server(data: Path) -> AsyncIterator[McpServer]:
     """Open a folder and give its server."""
     async with open_greenroom(data) as runtime:
 
-        def door_for(name: str) -> Agent:
+        def agent_for(name: str) -> Agent:
             return Agent(runtime, Principal(agent_id=name, user="bench"))
 
-        yield McpServer(TOOLS, door_for)
+        yield McpServer(TOOLS, agent_for)
 
 
 class Peer:
@@ -62,7 +62,7 @@ class Peer:
 
     async def serve(self) -> None:
         """Serve it until cancelled."""
-        await self._server.serve(Connection(self, self, Limits()))
+        await Connection(self, self, Limits()).serve(self._server)
 
     async def receive(self) -> list[bytes] | None:
         """Be the source of its frames."""

@@ -84,9 +84,9 @@ def main() -> int:
 
 
 def _onnx(folder: Path) -> LocalEmbedder:
-    from greenroom.actors.embedding.model_files import read_export  # noqa: PLC0415 - only for this
+    from greenroom.actors.embedding.model_files import read_model_files  # noqa: PLC0415 - only for this
 
-    return OnnxEmbedder(read_export(folder), lambda: None)
+    return OnnxEmbedder(read_model_files(folder), lambda: None)
 
 
 def _names(situation: Situation) -> list[str]:
@@ -228,7 +228,7 @@ def _corpus(turns: Sequence[Turn], embedder: _Remembering) -> Corpus:
     corpus = Corpus()
     for number, turn in enumerate(turns, 1):
         _run(corpus.add(_document(number, turn), _never))
-        _run(corpus.tidy(_never))
+        _run(corpus.compact(_never))
     vectors = embedder.embed([said(turn.text, turn.speaker) for turn in turns])
     ids = np.arange(1, len(turns) + 1, dtype=np.uint64)
     values = np.stack([np.frombuffer(each.values, np.int8) for each in vectors])

@@ -25,7 +25,7 @@ READERS: Final[Mapping[str, Principal]] = {
 
 def _message(visibility: policy.Visibility, project: str | None = None) -> Callable[[Principal], bool]:
     audience = policy.audience_of(WRITER, visibility)
-    return lambda reader: policy.hears(reader, policy.Heard(audience, project))
+    return lambda reader: policy.may_hear(reader, policy.ChangeLabel(audience, project))
 
 
 def _memory(namespace: str, scope: policy.MemoryScope | None = None) -> Callable[[Principal], bool]:

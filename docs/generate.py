@@ -20,13 +20,13 @@ from access_tables import TABLES as ACCESS_TABLES
 from python_names import prose, python_page
 
 from greenroom.actors import is_write
-from greenroom.actors.passport.format import VERSION, Passport
-from greenroom.actors.passport.payload import Cargo
-from greenroom.actors.schemas.passport_payload import CargoMessage
+from greenroom.actors.passport.envelope import VERSION, Passport
+from greenroom.actors.passport.payload import PassportPayload
+from greenroom.actors.schemas.passport_payload import PayloadMessage
 from greenroom.actors.schemas.transfer import MemoryLine
 from greenroom.actors.schemas.types import UNLISTED
 from greenroom.runtime import reply_type
-from greenroom.transports.base import exits as base_exits
+from greenroom.transports.base import exit_codes
 from greenroom.transports.config import settings
 from greenroom.transports.mcp.aliases import ALIASES
 from greenroom.transports.mcp.schema import input_schema
@@ -332,7 +332,7 @@ def refusal_codes(function: ast.FunctionDef) -> Iterator[str]:
 def passport_schema() -> str:
     """Return the JSON schema of passports, with that of what is inside among its definitions."""
     (root,), parts = msgspec.json.schema_components([Passport], ref_template="#/$defs/{name}")
-    for inside in (Cargo, CargoMessage, MemoryLine):
+    for inside in (PassportPayload, PayloadMessage, MemoryLine):
         _, more = msgspec.json.schema_components([inside], ref_template="#/$defs/{name}")
         parts |= more
     parts["Passport"]["properties"]["greenroom_passport"] = {"const": VERSION}
@@ -340,9 +340,9 @@ def passport_schema() -> str:
     parts["SessionContext"]["properties"] = {
         name: member for name, member in context.items() if not UNLISTED.items() <= member.items()
     }
-    cargo = parts["Cargo"]["properties"]
-    cargo["messages"]["items"] = {"$ref": "#/$defs/CargoMessage"}
-    cargo["memories"]["items"] = {"$ref": "#/$defs/MemoryLine"}
+    payload = parts["PassportPayload"]["properties"]
+    payload["messages"]["items"] = {"$ref": "#/$defs/PayloadMessage"}
+    payload["memories"]["items"] = {"$ref": "#/$defs/MemoryLine"}
     whole = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": f"urn:greenroom:passport:{VERSION}",
@@ -362,13 +362,13 @@ def passport_schema() -> str:
 def settings_page() -> str:
     """Return the page of the settings and of the exit codes."""
     rows = []
-    for key, setting in settings.table().items():
+    for key, setting in settings.all_settings().items():
         default = getattr(settings.Settings, key, None)
         shown = f"`{setting.show(default)}`" if default else ""
         flag = f"`{settings.flag(key)}`" if setting.switch else f"`{settings.flag(key)} {setting.metavar}`"
         rows.append((flag, f"`{settings.variable(key)}`", f"`{key}`", shown, setting.help))
     head = ("flag", "variable", "key of the file", "default", "meaning")
-    exits = [(str(code), meaning) for code, meaning in base_exits.MEANINGS.items()]
+    exits = [(str(code), meaning) for code, meaning in exit_codes.MEANINGS.items()]
     return (
         "# Settings\n\n"
         "A flag wins over a variable, a variable over the file, the file over the default. "

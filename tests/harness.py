@@ -15,7 +15,7 @@ import trio
 from trio.testing import memory_stream_pair
 
 from greenroom.actors import Agent, Principal, open_greenroom
-from greenroom.transports.mcp.agent_port import Door
+from greenroom.transports.mcp.agent_port import AgentPort
 from greenroom.transports.mcp.connection import Connection, Limits
 from greenroom.transports.mcp.line_io import LineSink, LineSource
 from greenroom.transports.mcp.server import McpServer
@@ -173,7 +173,7 @@ def line_connection(source: trio.abc.ReceiveStream, sink: trio.abc.SendStream, l
 
 @asynccontextmanager
 async def served(
-    door_for: Callable[[str], Door],
+    agent_for: Callable[[str], AgentPort],
     tools: Mapping[str, Tool],
     *,
     limits: Limits | None = None,
@@ -181,12 +181,12 @@ async def served(
     **options: Any,
 ) -> AsyncIterator[Client]:
     """Serve any door in this process, over streams in memory; ends when the client's input has ended."""
-    server = McpServer(tools, door_for, **options)
+    server = McpServer(tools, agent_for, **options)
     ours, theirs = memory_stream_pair()
 
     async def serve() -> None:
         connection = line_connection(theirs.receive_stream, theirs.send_stream, limits or Limits())
-        await server.serve(connection, stop=stop)
+        await connection.serve(server, stop=stop)
         await theirs.send_stream.aclose()
 
     async with server.running(), trio.open_nursery() as nursery:
@@ -200,10 +200,10 @@ async def greenroom(folder: Path, agent: str | None = None, **options: Any) -> A
     """Serve the real tools on a store in this process."""
     async with open_greenroom(folder) as runtime:
 
-        def door_for(name: str) -> Agent:
+        def agent_for(name: str) -> Agent:
             return Agent(runtime, principal(agent or name))
 
-        async with served(door_for, TOOLS, **options) as client:
+        async with served(agent_for, TOOLS, **options) as client:
             yield client
 
 

@@ -109,7 +109,7 @@ async def test_a_memory_for_a_session_asks_the_session_first(enter: Enter) -> No
         await wait_all_tasks_blocked()
         assert (creation.accepted, keeping.accepted) == (True, False)
         given_up = posting(alice.post, SetMemory(key="gone", value=json("1"), session_id="s"))
-        given_up.posted.abandon()
+        given_up.posted.cancel()
         gate.let_all_through()
         assert (await keeping.reply()).scope == "session"
         assert keeping.accepted

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from greenroom.transports.mcp.content_blocks import Content
-from greenroom.transports.mcp.responses import FRESH, STATIC, Answers
+from greenroom.transports.mcp.responses import FRESH, STATIC, ResponseEncoder
 from greenroom.transports.mcp.server_info import GREENROOM
 from greenroom.transports.mcp.versions import SERVER_INFO_KEY, Era
 
@@ -18,7 +18,7 @@ AROUND = {Era.HANDSHAKE: {}, Era.MODERN: SIGNED}
 @pytest.mark.parametrize("era", Era)
 def test_a_reply_is_written_as_text_and_as_it_is(era: Era) -> None:
     reply = b'{"value":1.50,"text":"\xc3\xa9\\n"}'
-    line = Answers(era, GREENROOM).tool_line(b'"seven"', reply)
+    line = ResponseEncoder(era, GREENROOM).tool_line(b'"seven"', reply)
     assert line.endswith(b"}\n")
     assert b'"structuredContent":' + reply in line
     answer = json.loads(line)
@@ -33,7 +33,7 @@ def test_a_reply_is_written_as_text_and_as_it_is(era: Era) -> None:
 
 @pytest.mark.parametrize("era", Era)
 def test_a_failure_has_no_structured_content(era: Era) -> None:
-    line = Answers(era, GREENROOM).tool_line(b"1", b'{"success":false}', is_error=True)
+    line = ResponseEncoder(era, GREENROOM).tool_line(b"1", b'{"success":false}', is_error=True)
     text = {"type": "text", "text": '{"success":false}'}
     assert json.loads(line)["result"] == {"content": [text], "isError": True, **AROUND[era]}
 
@@ -41,7 +41,9 @@ def test_a_failure_has_no_structured_content(era: Era) -> None:
 @pytest.mark.parametrize("era", Era)
 def test_content_is_written_block_by_block(era: Era) -> None:
     image = {"type": "image", "data": "aGk=", "mimeType": "image/png"}
-    line = Answers(era, GREENROOM).content_line(b"1", Content(blocks=[image], structured={"kind": "image"}))
+    line = ResponseEncoder(era, GREENROOM).content_line(
+        b"1", Content(blocks=[image], structured={"kind": "image"})
+    )
     assert json.loads(line)["result"] == {
         "content": [image],
         "structuredContent": {"kind": "image"},
@@ -52,11 +54,11 @@ def test_content_is_written_block_by_block(era: Era) -> None:
 
 @pytest.mark.parametrize("kept", [FRESH, STATIC])
 def test_only_the_later_era_says_how_long_a_result_may_be_kept(kept: tuple[int, str]) -> None:
-    fresh = json.loads(Answers(Era.MODERN, GREENROOM).result({"tools": []}, kept))
+    fresh = json.loads(ResponseEncoder(Era.MODERN, GREENROOM).result({"tools": []}, kept))
     assert fresh == {"tools": [], "ttlMs": kept[0], "cacheScope": kept[1], **SIGNED}
-    assert json.loads(Answers(Era.HANDSHAKE, GREENROOM).result({"tools": []}, kept)) == {"tools": []}
+    assert json.loads(ResponseEncoder(Era.HANDSHAKE, GREENROOM).result({"tools": []}, kept)) == {"tools": []}
 
 
 def test_a_results_own_meta_stands_beside_the_servers_name() -> None:
-    answer = json.loads(Answers(Era.MODERN, GREENROOM).result({"_meta": {"mine": 1}}))
+    answer = json.loads(ResponseEncoder(Era.MODERN, GREENROOM).result({"_meta": {"mine": 1}}))
     assert answer["_meta"] == {"mine": 1, SERVER_INFO_KEY: GREENROOM.implementation}

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from greenroom.actors import AuditRecord
-    from greenroom.runtime import Doors
+    from greenroom.runtime import RuntimeClient
 
 QUIET: dict[str, Any] = {"embedder": "none"}
 CONTENT = "the dragon sleeps under the third hill"
@@ -270,7 +270,7 @@ async def test_the_tool_is_shown_to_those_who_may_by_name_and_answers(enter: Ent
                     assert [each["session_id"] for each in answer["records"]] == ["s"]
 
 
-def _door(runtime: Doors, principal: Principal) -> Callable[[str], Agent]:
+def _door(runtime: RuntimeClient, principal: Principal) -> Callable[[str], Agent]:
     return lambda _name: Agent(runtime, principal)
 
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from greenroom.actors import AuditRecord
-    from greenroom.runtime import Doors
+    from greenroom.runtime import RuntimeClient
 
 pytestmark = pytest.mark.promise("audit.records")
 
@@ -80,7 +80,7 @@ class World(NamedTuple):
     claim: str
 
 
-async def made(runtime: Doors) -> World:
+async def made(runtime: RuntimeClient) -> World:
     alice = Agent(runtime, ALICE)
     await alice.ask(CreateSession(purpose=CONTENT, session_id="s", project_id="p"))
     await alice.ask(CreateSession(purpose=CONTENT, session_id="open"))
@@ -237,7 +237,7 @@ DEEDS: dict[str, Deed] = {
 }
 
 
-async def called(runtime: Doors, principal: Principal, tool: str, arguments: dict[str, Any]) -> Any:
+async def called(runtime: RuntimeClient, principal: Principal, tool: str, arguments: dict[str, Any]) -> Any:
     async with served(lambda _: Agent(runtime, principal), TOOLS) as client:
         await client.initialize()
         return await client.call(tool, **arguments)

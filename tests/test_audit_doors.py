@@ -11,11 +11,12 @@ from support.audits import last_number, since
 from support.keyed import create_key, premises, revoke_key
 from support.websockets import told
 
-from greenroom.actors import open_key_ring
+from greenroom.actors import open_key_cache
 from greenroom.actors.audit.actor import tell
 from greenroom.actors.auth.key_format import new_key
-from greenroom.transports.auth.authenticator import KeyGate
-from greenroom.transports.auth.origin_check import Caller, RefusedError
+from greenroom.transports.auth.authenticator import KeyAuthenticator
+from greenroom.transports.auth.caller import Caller
+from greenroom.transports.base.errors import HttpRefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from support.keyed import Premises
 
     from greenroom.actors import ApiKeyMade
-    from greenroom.actors.auth.key_format import KeyText
+    from greenroom.actors.auth.key_format import ParsedKey
 
 pytestmark = pytest.mark.promise("audit.records")
 
@@ -47,7 +48,7 @@ class Keys(NamedTuple):
 
     right: ApiKeyMade
     revoked: ApiKeyMade
-    wrong: KeyText
+    wrong: ParsedKey
 
 
 def shown(text: str) -> dict[str, str]:
@@ -117,13 +118,13 @@ async def test_who_is_not_let_in_leaves_one_record(
 async def test_who_fails_again_and_again_is_summed_by_address_and_fills_no_log(enter: Enter) -> None:
     async with enter(**QUIET) as at:
         await create_key(at)
-        async with open_key_ring(at.runtime, clock=at.clock) as ring:
+        async with open_key_cache(at.runtime, clock=at.clock) as ring:
             before = await last_number(at.runtime)
-            gate = KeyGate(ring, rate=60, burst=5, heard=partial(tell, at.runtime))
+            authenticator = KeyAuthenticator(ring, rate=60, burst=5, heard=partial(tell, at.runtime))
             for number in range(300):
                 headers = [(b"authorization", f"Bearer {new_key().whole}".encode())]
-                with pytest.raises(RefusedError):
-                    await gate.admit(Caller(address=f"192.0.2.{number % 3}"), headers)
+                with pytest.raises(HttpRefusedError):
+                    await authenticator.authenticate(Caller(address=f"192.0.2.{number % 3}"), headers)
             records = await since(at.runtime, before)
         failed = [each for each in records if each.details["status"] == 401]
         beyond = [each for each in records if each.details["status"] == 429]

@@ -23,16 +23,16 @@ from greenroom.runtime import (
     restore,
 )
 from greenroom.runtime.lmdb.environment import FORMAT_KEY, FORMAT_VERSION
-from greenroom.runtime.lmdb.lock_file import Owner
+from greenroom.runtime.lmdb.lock_file import FolderLock
 from greenroom.runtime.maintenance.backup import backup, verify
 from greenroom.runtime.store import integrity
 from greenroom.runtime.store.integrity import check_store
-from greenroom.runtime.store.store import ACTORS, INDEXES, META, Store, Work
+from greenroom.runtime.store.store import ACTORS, INDEXES, META, Store, WriteBatch
 
 
 def write(folder: Path, rows: dict[bytes, bytes]) -> None:
     with closing(Store(folder)) as store:
-        store.commit([Work(None, [(ACTORS, key, payload) for key, payload in rows.items()])])
+        store.commit([WriteBatch(None, [(ACTORS, key, payload) for key, payload in rows.items()])])
 
 
 def read(folder: Path) -> dict[bytes, bytes]:
@@ -49,7 +49,7 @@ def names(folder: Path) -> set[str]:
 
 def check_found(folder: Path) -> None:
     """Check what is in a folder as its next owner does."""
-    with Owner(folder) as owner:
+    with FolderLock(folder) as owner:
         check_store(owner)
 
 
@@ -58,7 +58,7 @@ def test_a_backup_holds_what_was_there_and_nothing_deleted(tmp_path: Path) -> No
     folder, copy = tmp_path / "data", tmp_path / "copy"
     write(folder, {b"kept": b"this stays", b"gone": b"this was deleted " * 100})
     with closing(Store(folder)) as store:
-        store.commit([Work(None, [(ACTORS, b"gone", None)])])
+        store.commit([WriteBatch(None, [(ACTORS, b"gone", None)])])
         info = backup(store, copy)
         assert b"this was deleted" in (folder / "greenroom.mdb").read_bytes()
     assert info.path == copy
@@ -75,7 +75,7 @@ def test_a_backup_holds_what_was_there_and_nothing_deleted(tmp_path: Path) -> No
 def test_a_backup_of_a_store_being_written_is_of_one_moment(tmp_path: Path) -> None:
     stop = threading.Event()
     with closing(Store(tmp_path / "data", sync=False)) as store:
-        store.commit([Work(None, [(ACTORS, b"n", b"0"), (INDEXES, b"n", b"0")])])
+        store.commit([WriteBatch(None, [(ACTORS, b"n", b"0"), (INDEXES, b"n", b"0")])])
 
         def keep_writing() -> None:
             count = 0
@@ -83,7 +83,7 @@ def test_a_backup_of_a_store_being_written_is_of_one_moment(tmp_path: Path) -> N
                 count += 1
                 payload = b"%d" % count
                 filler = (META, b"%d" % (count % 500), os.urandom(2000))
-                store.commit([Work(None, [(ACTORS, b"n", payload), filler, (INDEXES, b"n", payload)])])
+                store.commit([WriteBatch(None, [(ACTORS, b"n", payload), filler, (INDEXES, b"n", payload)])])
 
         writer = threading.Thread(target=keep_writing)
         writer.start()
@@ -124,7 +124,7 @@ def test_a_stopped_store_is_backed_up_and_verified_by_its_folder(tmp_path: Path)
     assert backup(tmp_path / "data", tmp_path / "copy").tables[0].rows == 1
     report = verify(tmp_path / "data")
     assert (report.tables[0].name, report.tables[0].rows) == ("actors", 1)
-    with Owner(tmp_path / "data") as owner:
+    with FolderLock(tmp_path / "data") as owner:
         assert not owner.unclean
         with pytest.raises(StoreOwnedError):
             backup(tmp_path / "data", tmp_path / "copy2")
@@ -183,7 +183,7 @@ def test_restoring_keeps_what_was_there_every_time(tmp_path: Path) -> None:
     assert read(folder) == {b"k": b"second"}
     restore(again.kept, folder)
     assert read(folder) == {b"k": b"third"}
-    with Owner(folder) as owner:
+    with FolderLock(folder) as owner:
         assert not owner.unclean
 
 
@@ -196,7 +196,7 @@ def test_restoring_is_refused_while_the_folder_is_owned(tmp_path: Path) -> None:
         "try: restore(Path(sys.argv[1]), Path(sys.argv[2]))\n"
         "except StoreOwnedError as error: print(error.pid)\n"
     )
-    with Owner(tmp_path / "data"):
+    with FolderLock(tmp_path / "data"):
         before = names(tmp_path / "data")
         child = subprocess.run(
             [sys.executable, "-c", program, tmp_path / "copy", tmp_path / "data"],
@@ -242,11 +242,11 @@ def test_a_damaged_store_is_replaced_without_being_opened(tmp_path: Path) -> Non
     backup(folder, tmp_path / "copy")
     (folder / "greenroom.mdb").write_bytes(b"\xff" * 20_000)
     with (
-        Owner(folder) as owner,
+        FolderLock(folder) as owner,
         pytest.raises(StoreDamagedError, match=r"greenroom verify.*greenroom restore"),
     ):
         check_store(owner)
-    with Owner(folder) as owner:
+    with FolderLock(folder) as owner:
         assert owner.unclean
     info = restore(tmp_path / "copy", folder)
     assert info.kept is not None
@@ -288,7 +288,7 @@ USE_ALL = """
 import random, sys
 from pathlib import Path
 from greenroom.runtime import StoreDamagedError
-from greenroom.runtime.store.store import Store, Work
+from greenroom.runtime.store.store import Store, WriteBatch
 for folder in sys.argv[1:]:
     store = Store(Path(folder), sync=False)
     keys = []
@@ -300,7 +300,8 @@ for folder in sys.argv[1:]:
             pass
     for start in range(0, len(keys), 50):
         ops = [(table, key, None) for table, key in keys[start : start + 50]]
-        store.commit([Work(None, ops), Work(None, [(0, b"new%d" % start, random.randbytes(9000))])])
+        new = [(0, b"new%d" % start, random.randbytes(9000))]
+        store.commit([WriteBatch(None, ops), WriteBatch(None, new)])
     store.close()
 print("lived")
 """
@@ -317,7 +318,7 @@ def test_damage_anywhere_is_found_or_harmless(tmp_path: Path) -> None:
                 (table, key, chance.randbytes(chance.choice(sizes)) if group % 4 else None)
                 for table, key in rows
             ]
-            store.commit([Work(None, list(ops))])
+            store.commit([WriteBatch(None, list(ops))])
     sound = (tmp_path / "sound" / "greenroom.mdb").read_bytes()
     assert len(sound) > 300_000
 
@@ -378,14 +379,11 @@ def test_a_folder_without_a_file_needs_no_check(tmp_path: Path) -> None:
 
 def test_the_check_does_not_wait_for_the_runtime_to_be_imported(tmp_path: Path) -> None:
     write(tmp_path / "data", {b"k": b"v"})
-    paths = [
-        Path(integrity.__file__).parent,
-        Path(lmdb.__file__).parent.parent,
-        tmp_path / "data" / "greenroom.mdb",
-    ]
+    data = tmp_path / "data/greenroom.mdb"
+    libraries = f"{Path(integrity.__file__).parents[3]}:{Path(lmdb.__file__).parent.parent}"
     program = integrity._CHILD + "print(); print(*{name.partition('.')[0] for name in sys.modules})"
     child = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", program, *paths, "records", ""],
+        [sys.executable, "-I", "-S", "-c", program, libraries, data, "records", ""],
         capture_output=True,
         text=True,
         check=True,

@@ -14,7 +14,7 @@ from test_abuse_process import everywhere
 from test_websocket_process import resident
 
 from greenroom.transports.net.body_budget import EACH
-from greenroom.transports.net.reassembly import LARGE, Gathering
+from greenroom.transports.net.reassembly import LARGE, ReassemblyBuffer
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -116,7 +116,7 @@ async def test_the_memory_of_what_was_never_ended_comes_back(tmp_path: Path) -> 
 
 def test_what_comes_in_parts_is_what_was_sent() -> None:
     parts = [bytes([number % 251]) * (LARGE // 7 + number) for number in range(40)]
-    gathering = Gathering()
+    gathering = ReassemblyBuffer()
     for _ in range(2):
         for number, part in enumerate(parts, 1):
             gathering.add(part)

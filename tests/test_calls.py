@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trio.testing import MockClock
 
-from greenroom.transports.mcp.calls import SILENCED, Call, Deadlines
+from greenroom.transports.mcp.calls import STALE_ALARMS, Call, Deadlines
 from greenroom.transports.mcp.frames import Frame
-from greenroom.transports.mcp.ordering import Turns
+from greenroom.transports.mcp.ordering import OrderedQueue
 
 USUAL = 30.0
 
@@ -35,11 +35,11 @@ class Queue:
     def __init__(self, *, leave_at_once: bool = False) -> None:
         self.room = True
         self.began: list[Call] = []
-        self.turns = Turns(lambda call: self.room or not call.weight, self._begin)
+        self.turns = OrderedQueue(lambda call: self.room or not call.weight, self._begin)
         self._leave_at_once = leave_at_once
 
     def _begin(self, call: Call) -> None:
-        assert not call.left, "whoever has left never begins"
+        assert not call.has_left_queue, "whoever has left never begins"
         self.began.append(call)
         if self._leave_at_once:
             self.turns.leave(call)
@@ -75,8 +75,8 @@ def test_whatever_happens_calls_begin_one_at_a_time_in_the_order_in_which_they_j
         elif step == "room":
             queue.room = value
             queue.turns.advance()
-        waiting = [call for call in joined if not call.left]
-        on_their_way = [call for call in waiting if call.begun]
+        waiting = [call for call in joined if not call.has_left_queue]
+        on_their_way = [call for call in waiting if call.has_begun]
         assert len(on_their_way) <= 1
         assert on_their_way in ([], waiting[:1])
         assert on_their_way or not waiting or (waiting[0].weight and not queue.room)
@@ -157,14 +157,14 @@ async def test_a_call_that_is_over_is_neither_ended_nor_kept(
     nursery.start_soon(clock.deadlines.run)
     last = clock.watched(2.0)
     kept = []
-    for number in range(10 * SILENCED):
+    for number in range(10 * STALE_ALARMS):
         call = clock.watched(USUAL if number % 2 else 1.0 + number / 1000)
         call.payload = load = Load()
         kept.append(weakref.ref(load))
         clock.deadlines.forget(call)
     del call, load
     assert [each for each in kept if each() is not None] == []
-    assert len(clock.deadlines._alarms) <= SILENCED + 2
+    assert len(clock.deadlines._alarms) <= STALE_ALARMS + 2
     await trio.sleep(60)
     assert clock.ended == [(2.0, last)]
     nursery.cancel_scope.cancel()

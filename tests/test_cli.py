@@ -220,7 +220,7 @@ async def stuck(*_, stop, **__):
     print("stopping", flush=True)
     time.sleep(3600)
 
-_serve.serve_stdio = stuck
+serve.serve_stdio = stuck
 sys.exit(main())
 """
 

@@ -228,6 +228,6 @@ def test_nobody_who_watches_sees_nothing(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(progress_bar, "draws", lambda _: False)
-    with progress_bar.metered() as shows:
+    with progress_bar.show_progress() as shows:
         shows("staging", 1, 2)
     assert capsys.readouterr().err == ""

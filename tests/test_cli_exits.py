@@ -14,10 +14,10 @@ import pytest
 from harness import PROGRAM, clean_environment
 from support.commands import run, run_on_store, sentence, serving
 
-from greenroom.transports.base import exits
+from greenroom.transports.base import exit_codes
 from greenroom.transports.cli.catalogue import COMMANDS
 from greenroom.transports.cli.parsing import make_parser
-from greenroom.transports.config.settings import flag, table
+from greenroom.transports.config.settings import all_settings, flag
 
 REFERENCE = Path(__file__).parent.parent / "docs/reference/settings.md"
 
@@ -36,7 +36,7 @@ CODES_BELOW = {65, 70, 74, 75, 76, 130}
 
 def test_every_documented_code_is_tried_here() -> None:
     rows = re.findall(r"^\| (\d+) \|", REFERENCE.read_text(), re.MULTILINE)
-    assert {int(row) for row in rows} == set(exits.MEANINGS) == TRIED_OUT.keys() | CODES_BELOW
+    assert {int(row) for row in rows} == set(exit_codes.MEANINGS) == TRIED_OUT.keys() | CODES_BELOW
 
 
 @pytest.mark.promise("cli.exit-codes")
@@ -290,4 +290,4 @@ def test_the_examples_of_a_command_can_be_read(command: str) -> None:
 def test_the_help_of_serve_tells_every_setting_and_the_basics_first(tmp_path: Path) -> None:
     told = re.findall(r"^  (--[a-z-]+)", run(tmp_path, "serve", "--help").stdout, re.MULTILINE)
     assert told[:4] == ["--data", "--agent", "--agent-type", "--user"]
-    assert sorted(told) == sorted([*map(flag, table()), "--config"])
+    assert sorted(told) == sorted([*map(flag, all_settings()), "--config"])

@@ -63,7 +63,7 @@ class Posted:
     def answer(self, reply: Any = None) -> None:
         self._done(outcome.Value(Noted(self.text) if reply is None else reply))
 
-    def abandon(self) -> None:
+    def cancel(self) -> None:
         self.is_abandoned = True
 
 
@@ -103,7 +103,7 @@ class Door:
     def must_ask(self, request: Any) -> bool:  # noqa: ARG002  (nothing is)
         return False
 
-    def further(self, request: Any, first: Exception) -> None:  # noqa: ARG002  (nothing is)
+    def fallback(self, request: Any, first: Exception) -> None:  # noqa: ARG002  (nothing is)
         return None
 
     def __init__(self) -> None:
@@ -135,7 +135,7 @@ class Door:
         try:
             await waiting.wait()
         except trio.Cancelled:
-            posted.abandon()
+            posted.cancel()
             raise
         return replies[0].unwrap()
 
@@ -246,7 +246,7 @@ class Desk:
 
     @property
     def settled(self) -> int:
-        return sum(sum(row.classes) for row in self.meter.snapshot() if row.method != "initialize")
+        return sum(sum(row.buckets) for row in self.meter.snapshot() if row.method != "initialize")
 
 
 @asynccontextmanager
@@ -277,7 +277,7 @@ async def test_a_stream_that_is_taken_back_before_it_began_never_stands(autojump
         await wait_all_tasks_blocked()
         assert served.out.said == []
         assert served.out.ends == [None] * 3
-        assert len(served.client.standing) == 0
+        assert len(served.client.streams) == 0
         assert not any(heard.is_open for heard in served.door.heard)
 
 
@@ -371,7 +371,7 @@ async def test_who_is_given_up_is_answered_once_for_each_request(autojump_clock:
     del autojump_clock
     async with desk() as served:
         blocked(served)
-        served.client.give_up()
+        served.client.fail_open_requests()
         assert served.out.ends == [1, 2, 3, 4, 5]
         codes = [served.out.answer_to(number)["error"]["code"] for number in range(1, 6)]
         assert codes == [CONNECTION_CLOSED] * 5

@@ -10,23 +10,23 @@ import trio
 from support.stores import BrokenCodec, put
 
 from greenroom.runtime import InlineCommitter, StorageFullError, StoreFailedError, ThreadCommitter
-from greenroom.runtime.store.store import ACTORS, Store, Work
+from greenroom.runtime.store.store import ACTORS, Store, WriteBatch
 
 
 class Listener:
     """Hears of groups and of the thread in which it hears."""
 
     def __init__(self) -> None:
-        self.heard: list[tuple[Sequence[Work], StoreFailedError | None]] = []
+        self.heard: list[tuple[Sequence[WriteBatch], StoreFailedError | None]] = []
         self.threads: set[threading.Thread] = set()
         self.event = trio.Event()
 
-    def done(self, works: Sequence[Work], failure: StoreFailedError | None) -> None:
+    def done(self, works: Sequence[WriteBatch], failure: StoreFailedError | None) -> None:
         self.heard.append((works, failure))
         self.threads.add(threading.current_thread())
         self.event.set()
 
-    async def next(self) -> tuple[Sequence[Work], StoreFailedError | None]:
+    async def next(self) -> tuple[Sequence[WriteBatch], StoreFailedError | None]:
         await self.event.wait()
         self.event = trio.Event()
         return self.heard[-1]
@@ -90,7 +90,7 @@ def test_the_inline_committer_is_the_seam_for_faults(tmp_path: Path) -> None:
     class CrashError(Exception):
         pass
 
-    def faulty(store: Store, works: Sequence[Work]) -> None:
+    def faulty(store: Store, works: Sequence[WriteBatch]) -> None:
         if works[0].owner == "full":
             works[0].error = StorageFullError("injected")
         if works[0].owner == "dead":

@@ -15,7 +15,7 @@ from trio.testing import MockClock, memory_stream_one_way_pair, wait_all_tasks_b
 
 from greenroom.runtime import (
     ActorFailedError,
-    ActorSetAsideError,
+    ActorQuarantinedError,
     DeadlineExceededError,
     IdempotencyConflictError,
     OverloadedError,
@@ -24,7 +24,7 @@ from greenroom.runtime import (
     StorageFullError,
     StoreFailedError,
 )
-from greenroom.transports.mcp.agent_port import fit_agent_id
+from greenroom.transports.auth.caller import fit_agent_id
 from greenroom.transports.mcp.connection import Limits
 from greenroom.transports.mcp.server import McpServer
 
@@ -122,7 +122,7 @@ async def test_a_client_that_does_not_read_is_not_read_from_and_costs_little(des
     server = McpServer(NOTES, desk.open)
     limits = Limits(unsent_bytes=75_000, large_answers=3)
     async with server.running(), trio.open_nursery() as nursery:
-        nursery.start_soon(server.serve, line_connection(source, sink, limits))
+        nursery.start_soon(line_connection(source, sink, limits).serve, server)
         client = Client(from_server, to_server)
         await client.send({"id": 0, "method": "server/discover", "params": {"_meta": MODERN_META}})
         client.meta = MODERN_META
@@ -143,7 +143,7 @@ async def test_a_client_that_vanishes_ends_the_server_without_an_error(desk: Des
     to_server, source = memory_stream_one_way_pair()
     sink, from_server = memory_stream_one_way_pair()
     async with server.running(), trio.open_nursery() as nursery:
-        nursery.start_soon(server.serve, line_connection(source, sink, Limits()))
+        nursery.start_soon(line_connection(source, sink, Limits()).serve, server)
         client = Client(from_server, to_server)
         await client.initialize()
         await client.send_call("hold", {"text": "work"})
@@ -338,7 +338,7 @@ async def test_a_deadline_that_is_none_is_refused(desk: Desk, wanted: Any) -> No
         (IdempotencyConflictError("used"), "IDEMPOTENCY_CONFLICT", {}),
         (DeadlineExceededError("late"), "DEADLINE_EXCEEDED", {}),
         (RuntimeClosedError("closed"), "SHUTTING_DOWN", {}),
-        (ActorSetAsideError("aside"), "SET_ASIDE", {}),
+        (ActorQuarantinedError("aside"), "SET_ASIDE", {}),
         (ActorFailedError("KeyError: 'secret'"), "INTERNAL_ERROR", {}),
         (ZeroDivisionError("secret"), "INTERNAL_ERROR", {}),
     ],

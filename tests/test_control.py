@@ -23,7 +23,7 @@ from greenroom.actors import open_greenroom
 from greenroom.runtime import (
     Actor,
     ActorFailedError,
-    ActorSetAsideError,
+    ActorQuarantinedError,
     Address,
     Context,
     GreenroomError,
@@ -35,21 +35,21 @@ from greenroom.runtime.base import unix_socket
 from greenroom.transports.control import client as control_client
 from greenroom.transports.control.client import (
     ANSWER_LIMIT,
-    NAME,
     REQUEST_LIMIT,
+    SOCKET_NAME,
     Backup,
-    DoorError,
-    NobodyHomeError,
+    ControlSocketError,
+    NoOwnerError,
     Readmit,
     Request,
     Stats,
     Verify,
     call,
-    path_of,
+    socket_path,
 )
 from greenroom.transports.control.server import CONNECTIONS, LINE_SECONDS, serve_control
 from greenroom.transports.observability.meter import RequestMeter
-from greenroom.transports.observability.snapshot import Watched
+from greenroom.transports.observability.snapshot import ObservedServer
 
 
 class Break(Message[None], frozen=True):
@@ -68,7 +68,7 @@ class Fragile(Actor):
 async def owner(folder: Path) -> AsyncIterator[SharedRuntime]:
     opened = open_greenroom(folder, actors=[Fragile], embedder="none")
     async with opened as runtime, trio.open_nursery() as nursery:
-        await nursery.start(serve_control, folder, Watched(RequestMeter([]), runtime))
+        await nursery.start(serve_control, folder, ObservedServer(RequestMeter([]), runtime))
         yield runtime
         nursery.cancel_scope.cancel()
 
@@ -78,7 +78,7 @@ async def asked(folder: Path, request: Request) -> Any:
 
 
 async def connected(folder: Path) -> trio.SocketStream:
-    return await trio.open_unix_socket(str(path_of(folder)))
+    return await trio.open_unix_socket(str(socket_path(folder)))
 
 
 async def everything(stream: trio.SocketStream) -> bytes:
@@ -108,7 +108,7 @@ async def test_an_actor_set_aside_is_let_in_again(tmp_path: Path) -> None:
     address = Address("fragile", "x")
     async with owner(tmp_path / "store") as runtime:
         failure: GreenroomError = ActorFailedError()
-        while not isinstance(failure, ActorSetAsideError):
+        while not isinstance(failure, ActorQuarantinedError):
             with pytest.raises(GreenroomError) as caught:
                 await runtime.ask(address, Break())
             failure = caught.value
@@ -119,11 +119,11 @@ async def test_an_actor_set_aside_is_let_in_again(tmp_path: Path) -> None:
 async def test_what_cannot_be_done_is_said_and_the_owner_goes_on(tmp_path: Path) -> None:
     folder = tmp_path / "store"
     async with owner(folder):
-        with pytest.raises(DoorError, match="'copy' is not an absolute path"):
+        with pytest.raises(ControlSocketError, match="'copy' is not an absolute path"):
             await asked(folder, Backup(destination="copy"))
-        with pytest.raises(DoorError, match="exists"):
+        with pytest.raises(ControlSocketError, match="exists"):
             await asked(folder, Backup(destination=str(folder)))
-        with pytest.raises(DoorError, match="at most"):
+        with pytest.raises(ControlSocketError, match="at most"):
             await asked(folder, Backup(destination="/" + "x" * REQUEST_LIMIT))
         assert await asked(folder, Stats())
 
@@ -136,13 +136,13 @@ async def test_the_socket_is_the_owners_alone_and_goes_with_it(tmp_path: Path) -
     before = os.umask(0)
     try:
         async with owner(folder):
-            status = (folder / NAME).lstat()
+            status = (folder / SOCKET_NAME).lstat()
             assert stat.S_ISSOCK(status.st_mode)
             assert stat.S_IMODE(status.st_mode) == 0o600
     finally:
         os.umask(before)
-    assert not (folder / NAME).exists()
-    with pytest.raises(NobodyHomeError):
+    assert not (folder / SOCKET_NAME).exists()
+    with pytest.raises(NoOwnerError):
         call(folder, Stats())
 
 
@@ -152,34 +152,34 @@ async def test_what_a_dead_owner_left_is_replaced(tmp_path: Path, shadow: str) -
     folder.mkdir()
     if shadow == "socket":
         with socket.socket(socket.AF_UNIX) as left:
-            left.bind(str(folder / NAME))
+            left.bind(str(folder / SOCKET_NAME))
     elif shadow == "file":
-        (folder / NAME).write_bytes(b"")
+        (folder / SOCKET_NAME).write_bytes(b"")
     else:
-        (folder / NAME).symlink_to(tmp_path / "nowhere")
-    with pytest.raises(NobodyHomeError):
+        (folder / SOCKET_NAME).symlink_to(tmp_path / "nowhere")
+    with pytest.raises(NoOwnerError):
         call(folder, Stats())
-    (folder / NAME).rename(tmp_path / "left")  # a folder of other things would be refused as a store
+    (folder / SOCKET_NAME).rename(tmp_path / "left")  # a folder of other things would be refused as a store
     async with owner(folder):
         pass
-    (tmp_path / "left").rename(folder / NAME)
+    (tmp_path / "left").rename(folder / SOCKET_NAME)
     async with owner(folder):
         assert await asked(folder, Stats())
-    assert not (folder / NAME).is_symlink()
+    assert not (folder / SOCKET_NAME).is_symlink()
 
 
 async def test_a_path_too_long_for_a_socket_gets_a_short_one(tmp_path: Path) -> None:
     folder = tmp_path / ("long" * 30) / "store"
-    assert len(os.fsencode(folder / NAME)) > unix_socket.PATH_LIMIT
+    assert len(os.fsencode(folder / SOCKET_NAME)) > unix_socket.PATH_LIMIT
     folder.parent.mkdir()
     async with owner(folder):
-        place = path_of(folder)
-        assert place != folder / NAME
+        place = socket_path(folder)
+        assert place != folder / SOCKET_NAME
         assert stat.S_IMODE(place.parent.stat().st_mode) == 0o700
         assert stat.S_IMODE(place.stat().st_mode) == 0o600
         assert await asked(folder, Stats())
     assert not place.exists()
-    assert not (folder / NAME).is_symlink()
+    assert not (folder / SOCKET_NAME).is_symlink()
 
 
 async def test_a_short_place_that_others_can_enter_is_not_used(
@@ -192,7 +192,7 @@ async def test_a_short_place_that_others_can_enter_is_not_used(
     folder = tmp_path / ("long" * 30) / "store"
     folder.parent.mkdir()
     async with owner(folder):
-        assert path_of(folder).parent != open_to_all
+        assert socket_path(folder).parent != open_to_all
         assert list(open_to_all.iterdir()) == []
 
 
@@ -202,7 +202,7 @@ async def test_without_a_place_for_the_socket_the_owner_says_so_and_works(
     folder = tmp_path / "store"
     async with owner(folder):
         pass
-    (folder / NAME).mkdir()
+    (folder / SOCKET_NAME).mkdir()
     async with owner(folder) as runtime:
         assert runtime.statistics()
     assert "no control socket" in caplog.text
@@ -211,9 +211,9 @@ async def test_without_a_place_for_the_socket_the_owner_says_so_and_works(
 async def test_a_socket_of_somebody_else_in_our_place_stays(tmp_path: Path) -> None:
     folder = tmp_path / "store"
     async with owner(folder):
-        (folder / NAME).unlink()
-        (folder / NAME).write_text("somebody else's")
-    assert (folder / NAME).read_text() == "somebody else's"
+        (folder / SOCKET_NAME).unlink()
+        (folder / SOCKET_NAME).write_text("somebody else's")
+    assert (folder / SOCKET_NAME).read_text() == "somebody else's"
 
 
 # -- hostile callers ----------------------------------------------------------
@@ -296,7 +296,7 @@ async def test_a_caller_that_goes_away_withdraws_its_request(tmp_path: Path, sai
 @contextmanager
 def impostor(folder: Path, behave: Callable[[socket.socket], None]) -> Iterator[None]:
     with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(str(folder / NAME))
+        listener.bind(str(folder / SOCKET_NAME))
         listener.listen()
 
         def serve() -> None:
@@ -312,7 +312,10 @@ def impostor(folder: Path, behave: Callable[[socket.socket], None]) -> Iterator[
 
 
 def test_an_owner_that_ends_is_said(tmp_path: Path) -> None:
-    with impostor(tmp_path, lambda _connection: None), pytest.raises(DoorError, match=r"ended|went away"):
+    with (
+        impostor(tmp_path, lambda _connection: None),
+        pytest.raises(ControlSocketError, match=r"ended|went away"),
+    ):
         call(tmp_path, Stats())
 
 
@@ -322,7 +325,7 @@ def test_an_owner_that_ends_is_said(tmp_path: Path) -> None:
 def test_an_answer_that_is_none_is_said(tmp_path: Path, answer: bytes) -> None:
     with (
         impostor(tmp_path, lambda connection: connection.sendall(answer)),
-        pytest.raises(DoorError, match="no answer that can be understood"),
+        pytest.raises(ControlSocketError, match="no answer that can be understood"),
     ):
         call(tmp_path, Stats())
 
@@ -333,7 +336,7 @@ def test_an_endless_answer_is_cut_off(tmp_path: Path) -> None:
             while True:
                 connection.sendall(b"x" * ANSWER_LIMIT)
 
-    with impostor(tmp_path, flood), pytest.raises(DoorError, match="larger than"):
+    with impostor(tmp_path, flood), pytest.raises(ControlSocketError, match="larger than"):
         call(tmp_path, Stats())
 
 
@@ -342,7 +345,7 @@ def test_a_silent_owner_is_not_waited_for_longer_than_asked(tmp_path: Path) -> N
         while connection.recv(1024):
             pass
 
-    with impostor(tmp_path, wait_for_the_end), pytest.raises(DoorError, match="has not answered"):
+    with impostor(tmp_path, wait_for_the_end), pytest.raises(ControlSocketError, match="has not answered"):
         call(tmp_path, Stats(), patience=0.01)
 
 

@@ -15,17 +15,17 @@ from support.https import place
 from support.keyed import create_key, premises
 from support.websockets import Peer, told, venue, venue_on_tcp
 
-from greenroom.actors import open_key_ring
-from greenroom.transports.auth.authenticator import KeyGate
-from greenroom.transports.auth.origin_check import RefusedError
-from greenroom.transports.net.connection_limits import AT_ONCE, TOLD_EVERY, Crowd
+from greenroom.actors import open_key_cache
+from greenroom.transports.auth.authenticator import KeyAuthenticator
+from greenroom.transports.base.errors import HttpRefusedError
+from greenroom.transports.net.connection_limits import AT_ONCE, TOLD_EVERY, ConnectionLimiter
 from greenroom.transports.websocket.server import BEYOND
 
 if TYPE_CHECKING:
     from support.agents import Enter
     from trio.testing import MockClock
 
-    from greenroom.transports.net.connection_limits import Visitor
+    from greenroom.transports.net.connection_limits import ConnectionSlot
 
 pytestmark = pytest.mark.promise("limits.connections")
 
@@ -34,10 +34,10 @@ class Comers:
     """A crowd, and those of whom it has hung up on, by name."""
 
     def __init__(self, places: int) -> None:
-        self.crowd = Crowd(places)
+        self.crowd = ConnectionLimiter(places)
         self.gone: list[str] = []
 
-    def come(self, who: str, address: str | None) -> Visitor:
+    def come(self, who: str, address: str | None) -> ConnectionSlot:
         visitor = self.crowd.arrive(address, 0.0, partial(self.gone.append, who))
         assert visitor is not None
         return visitor
@@ -54,7 +54,7 @@ def test_newcomers_of_one_address_make_room_for_each_other() -> None:
 def test_who_comes_when_all_places_are_taken_takes_that_of_the_greatest_crowd() -> None:
     here = Comers(100)
     inside = here.come("friend", "192.0.2.1")
-    here.crowd.let_in(inside, "192.0.2.1", None)
+    here.crowd.accept(inside, "192.0.2.1", None)
     here.come("stranger", "192.0.2.2")
     for number in range(98):
         here.come(f"{number}", f"198.51.100.{number % 4}")
@@ -68,29 +68,29 @@ def test_who_comes_when_all_places_are_taken_takes_that_of_the_greatest_crowd() 
 def test_those_who_were_let_in_are_not_hung_up_on() -> None:
     here = Comers(20)
     for number in range(20):
-        here.crowd.let_in(here.come(f"{number}", None), None, None)
+        here.crowd.accept(here.come(f"{number}", None), None, None)
     assert here.crowd.arrive("192.0.2.1", 0.0, partial(here.gone.append, "late")) is None
     assert here.gone == []
-    assert list(here.crowd.late(1.0)) == []
+    assert list(here.crowd.overdue(1.0)) == []
 
 
 def test_a_quarter_is_left_by_one_address_and_by_one_key_and_comes_back_when_they_leave() -> None:
     here = Comers(100)
     visitors = [here.come(f"{number}", None) for number in range(75)]
     for number, visitor in enumerate(visitors):
-        here.crowd.let_in(visitor, "192.0.2.1", f"key {number}")
+        here.crowd.accept(visitor, "192.0.2.1", f"key {number}")
     late = here.come("late", None)
-    with pytest.raises(RefusedError, match="75 connections of your address") as caught:
-        here.crowd.let_in(late, "192.0.2.1", "another key")
+    with pytest.raises(HttpRefusedError, match="75 connections of your address") as caught:
+        here.crowd.accept(late, "192.0.2.1", "another key")
     assert caught.value.status == 429
-    here.crowd.let_in(late, "192.0.2.2", "another key")
+    here.crowd.accept(late, "192.0.2.2", "another key")
     for visitor in (*visitors, late):
         here.crowd.leave(visitor)
     assert len(here.crowd) == 0
     for number in range(75):
-        here.crowd.let_in(here.come(f"{number}", None), f"192.0.2.{number}", "one key")
-    with pytest.raises(RefusedError, match="75 connections of your key"):
-        here.crowd.let_in(here.come("late", None), "192.0.2.200", "one key")
+        here.crowd.accept(here.come(f"{number}", None), f"192.0.2.{number}", "one key")
+    with pytest.raises(HttpRefusedError, match="75 connections of your key"):
+        here.crowd.accept(here.come("late", None), "192.0.2.200", "one key")
 
 
 async def test_silent_connections_keep_nobody_out_of_websocket() -> None:
@@ -158,9 +158,12 @@ async def test_those_who_are_too_slow_go_a_few_at_a_time_and_in_one_line(
 
 
 async def test_one_address_behind_a_proxy_leaves_places_to_others(enter: Enter) -> None:
-    async with enter() as at, open_key_ring(at.runtime, required=False) as ring:
-        gate = KeyGate(ring, trusted=[ip_network("127.0.0.0/8")])
-        async with venue_on_tcp(Desk(), connections=20, gate=gate) as port, AsyncExitStack() as stack:
+    async with enter() as at, open_key_cache(at.runtime, required=False) as ring:
+        authenticator = KeyAuthenticator(ring, trusted=[ip_network("127.0.0.0/8")])
+        async with (
+            venue_on_tcp(Desk(), connections=20, authenticator=authenticator) as port,
+            AsyncExitStack() as stack,
+        ):
 
             async def come(address: str) -> bytes:
                 stream = await stack.enter_async_context(await trio.open_tcp_stream("127.0.0.1", port))

@@ -109,9 +109,9 @@ def integrity(home: Path) -> str:
 DIE = """
 import os, sys
 from pathlib import Path
-from greenroom.runtime.lmdb.lock_file import Owner
+from greenroom.runtime.lmdb.lock_file import FolderLock
 from greenroom.runtime.store.store import Store
-owner = Owner(Path(sys.argv[1])).__enter__()
+owner = FolderLock(Path(sys.argv[1])).__enter__()
 store = Store(owner.folder)
 owner.mark_open()
 os._exit(0)

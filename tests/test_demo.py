@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from support.programs import running
 
-from greenroom.transports.cli.commands.stage import Stage
+from greenroom.transports.cli.commands.narrator import Narrator
 
 LEAKY = """\
 import sys
 if "serve" in sys.argv:
-    from greenroom.actors import _policy
-    _policy.own_audience = lambda agent_id: "agent:everybody"
+    from greenroom.actors.auth import policy
+    policy.own_audience = lambda agent_id: "agent:everybody"
 """
 """Makes a server whose agents see each other's private messages."""
 
@@ -81,12 +81,12 @@ async def test_a_server_that_does_not_start_is_said(tmp_path: Path) -> None:
     assert "Traceback" not in demo.printed
 
 
-def test_a_stage_counts_what_held(capsys: pytest.CaptureFixture[str]) -> None:
-    stage = Stage()
-    assert stage.check("one is one", True)
-    assert stage.finish(1.25)
-    assert not stage.check("one is two", False, found="\x1b[2J")
-    assert not stage.finish(1.25)
+def test_a_narrator_counts_what_held(capsys: pytest.CaptureFixture[str]) -> None:
+    narrator = Narrator()
+    assert narrator.check("one is one", True)
+    assert narrator.finish(1.25)
+    assert not narrator.check("one is two", False, found="\x1b[2J")
+    assert not narrator.finish(1.25)
     assert capsys.readouterr().out.splitlines() == [
         "  ok one is one",
         "",

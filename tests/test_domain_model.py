@@ -28,7 +28,7 @@ from greenroom.actors import (
     SetMemory,
     UpdateSession,
 )
-from greenroom.runtime import Doors
+from greenroom.runtime import RuntimeClient
 
 agents = st.sampled_from(sorted(AGENTS))
 sessions = st.sampled_from(SESSIONS)
@@ -49,7 +49,7 @@ ACTIONS = st.one_of(
 class Life:
     """One opening of the store: asks as the agents do, and looks at everything they can see."""
 
-    def __init__(self, runtime: Doors, clock: VirtualClock) -> None:
+    def __init__(self, runtime: RuntimeClient, clock: VirtualClock) -> None:
         self._agents = {name: Agent(runtime, principal) for name, principal in AGENTS.items()}
         self._clock = clock
 
@@ -190,7 +190,7 @@ class Machine(Lives):
     def live(self, actions: list[Action], ending: str, at: int) -> None:
         self.lead(actions, ending, at)
 
-    def life(self, runtime: Doors) -> Life:
+    def life(self, runtime: RuntimeClient) -> Life:
         return Life(runtime, self.clock)
 
     def apply(self, model: Any, action: Action) -> str:

@@ -15,15 +15,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
-from greenroom.actors.base.token_estimate import estimate_tokens
+from greenroom.actors.base.budget import estimate_tokens
 from greenroom.actors.embedding import static
-from greenroom.actors.embedding.cache import Cache
 from greenroom.actors.embedding.choice import EmbedderChoice, read_choice
 from greenroom.actors.embedding.embedder import EMBEDDED_CHARACTERS
 from greenroom.actors.embedding.errors import EmbedderError
-from greenroom.actors.embedding.quantization import single
-from greenroom.actors.embedding.safetensors import tensors
-from greenroom.actors.embedding.static import StaticEmbedder, load_static
+from greenroom.actors.embedding.quantization import to_float32
+from greenroom.actors.embedding.service import LruCache
+from greenroom.actors.embedding.static import StaticEmbedder, load_static, tensors
 from greenroom.actors.schemas.vectors import QueryVectors, Vectors
 from greenroom.actors.text.analyze import tokens
 
@@ -79,8 +78,8 @@ def test_a_texts_vector_has_unit_length_and_depends_on_nothing_else(embedder: St
 def test_short_floats_are_read_as_numpy_reads_them() -> None:
     every = np.arange(2**16, dtype=np.uint16).view(np.float16).reshape(-1, 256)
     every = np.where(np.isfinite(every), every, np.float16(0))
-    assert single(every).tobytes() == every.astype(np.float32).tobytes()
-    assert single(every.astype(np.float64)).tobytes() == every.astype(np.float32).tobytes()
+    assert to_float32(every).tobytes() == every.astype(np.float32).tobytes()
+    assert to_float32(every.astype(np.float64)).tobytes() == every.astype(np.float32).tobytes()
 
 
 @pytest.mark.parametrize("text", ["", " ", "\n\t"])
@@ -271,7 +270,7 @@ def test_half_a_pair_counts_as_three_bytes() -> None:
 
 
 def test_what_was_not_used_for_longest_is_forgotten() -> None:
-    cache: Cache[str, int] = Cache(2)
+    cache: LruCache[str, int] = LruCache(2)
     cache.put("a", 1)
     cache.put("b", 2)
     assert cache.get("a") == 1

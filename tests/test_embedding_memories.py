@@ -24,13 +24,13 @@ from greenroom.actors import (
     SetMemory,
     open_greenroom,
 )
-from greenroom.actors.embedding import spaces
+from greenroom.actors.embedding import rows
 from greenroom.actors.embedding.choice import EmbedderChoice
-from greenroom.actors.embedding.service import Embedding
+from greenroom.actors.embedding.service import EmbeddingService
 from greenroom.actors.recall.memory_search import MemorySearch
 from greenroom.actors.recall.replies import MemoriesFound, SearchDebug
 from greenroom.actors.schemas.memories import ForgetMemory, StoreMemory
-from greenroom.runtime import Desk, Procedure, RuntimeOptions, SharedRuntime
+from greenroom.runtime import Procedure, ProcedureContext, RuntimeOptions, SharedRuntime
 
 FAST = RuntimeOptions(durability="process")
 SPACE = "project:shop"
@@ -41,18 +41,18 @@ OTHERS = ["The office is closed on Mondays.", "Anna painted a sunrise.", "Three 
 class Settled(Procedure[bool], frozen=True, kw_only=True):
     """Wait until everything has vectors."""
 
-    async def run(self, desk: Desk) -> bool:
-        embedding: Embedding = desk.companion
+    async def run(self, desk: ProcedureContext) -> bool:
+        embedding: EmbeddingService = desk.sidecar
         await embedding.query("", wait=True)
-        await embedding.settled()
+        await embedding.wait_idle()
         return True
 
 
 class Loaded(Procedure[bool], frozen=True, kw_only=True):
     """Wait until the embedder is there, or could not be had."""
 
-    async def run(self, desk: Desk) -> bool:
-        await desk.companion.query("", wait=True)
+    async def run(self, desk: ProcedureContext) -> bool:
+        await desk.sidecar.query("", wait=True)
         return True
 
 
@@ -168,7 +168,7 @@ async def test_whoever_is_attached_searches_by_the_owners_vectors(folder: Path) 
         await owner.store(REFUNDS, *OTHERS)
         await other.settle()
         assert contents(await other.search())[0] == REFUNDS
-        assert (await other.runtime.query(GetEmbedding())).space == spaces.STATIC
+        assert (await other.runtime.query(GetEmbedding())).space == rows.STATIC
 
 
 async def test_hostile_texts_have_vectors_too(folder: Path) -> None:

@@ -19,7 +19,7 @@ from bench import minilm
 from greenroom.actors.embedding.choice import EmbedderChoice
 from greenroom.actors.embedding.errors import EmbedderError
 from greenroom.actors.embedding.loader import check_choice, load
-from greenroom.actors.embedding.model_files import read_export
+from greenroom.actors.embedding.model_files import read_model_files
 from greenroom.actors.embedding.onnx import OnnxEmbedder
 from greenroom.actors.schemas.vectors import QueryVectors, Vectors
 
@@ -32,7 +32,7 @@ def model(tmp_path: Path) -> Path:
 
 
 def opened(place: Path) -> OnnxEmbedder:
-    return OnnxEmbedder(read_export(place), lambda: None)
+    return OnnxEmbedder(read_model_files(place), lambda: None)
 
 
 def unit(numbers: Any) -> Any:
@@ -161,7 +161,7 @@ def test_the_onnx_folder_of_a_repository_is_looked_into(model: Path) -> None:
     with pytest.raises(
         EmbedderError, match=r"several models \(onnx/model_O4\.onnx, onnx/model_qint8\.onnx\)"
     ):
-        read_export(model)
+        read_model_files(model)
     assert opened(model / "onnx/model_qint8.onnx").space == space
 
 

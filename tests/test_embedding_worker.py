@@ -14,15 +14,21 @@ from support.clocks import VirtualClock
 from support.endpoints import Endpoint, endpoint, failing
 from support.keepers import Break, Keep, Keeper, Kept, Letters, Show
 
-from greenroom.actors.embedding import rows, spaces
-from greenroom.actors.embedding.backoff import LONGEST_SECONDS, Patience
+from greenroom.actors.embedding import rows
 from greenroom.actors.embedding.choice import EmbedderChoice
 from greenroom.actors.embedding.embedder import Embedder
 from greenroom.actors.embedding.errors import EmbedderError, TextRefusedError
 from greenroom.actors.embedding.loader import load
-from greenroom.actors.embedding.model_registry import EmbedderActor
-from greenroom.actors.embedding.progress import EmbeddingStatistics, GetEmbedding
-from greenroom.actors.embedding.service import LOAD_SECONDS, QUERY_SECONDS, Embedding, open_embedding
+from greenroom.actors.embedding.rows import EmbedderActor
+from greenroom.actors.embedding.service import (
+    LOAD_SECONDS,
+    QUERY_SECONDS,
+    EmbeddingService,
+    EmbeddingStatistics,
+    GetEmbedding,
+    open_embedding,
+)
+from greenroom.actors.embedding.worker import LONGEST_SECONDS, Backoff
 from greenroom.runtime import Address, Index, InlineCommitter, Runtime, RuntimeOptions, open_runtime
 
 ANNA, BERT = Address("keeper", "anna"), Address("keeper", "bert")
@@ -33,7 +39,7 @@ NONE = EmbedderChoice(kind="none")
 class Home:
     """A runtime with keepers, and what runs beside them."""
 
-    def __init__(self, runtime: Runtime, embedding: Embedding) -> None:
+    def __init__(self, runtime: Runtime, embedding: EmbeddingService) -> None:
         self.runtime = runtime
         self.embedding = embedding
 
@@ -53,10 +59,10 @@ async def home(
     choice: EmbedderChoice = STATIC,
     load: Callable[[EmbedderChoice], Awaitable[Embedder]] = load,
 ) -> AsyncIterator[Home]:
-    opened: list[Embedding] = []
+    opened: list[EmbeddingService] = []
 
     @asynccontextmanager
-    async def companion(runtime: Any) -> AsyncIterator[Embedding]:
+    async def sidecar(runtime: Any) -> AsyncIterator[EmbeddingService]:
         async with open_embedding(runtime, choice, load) as embedding:
             opened.append(embedding)
             yield embedding
@@ -68,7 +74,7 @@ async def home(
         options=RuntimeOptions(durability="process"),
         clock=VirtualClock(),
         committer=InlineCommitter(),
-        companion=companion,
+        sidecar=sidecar,
     ) as runtime:
         yield Home(runtime, opened[0])
 
@@ -104,7 +110,7 @@ async def test_nothing_is_loaded_before_it_is_needed_and_the_first_query_waits_f
         assert (await here.statistics()).state == "idle"
         query = await here.embedding.query("painter")
         assert query is not None
-        assert query.space == here.embedding.space == spaces.STATIC
+        assert query.space == here.embedding.space == rows.STATIC
         assert here.embedding.absence is None
         after = await here.statistics()
         assert (after.state, after.queries, after.queries_without) == ("ready", 1, 0)
@@ -115,11 +121,11 @@ async def test_what_is_stored_before_it_is_loaded_gets_its_vectors_after(folder:
         texts = [f"text number {number}" for number in range(600)]
         await here.keep(ANNA, *texts)
         await here.keep(BERT, "another")
-        await here.embedding.settled()
+        await here.embedding.wait_idle()
         for address, count in ((ANNA, 600), (BERT, 1)):
             kept = await here.show(address)
-            assert kept.serving == spaces.STATIC
-            assert len(kept.vectors[spaces.STATIC]) == count
+            assert kept.serving == rows.STATIC
+            assert len(kept.vectors[rows.STATIC]) == count
         assert (await here.statistics()).embedded == 601
 
 
@@ -127,7 +133,7 @@ async def test_once_loaded_vectors_are_stored_with_the_text(folder: Path) -> Non
     async with home(folder) as here:
         await here.embedding.query("", wait=True)
         await here.keep(ANNA, "in the same commit")
-        assert len((await here.show(ANNA)).vectors[spaces.STATIC]) == 1
+        assert len((await here.show(ANNA)).vectors[rows.STATIC]) == 1
         assert (await here.statistics()).embedded == 0
 
 
@@ -140,8 +146,8 @@ async def test_what_was_not_embedded_at_the_end_is_at_the_next_start(folder: Pat
         assert (await here.statistics()).state == "off"
     async with home(folder) as here:
         await here.embedding.query("", wait=True)
-        await here.embedding.settled()
-        assert len((await here.show(ANNA)).vectors[spaces.STATIC]) == 2
+        await here.embedding.wait_idle()
+        assert len((await here.show(ANNA)).vectors[rows.STATIC]) == 2
     async with home(folder) as here:  # and then there is nothing left to do
         await trio.testing.wait_all_tasks_blocked()
         assert (await here.statistics()).state == "idle"
@@ -173,7 +179,7 @@ async def test_a_missing_package_costs_the_meaning_and_nothing_else(
 async def test_an_endpoint_embeds_and_is_asked_for_a_query_once(folder: Path) -> None:
     async with endpoint() as served, home(folder, at(served)) as here:
         await here.keep(ANNA, *[f"text {number}" for number in range(40)])
-        await here.embedding.settled()
+        await here.embedding.wait_idle()
         assert [len(batch) for batch in served.asked] == [1, 16, 16, 8]
         first = await here.embedding.query("painter")
         assert first is not None
@@ -213,7 +219,7 @@ async def test_who_closes_does_not_wait_for_a_silent_endpoint(folder: Path) -> N
 async def test_an_endpoint_that_fails_at_first_is_tried_again(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("greenroom.actors.embedding.backoff.FIRST_SECONDS", 0.01)
+    monkeypatch.setattr("greenroom.actors.embedding.worker.FIRST_SECONDS", 0.01)
     async with endpoint() as served:
         served.behaviour = failing(503)
         async with home(folder, at(served)) as here:
@@ -221,7 +227,7 @@ async def test_an_endpoint_that_fails_at_first_is_tried_again(
             assert await here.embedding.query("one", wait=True) is None
             assert "answers 503: no" in str(here.embedding.absence)
             served.behaviour = lambda _served, _body: None
-            await here.embedding.settled()
+            await here.embedding.wait_idle()
             assert here.embedding.absence is None
             assert len((await here.show(ANNA)).vectors["http:m:8"]) == 1
 
@@ -301,7 +307,7 @@ async def test_actors_take_turns(virtual_home: Enter) -> None:
     async with virtual_home(choice("a"), loads(embedder)) as here:
         await here.keep(ANNA, *["a"] * 10)
         await here.keep(BERT, *["b"] * 10)
-        await here.embedding.settled()
+        await here.embedding.wait_idle()
         assert ["".join(batch) for batch in embedder.batches] == ["aaaa", "bbbb", "aaaa", "bbbb", "aa", "bb"]
 
 
@@ -318,7 +324,7 @@ async def test_progress_is_seen(virtual_home: Enter) -> None:
         found = await here.statistics()
         assert found.actors_waiting == 2
         embedder.go_on.set()
-        await here.embedding.settled()
+        await here.embedding.wait_idle()
         found = await here.statistics()
         assert (found.embedded, found.texts_waiting, found.actors_waiting) == (12, 0, 0)
 
@@ -341,7 +347,7 @@ async def test_a_failing_embedder_is_asked_less_and_less_often(
         await trio.sleep(400)
         embedder.trouble = None
         await trio.sleep(LONGEST_SECONDS)
-        await here.embedding.settled()
+        await here.embedding.wait_idle()
         assert (await here.statistics()).state == "ready"
         assert (await here.embedding.query("one")) is not None
     said = [record.getMessage() for record in caplog.records]
@@ -349,7 +355,7 @@ async def test_a_failing_embedder_is_asked_less_and_less_often(
 
 
 def test_patience_has_an_end() -> None:
-    patience = Patience()
+    patience = Backoff()
     assert [patience.after_failure() for _ in range(11)] == [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300]
     patience.after_success()
     assert patience.after_failure(20) == 20
@@ -363,7 +369,7 @@ async def test_one_text_that_is_refused_does_not_keep_others_from_being_embedded
     embedder.refused = "!"
     async with virtual_home(choice("a"), loads(embedder)) as here:
         await here.keep(ANNA, "one", "two!", "three")
-        await here.embedding.settled()
+        await here.embedding.wait_idle()
         made = (await here.show(ANNA)).vectors["letters:1"]
         assert [made[number].scale for number in (1, 2, 3)] == [1.0, 0.0, 1.0]
         assert len(made[2].values) == embedder.dimensions
@@ -399,7 +405,7 @@ async def test_another_embedder_embeds_anew_and_old_vectors_serve_meanwhile(virt
     async with virtual_home(choice("old"), both) as here:
         await here.keep(ANNA, *["a"] * 6)
         await here.keep(BERT, "b")
-        await here.embedding.settled()
+        await here.embedding.wait_idle()
     assert old.closed
     old.closed = False
     new.trouble = EmbedderError("not yet")
@@ -415,7 +421,7 @@ async def test_another_embedder_embeds_anew_and_old_vectors_serve_meanwhile(virt
         new.trouble = None
         await trio.sleep(1.0)
         both_ways = await here.embedding.query("y")
-        await here.embedding.settled()
+        await here.embedding.wait_idle()
         for address, count in ((ANNA, 7), (BERT, 1)):
             kept = await here.show(address)
             assert kept.serving == "new:1"
@@ -437,7 +443,7 @@ async def test_an_older_embedder_that_is_let_go_during_a_query_is_not_asked(virt
 
     async with virtual_home(choice("old"), both) as here:
         await here.keep(ANNA, "a")
-        await here.embedding.settled()
+        await here.embedding.wait_idle()
     old.closed = False
     new.go_on, new.answers = trio.Event(), trio.Event()
     found: list[Any] = []
@@ -451,7 +457,7 @@ async def test_an_older_embedder_that_is_let_go_during_a_query_is_not_asked(virt
         nursery.start_soon(ask)
         await trio.testing.wait_all_tasks_blocked()
         new.go_on.set()
-        await here.embedding.settled()
+        await here.embedding.wait_idle()
         await trio.testing.wait_all_tasks_blocked()
         assert old.closed
         new.answers.set()
@@ -462,7 +468,7 @@ async def test_an_older_embedder_that_is_let_go_during_a_query_is_not_asked(virt
 async def test_from_word_vectors_to_an_endpoint_and_back(folder: Path) -> None:
     async with home(folder) as here:
         await here.keep(ANNA, "one", "two")
-        await here.embedding.settled()
+        await here.embedding.wait_idle()
     async with endpoint() as served:
         chosen = at(served)
         served.silent = True
@@ -475,13 +481,13 @@ async def test_from_word_vectors_to_an_endpoint_and_back(folder: Path) -> None:
         served.silent = False
         async with home(folder, chosen) as here:
             await here.embedding.query("", wait=True)
-            await here.embedding.settled()
+            await here.embedding.wait_idle()
             assert (await here.show(ANNA)).serving == "http:m:8"
             assert [*(await here.show(ANNA)).vectors] == ["http:m:8"]
         async with home(folder) as here:
             await here.embedding.query("", wait=True)
-            await here.embedding.settled()
-            assert (await here.show(ANNA)).serving == spaces.STATIC
+            await here.embedding.wait_idle()
+            assert (await here.show(ANNA)).serving == rows.STATIC
 
 
 async def test_an_older_embedder_that_is_gone_costs_the_meaning_only(
@@ -489,7 +495,7 @@ async def test_an_older_embedder_that_is_gone_costs_the_meaning_only(
 ) -> None:
     async with virtual_home(choice("old"), loads(Letters("old:1"))) as here:
         await here.keep(ANNA, "one")
-        await here.embedding.settled()
+        await here.embedding.wait_idle()
 
     async def only_new(wanted: EmbedderChoice) -> Embedder:
         if wanted.model == "old":
@@ -497,7 +503,7 @@ async def test_an_older_embedder_that_is_gone_costs_the_meaning_only(
         return Letters("new:1")
 
     async with virtual_home(choice("new"), only_new) as here:
-        await here.embedding.settled()
+        await here.embedding.wait_idle()
         await trio.testing.wait_all_tasks_blocked()
         assert (await here.show(ANNA)).serving == "new:1"
     assert "until all is embedded anew, some searches go by words alone: it moved out" in caplog.text
@@ -508,7 +514,7 @@ async def test_actors_in_the_present_space_are_passed_over(virtual_home: Enter) 
     for space, address in (("a", ANNA), ("m", Address("keeper", "middle")), ("z", BERT)):
         async with virtual_home(choice(space), loads(Letters(space))) as here:
             await here.runtime.ask(address, Keep(texts=["one"]))
-            await here.embedding.settled()
+            await here.embedding.wait_idle()
             if space == "z":
                 break
     async with virtual_home(NONE) as here:
@@ -526,15 +532,15 @@ async def test_a_model_is_not_loaded_at_the_start_when_all_has_its_vectors(virtu
     """Not even to learn the name of its space, which was noted when it was loaded first."""
     async with virtual_home(choice("a"), loads(Letters("first"))) as here:
         await here.keep(ANNA, "one")
-        await here.embedding.settled()
+        await here.embedding.wait_idle()
     changed = Letters("second")
     async with virtual_home(choice("a"), loads(changed)) as here:
-        await here.embedding.settled()
+        await here.embedding.wait_idle()
         await trio.testing.wait_all_tasks_blocked()
         assert (await here.statistics()).state == "idle"
         await here.embedding.query("one", wait=True)  # the same name now stands for another model
         await trio.testing.wait_all_tasks_blocked()
-        await here.embedding.settled()
+        await here.embedding.wait_idle()
         assert (await here.show(ANNA)).serving == "second"
         assert changed.batches == [["one"]]
 

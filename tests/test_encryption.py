@@ -30,7 +30,7 @@ from greenroom.runtime import (
     verify,
 )
 from greenroom.runtime.lmdb.record_cipher import SealedCodec, mark_of, unwrap, wrap
-from greenroom.runtime.store.store import ACTORS, Store, Work
+from greenroom.runtime.store.store import ACTORS, Store, WriteBatch
 
 KEY = bytes(range(32))
 OTHER = bytes(range(1, 33))
@@ -42,7 +42,7 @@ def encrypted(key: bytes = KEY, *, required: bool = True) -> Encryption:
 
 def make(folder: Path, rows: dict[bytes, bytes], encryption: Encryption | None) -> None:
     with closing(Store(folder, encryption=encryption)) as store:
-        store.commit([Work(None, [(ACTORS, key, payload) for key, payload in rows.items()])])
+        store.commit([WriteBatch(None, [(ACTORS, key, payload) for key, payload in rows.items()])])
 
 
 def raw(folder: Path) -> bytes:

@@ -19,12 +19,12 @@ from greenroom.actors.session import directory_rows as directory
 from greenroom.actors.session import events
 from greenroom.actors.session import records as sessions
 from greenroom.runtime import Encryption, Names
-from greenroom.runtime.lmdb.key_blinding import Veil
+from greenroom.runtime.lmdb.key_blinding import KeyBlinder
 from greenroom.runtime.store.store import ACTORS, INDEXES, Store
 
 KEY = b"\x07" * 32
 ENCRYPTED = Encryption(lambda: KEY, required=True)
-VEIL = Veil(KEY)
+VEIL = KeyBlinder(KEY)
 
 names = st.text(st.characters(categories=["L", "N", "P"]), min_size=1, max_size=20)
 numbers = st.integers(0, (1 << 40)).map(lambda number: number.to_bytes(8))
@@ -45,7 +45,7 @@ def session_keys(draw: st.DrawFn) -> tuple[bytes, list[bytes]]:
         st.sampled_from(
             [
                 (prefix + draw(numbers), [b"m", prefix]),
-                (sessions.tally_key(shelf, draw(names)), [b"t"]),
+                (sessions.counter_key(shelf, draw(names)), [b"t"]),
                 (events.event_key(shelf, draw(names)), [b"e"]),
                 (b"c" + draw(numbers) + b"f" + draw(numbers) * 2, []),
                 (b"c" + draw(numbers) + b"s" + draw(numbers) + b"\0\1", []),
@@ -104,17 +104,17 @@ def test_what_a_scan_begins_with_begins_the_hidden_keys_that_it_finds(
     @given(keys, keys)
     def check(first: tuple[bytes, list[bytes]], second: tuple[bytes, list[bytes]]) -> None:
         key, prefixes = first
-        hidden = VEIL.hidden(b"within", key, names_in)
+        hidden = VEIL.blind(b"within", key, names_in)
         for prefix in prefixes:
             assert key.startswith(prefix)
-            assert hidden.startswith(VEIL.hidden(b"within", prefix, names_in))
-        other = VEIL.hidden(b"within", second[0], names_in)
+            assert hidden.startswith(VEIL.blind(b"within", prefix, names_in))
+        other = VEIL.blind(b"within", second[0], names_in)
         assert (hidden == other) == (key == second[0])
         for prefix in second[1]:
-            found = hidden.startswith(VEIL.hidden(b"within", prefix, names_in))
+            found = hidden.startswith(VEIL.blind(b"within", prefix, names_in))
             assert found == key.startswith(prefix)
-        changed = VEIL.hidden(b"elsewhere", key, names_in)
-        assert (changed != hidden) == (Veil(b"x" * 32).hidden(b"within", key, names_in) != hidden)
+        changed = VEIL.blind(b"elsewhere", key, names_in)
+        assert (changed != hidden) == (KeyBlinder(b"x" * 32).blind(b"within", key, names_in) != hidden)
 
     check()
 
@@ -123,7 +123,7 @@ def test_what_a_scan_begins_with_begins_the_hidden_keys_that_it_finds(
 @given(shelves, numbers, numbers)
 def test_ids_and_times_sort_as_ever(shelf: Shelf, first: bytes, second: bytes) -> None:
     prefix = sessions.shelf_prefix(shelf)
-    one, other = (VEIL.hidden(b"", prefix + each, sessions.names_in) for each in (first, second))
+    one, other = (VEIL.blind(b"", prefix + each, sessions.names_in) for each in (first, second))
     assert (one < other) == (first < second)
 
 
@@ -142,12 +142,12 @@ def test_ids_and_times_sort_as_ever(shelf: Shelf, first: bytes, second: bytes) -
 )
 def test_a_scan_that_ends_within_a_name_is_refused(key: bytes, names_in: Names) -> None:
     with pytest.raises(ValueError, match="ends within a name"):
-        VEIL.hidden(b"", key, names_in)
+        VEIL.blind(b"", key, names_in)
 
 
 def test_a_namespace_is_a_name_as_a_whole() -> None:
     assert namespaces.names_in(b"") == ()
-    assert VEIL.hidden(b"", b"x", namespaces.names_in) != VEIL.hidden(b"", b"y", namespaces.names_in)
+    assert VEIL.blind(b"", b"x", namespaces.names_in) != VEIL.blind(b"", b"y", namespaces.names_in)
 
 
 @pytest.mark.promise("encryption.names", "encryption.sealed")

@@ -18,6 +18,7 @@ from greenroom.actors import AddMessage, Agent, encrypt_greenroom, open_greenroo
 from greenroom.runtime import (
     Actor,
     Address,
+    ConfigurationError,
     Encryption,
     RuntimeOptions,
     StorageFullError,
@@ -25,7 +26,6 @@ from greenroom.runtime import (
     StoreError,
     StoreKeyError,
     StoreOwnedError,
-    UnknownKindError,
     backup,
     encrypt,
     rekey,
@@ -36,7 +36,7 @@ from greenroom.runtime.lmdb.environment import SEAL_KEY, open_environment
 from greenroom.runtime.maintenance import reencrypt as rewriting
 from greenroom.runtime.store.store import ACTORS as RECORDS
 from greenroom.runtime.store.store import INDEXES as ROWS
-from greenroom.runtime.store.store import META, Store, Work
+from greenroom.runtime.store.store import META, Store, WriteBatch
 
 if TYPE_CHECKING:
     from support.asking import Open
@@ -234,7 +234,7 @@ async def test_what_cannot_be_rewritten_stays_as_it_was(planted: Path, tmp_path:
     class Stranger(Actor):
         kind = "stranger"
 
-    with pytest.raises(UnknownKindError, match="does not know"):
+    with pytest.raises(ConfigurationError, match="does not know"):
         encrypt(planted, ENCRYPTED, actors=[Stranger], indexes=[])
     with pytest.raises(StorageFullError):
         encrypt_greenroom(planted, ENCRYPTED, options=RuntimeOptions(max_size=1 << 20, min_free=1 << 60))
@@ -252,7 +252,7 @@ async def test_what_cannot_be_rewritten_stays_as_it_was(planted: Path, tmp_path:
 def test_a_damaged_store_is_not_rewritten(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     with closing(Store(folder)) as store:
-        store.commit([Work(None, [(RECORDS, b"counter\0a\0uvalue", b"planted")])])
+        store.commit([WriteBatch(None, [(RECORDS, b"counter\0a\0uvalue", b"planted")])])
     content = raw(folder)
     place = content.index(b"planted")
     (folder / "greenroom.mdb").write_bytes(content[:place] + b"P" + content[place + 1 :])
@@ -292,7 +292,7 @@ def test_another_key_is_wrapped_around_without_touching_a_record(tmp_path: Path)
     folder = tmp_path / "data"
     with closing(Store(folder, encryption=ENCRYPTED)) as store:
         works = [(RECORDS, b"k%d" % n, b"planted" * 50) for n in range(500)]
-        store.commit([Work(None, works)])
+        store.commit([WriteBatch(None, works)])
     backup(folder, tmp_path / "copy", encryption=ENCRYPTED)
     old, before = raw(folder), list(rows(folder, ENCRYPTED))
     with (
@@ -315,7 +315,7 @@ def test_another_key_is_wrapped_around_without_touching_a_record(tmp_path: Path)
         rekey(folder, ENCRYPTED, OTHER)
     plain = tmp_path / "plain"
     with closing(Store(plain)) as store:
-        store.commit([Work(None, [(RECORDS, b"k", b"v")])])
+        store.commit([WriteBatch(None, [(RECORDS, b"k", b"v")])])
     with pytest.raises(StoreKeyError, match="not encrypted"):
         rekey(plain, ENCRYPTED, OTHER)
     shutil.rmtree(folder)

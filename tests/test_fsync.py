@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import trio
-from harness import ServerProcess, server_process
+from harness import PROGRAM, ServerProcess, server_process
 
 DELAY_SECONDS = 0.05
 
@@ -82,3 +82,24 @@ async def test_a_failed_fsync_is_never_answered_as_success(tmp_path: Path) -> No
         page = await server.client.call("get_messages", session_id="s")
         assert page["success"]
         assert len(page["messages"]) <= 1
+
+
+@needs_strace
+@pytest.mark.promise("store.durability")
+async def test_without_fsync_at_each_commit_there_is_one_at_the_end(tmp_path: Path) -> None:
+    trace = tmp_path / "trace"
+    traced = ["strace", "-f", "-qq", "-y", "-e", "trace=fdatasync,fsync,msync", "-o", str(trace)]
+    serve = [*PROGRAM, "serve", "--data", str(tmp_path / "store"), "--durability", "process"]
+
+    def syncs() -> int:
+        return trace.read_text().count("greenroom.mdb>")
+
+    async with server_process(tmp_path, program=traced + serve) as server:
+        await server.client.initialize("writer")
+        before = syncs()
+        assert (await server.client.call("create_session", purpose="fast", session_id="s"))["success"]
+        assert syncs() == before
+        await server.client.end_input()
+        await server.client.rest()
+        await server.process.wait()
+    assert syncs() > before

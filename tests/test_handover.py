@@ -24,7 +24,7 @@ from greenroom.actors import (
     UpdateSession,
     open_greenroom,
 )
-from greenroom.actors.orchestrations.client_session import Whereabouts
+from greenroom.actors.orchestrations.client_session import SessionLocator
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,9 +38,9 @@ pytestmark = pytest.mark.promise("passport.taken-up")
 
 
 def agent(runtime: Any, name: str, *, user: str | None = "user", **more: Any) -> Agent:
-    whereabouts = more.pop("whereabouts", None)
+    locator = more.pop("locator", None)
     who = Principal(agent_id=name, user=user, **more)
-    return Agent(runtime, who, client=name, whereabouts=whereabouts)
+    return Agent(runtime, who, client=name, locator=locator)
 
 
 async def worked(runtime: Any, name: str = "claude-code", **arguments: Any) -> str:
@@ -199,8 +199,8 @@ async def test_a_caller_without_a_connection_holds_for_a_minute(enter: Enter) ->
     async with enter(embedder="none") as house:
         runtime = house.runtime
         left = await worked(runtime)
-        places = Whereabouts()
-        first, again, other = (agent(runtime, name, whereabouts=places) for name in ("one", "one", "two"))
+        places = SessionLocator()
+        first, again, other = (agent(runtime, name, locator=places) for name in ("one", "one", "two"))
         assert (await first.ask(StartSession())).session_id == left
         assert (await again.ask(StartSession())).session_id == left
         assert (await other.ask(StartSession())).session_id is None

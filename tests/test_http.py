@@ -13,7 +13,7 @@ from support.https import Event, place, told
 from support.scripts import script, stage
 from trio.testing import wait_all_tasks_blocked
 
-from greenroom.transports.auth.origin_check import Caller
+from greenroom.transports.auth.caller import Caller
 from greenroom.transports.mcp.limits import Limits
 
 # -- both eras -----------------------------------------------------------------------------------
@@ -187,7 +187,7 @@ async def test_a_modern_request_speaks_as_whom_its_url_says() -> None:
         body = json.dumps({**json.loads(body), "params": params})
         await guest.send("POST", "/mcp?agent=ann&project=x", routed, body.encode())
         assert (await guest.answer()).status == 200
-        assert here.callers == [(Caller(agent="ann", projects=("x",), stands_alone=True), "tester")]
+        assert here.callers == [(Caller(agent="ann", projects=("x",), is_single_request=True), "tester")]
         await guest.send("POST", "/mcp?agent=a/b", routed, body.encode())
         assert (await guest.answer()).status == 400
 

@@ -14,11 +14,11 @@ from support.scripts import Stage, script, stage
 from trio.testing import MockClock, lockstep_stream_pair, wait_all_tasks_blocked
 
 from greenroom.runtime import StoreFailedError
-from greenroom.transports.http.asgi_exchange import Exchange, PlainConnection
+from greenroom.transports.http.asgi_exchange import Exchange, ForeignConnection
 from greenroom.transports.http.hypercorn import HEAD_LIMIT
-from greenroom.transports.http.request_head import Head
-from greenroom.transports.http.responses import CLOSE, Reply
-from greenroom.transports.http.timed_connection import Pace
+from greenroom.transports.http.request_head import RequestHead
+from greenroom.transports.http.responses import CLOSE, Response
+from greenroom.transports.http.timed_connection import Timeouts
 from greenroom.transports.mcp.limits import Limits
 
 HEAD = b"POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\naccept: */*\r\n"
@@ -104,7 +104,7 @@ async def test_who_does_not_read_a_stream_is_hung_up_on(autojump_clock: MockCloc
 
 @pytest.mark.promise("http.slow", "http.resumable")
 async def test_who_did_not_read_a_stream_in_a_session_may_come_back(autojump_clock: MockClock) -> None:
-    async with stage(request_timeout=1e6, pace=Pace(rest=1e6)) as (acts, here):
+    async with stage(request_timeout=1e6, timeouts=Timeouts(rest=1e6)) as (acts, here):
         guest = await here.client()
         deaf = await here.guest(lockstep_stream_pair, guest)
         number = await script(deaf, "say-9 wait say")
@@ -131,7 +131,7 @@ async def test_an_answer_that_nobody_reads_is_not_kept(autojump_clock: MockClock
 
 
 async def test_who_leaves_is_forgotten_at_once() -> None:
-    async with place(Desk(), pace=PATIENT) as here:
+    async with place(Desk(), timeouts=PATIENT) as here:
         guests = [await here.client() for _ in range(10)]
         assert here.server.statistics().connections == 10
         for guest in guests:
@@ -196,7 +196,7 @@ async def test_who_asks_while_the_server_stops_is_told() -> None:
         await script(busy, "wait", modern=True)
         await acts.waiting.wait()
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(here.app.wind_up)
+            nursery.start_soon(here.app.drain)
             await wait_all_tasks_blocked()
             guest = await here.guest()
             answer = await guest.ask("GET", "/healthz")
@@ -349,6 +349,8 @@ async def test_a_server_that_waits_for_its_application_to_read_is_not_kept_waiti
     scope = {"method": "POST", "path": "/mcp", "query_string": b"", "headers": []}
     async with trio.open_nursery() as nursery:
         nursery.start_soon(flood)
-        await Exchange(Head(scope), PlainConnection(), receive.receive, send).reply(Reply(413, [], b""))
+        await Exchange(RequestHead(scope), ForeignConnection(), receive.receive, send).reply(
+            Response(413, [], b"")
+        )
         receive.close()
     assert (sent[0]["status"], CLOSE in sent[0]["headers"]) == (413, True)

@@ -13,7 +13,7 @@ from support.scripts import script, stage
 from trio.testing import wait_all_tasks_blocked
 
 from greenroom.actors import Agent, CreateSession
-from greenroom.transports.auth.origin_check import Caller
+from greenroom.transports.auth.caller import Caller
 from greenroom.transports.mcp.tools import TOOLS
 
 # -- sessions ------------------------------------------------------------------------------------
@@ -112,7 +112,7 @@ async def test_there_is_a_limit_on_sessions() -> None:
 async def test_a_session_without_anything_open_ends_after_a_while(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
-    async with stage(session_idle=100.0, request_timeout=1e6, pace=PATIENT) as (acts, here):
+    async with stage(session_idle=100.0, request_timeout=1e6, timeouts=PATIENT) as (acts, here):
         idle = await here.client()
         listening = await here.client()
         await (await here.guest(session=listening)).listen()

@@ -23,7 +23,7 @@ from greenroom.actors.auth.namespaces import memory_address
 from greenroom.actors.auth.policy import MemoryShelf
 from greenroom.actors.memory import directory
 from greenroom.actors.memory.ids import SECRET_BYTES
-from greenroom.actors.memory.records import COMMON, Common
+from greenroom.actors.memory.records import HEADER, RootHeader
 from greenroom.runtime import Context, Index, Message, Refusal, handles, open_runtime
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Older(MemoryActor):
     @handles(Begin)
     def begin(self, asked: Begin, context: Context) -> None:
         shelf = MemoryShelf("public", "ann", None)
-        context.put(COMMON, Common(asked.root, bytes(SECRET_BYTES), (shelf,), None))
+        context.put(HEADER, RootHeader(asked.root, bytes(SECRET_BYTES), (shelf,), None))
         directory.put(context, asked.root, (shelf,))
 
 

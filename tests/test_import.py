@@ -20,10 +20,12 @@ if TYPE_CHECKING:
 
     from support.agents import Enter
 
-    from greenroom.runtime import Doors
+    from greenroom.runtime import RuntimeClient
 
 
-async def read(doors: Doors, principal: Principal, key: str, namespace: str = "user:ann", **more: Any) -> Any:
+async def read(
+    doors: RuntimeClient, principal: Principal, key: str, namespace: str = "user:ann", **more: Any
+) -> Any:
     message = ReadMemory(key=key, namespace=namespace, **more)
     return (await doors.ask(memory_address(namespace), message, principal=principal)).memory
 

@@ -46,11 +46,11 @@ def _command(path: Path, folder: Path, *more: str) -> list[str]:
 # Ends itself without a word when the import has come so far.
 KILLED_AT = """
 import os, signal, sys
-from greenroom.actors.transfer import _importing
+from greenroom.actors.transfer import import_run
 from greenroom.transports.cli.main import main
 
 stage, share = sys.argv[1], float(sys.argv[2])
-tell = _importing.Importer.__init__
+tell = import_run.Importer.__init__
 
 def told(self, *args, **options):
     def die(now, done, total):
@@ -58,7 +58,7 @@ def told(self, *args, **options):
             os.kill(os.getpid(), signal.SIGKILL)
     tell(self, *args, **{**options, "progress": die})
 
-_importing.Importer.__init__ = told
+import_run.Importer.__init__ = told
 main(sys.argv[3:])
 """
 
@@ -66,11 +66,11 @@ main(sys.argv[3:])
 # Ends the process that owns the folder when the import, which is attached to it, has come so far.
 KILLS_THE_OWNER_AT = """
 import os, signal, sys
-from greenroom.actors.transfer import _importing
+from greenroom.actors.transfer import import_run
 from greenroom.transports.cli.main import main
 
 owner, stage, share = int(sys.argv[1]), sys.argv[2], float(sys.argv[3])
-tell, alive = _importing.Importer.__init__, [True]
+tell, alive = import_run.Importer.__init__, [True]
 
 def told(self, *args, **options):
     def kill(now, done, total):
@@ -79,7 +79,7 @@ def told(self, *args, **options):
             os.kill(owner, signal.SIGKILL)
     tell(self, *args, **{**options, "progress": kill})
 
-_importing.Importer.__init__ = told
+import_run.Importer.__init__ = told
 sys.exit(main(sys.argv[4:]))
 """
 

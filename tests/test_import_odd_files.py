@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from support.exchanges import ANN, read
 
 from greenroom.actors.schemas.import_lines import decode_line
-from greenroom.actors.transfer.normalize import Made, SourceError, key_of, made, tags_of, time_of
+from greenroom.actors.transfer.normalize import SourceError, SourceLine, key_of, source_line, tags_of, time_of
 from greenroom.actors.transfer.sources import open_source
 
 _HUGE = b"9" * 5_000
@@ -77,7 +77,7 @@ def test_what_is_nested_too_deeply_to_be_written_is_refused() -> None:
     for _ in range(10_000):
         value = [value]
     with pytest.raises(SourceError, match="memory 1 is nested too deeply"):
-        made("memory 1", 0, value=value)
+        source_line("memory 1", 0, value=value)
 
 
 def test_a_database_with_other_columns_is_refused(tmp_path: Path) -> None:
@@ -157,7 +157,7 @@ def test_tags_and_times_are_read_as_programs_write_them() -> None:
 
 
 def test_what_does_not_fit_its_field_is_kept_in_the_metadata() -> None:
-    odd: Made = made(
+    odd: SourceLine = source_line(
         "here",
         0,
         key="k",

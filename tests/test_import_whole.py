@@ -17,7 +17,7 @@ from greenroom.actors.memory import import_staging
 from greenroom.actors.schemas.transfer import BeginImport, ReadImport, StageLines
 from greenroom.actors.transfer.import_run import Importer, ImportRefusedError
 from greenroom.actors.transfer.json_lines import Source, source_of_text
-from greenroom.actors.transfer.normalize import Made, SourceError
+from greenroom.actors.transfer.normalize import SourceError, SourceLine
 from greenroom.actors.transfer.sources import open_source
 from greenroom.runtime import ActorFailedError, Address, Refusal, verify
 from greenroom.runtime.kernel.mailbox import Envelope
@@ -107,9 +107,9 @@ async def test_nothing_to_import_is_no_error(enter: Enter) -> None:
 async def test_a_source_that_changes_while_it_is_read_is_not_imported(enter: Enter) -> None:
     passes = iter([[line("a"), line("b")], [line("a"), line("c")]])
 
-    def lines() -> Iterator[Made]:
+    def lines() -> Iterator[SourceLine]:
         for number, each in enumerate(next(passes), start=1):
-            yield Made(f"line {number}", json.dumps(each).encode(), number)
+            yield SourceLine(f"line {number}", json.dumps(each).encode(), number)
 
     async with enter(**QUIET) as home:
         with pytest.raises(SourceError, match="changed while it was read"):
@@ -230,9 +230,9 @@ async def test_what_was_staged_of_a_source_that_changed_leaves_the_store(
     lines = [line(f"k{n}", "x" * 200) for n in range(1_500)]
     passes = iter([lines[:900], lines, lines[:900], lines[:900]])
 
-    def read_on() -> Iterator[Made]:
+    def read_on() -> Iterator[SourceLine]:
         for number, each in enumerate(next(passes), start=1):
-            yield Made(f"line {number}", json.dumps(each).encode(), number)
+            yield SourceLine(f"line {number}", json.dumps(each).encode(), number)
 
     def die(stage: str, done: int, _total: int) -> None:
         if dies and stage == "staging" and done > 1_000:
@@ -267,10 +267,10 @@ async def test_a_namespace_that_fails_is_told_and_the_same_again_finishes_it(
     lines = [line(f"k{n}", namespace=f"team:t{n % 3}") for n in range(300)]
     write: Any = vars(import_staging)["write"]
 
-    def fail(keeper: Any, *more: Any) -> Any:
-        if keeper.root == "team:t1":
+    def fail(repository: Any, *more: Any) -> Any:
+        if repository.root == "team:t1":
             raise RuntimeError("as the test wants it")
-        return write(keeper, *more)
+        return write(repository, *more)
 
     async with enter(**QUIET) as home:
         monkeypatch.setattr(import_staging, "write", fail)
@@ -294,10 +294,10 @@ async def test_a_namespace_that_failed_finishes_its_part_by_itself(
     write: Any = vars(import_staging)["write"]
     fails = [True]
 
-    def fail(keeper: Any, *more: Any) -> Any:
-        if keeper.root == "team:t1" and fails[0]:
+    def fail(repository: Any, *more: Any) -> Any:
+        if repository.root == "team:t1" and fails[0]:
             raise RuntimeError("as the test wants it")
-        return write(keeper, *more)
+        return write(repository, *more)
 
     monkeypatch.setattr(import_staging, "write", fail)
     async with enter(**QUIET) as home:

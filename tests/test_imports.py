@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from greenroom.actors.base.lazy_import import imported
+from greenroom.actors.base.threads import imported
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,7 +32,7 @@ from greenroom.actors import (
     StoreMemory, open_greenroom
 )
 from greenroom.actors.auth.namespaces import memory_address
-from greenroom.actors.schemas.index_checks import VerifyIndex
+from greenroom.actors.schemas.memories import VerifyIndex
 
 heavy = {{"numpy", "rapidfuzz", "tokenizers", "wordllama", "dateparser"}}
 by_thread = {{True: set(), False: set()}}
@@ -110,7 +110,7 @@ def test_others_have_their_turns_while_a_module_is_imported(
 def test_what_numpy_imports_later_comes_with_it() -> None:
     program = """
 import sys
-from greenroom.actors.base.lazy_import import imported
+from greenroom.actors.base.threads import imported
 for _ in imported("greenroom.actors.index.compaction"):
     pass
 before = set(sys.modules)

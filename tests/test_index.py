@@ -40,7 +40,7 @@ from support.indexing import (
 from greenroom.actors.index import QUESTION, TEMPORAL, Document, records
 from greenroom.actors.index.corpus import Corpus
 from greenroom.actors.index.document import analyse
-from greenroom.actors.index.merge_policy import merge_start
+from greenroom.actors.index.merge import first_merged
 from greenroom.actors.schemas.vectors import Vectors
 from greenroom.actors.text.analyze import use_languages
 from greenroom.runtime import ActorFailedError, Address
@@ -149,7 +149,7 @@ def test_ids_may_come_in_any_order() -> None:
 
 def test_adding_does_not_touch_what_is_there() -> None:
     corpus = corpus_of(*documents(range(1, 1_025)))
-    exhaust(corpus.tidy(never))
+    exhaust(corpus.compact(never))
     before = corpus.segments
     exhaust(corpus.add(document(2_000, "shared"), never))
     assert corpus.segments is before
@@ -181,7 +181,7 @@ def test_a_corpus_in_memory_is_the_same_however_it_is_merged(
                 if source.random() < 0.5:
                     corpus.remove(gone)
                     del given[gone]
-            exhaust(corpus.tidy(never))
+            exhaust(corpus.compact(never))
             assert seen(corpus) == expected(given.values())
 
 
@@ -190,17 +190,17 @@ def test_a_long_text_is_taken_in_slices() -> None:
     slices = 0
     looks = 0
 
-    def pace() -> bool:
+    def should_yield() -> bool:
         nonlocal looks
         looks += 1
         return True
 
     corpus = Corpus()
     text = " ".join(f"w{number % 50_000}x" for number in range(150_000))
-    for _ in corpus.add(document(1, text), pace):
+    for _ in corpus.add(document(1, text), should_yield):
         slices += 1
     assert slices > len(text) // 2_048
-    for _ in corpus.seal(pace):
+    for _ in corpus.seal(should_yield):
         slices += 1
     rows, times = corpus.postings("text", "w7x")
     assert (rows.tolist(), times.tolist()) == ([0], [3])
@@ -220,7 +220,7 @@ def test_a_word_counts_65535_times_at_most() -> None:
 def test_merges_take_earlier_runs_unless_they_outweigh_the_rest(
     weights: list[int], fresh: int, start: int
 ) -> None:
-    assert merge_start(weights, fresh) == start
+    assert first_merged(weights, fresh) == start
 
 
 def test_analysing_pauses_also_within_tags() -> None:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from greenroom.runtime import Message, Runtime
-    from greenroom.runtime.store.store import Store, Work
+    from greenroom.runtime.store.store import Store, WriteBatch
 
 R = TypeVar("R")
 HERE = Address("indexed", "here")
@@ -197,7 +197,7 @@ class Indexes(RuleBasedStateMachine):
     def run_out_of_room(self, *, steps: Sequence[tuple[str, Any]], commits: set[int]) -> None:
         count = 0
 
-        def fault(store: Store, works: Sequence[Work]) -> None:
+        def fault(store: Store, works: Sequence[WriteBatch]) -> None:
             nonlocal count
             count += 1
             if count in commits:

@@ -39,10 +39,10 @@ def test_instructions_name_no_tool_that_a_scope_does_not_open(scope: str) -> Non
 
 
 def test_who_may_do_everything_is_told_everything() -> None:
-    said = GREENROOM.told_to(EVERYTHING)
+    said = GREENROOM.described_to(EVERYTHING)
     assert said["capabilities"] == GREENROOM.capabilities
     assert {"start_session", "set_memory", "recall_context", "store_memory"} <= named_in(said["instructions"])
-    by_parts = GREENROOM.told_to(frozenset({"sessions:*", "memory:read", "memory:write"}))
+    by_parts = GREENROOM.described_to(frozenset({"sessions:*", "memory:read", "memory:write"}))
     assert by_parts == said
 
 

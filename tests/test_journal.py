@@ -26,6 +26,7 @@ from support.journals import (
 from greenroom.runtime import (
     ActorFailedError,
     Address,
+    ConfigurationError,
     Finding,
     InlineCommitter,
     Refusal,
@@ -33,7 +34,6 @@ from greenroom.runtime import (
     RuntimeOptions,
     StorageFullError,
     StoreFailedError,
-    UnknownKindError,
 )
 from greenroom.runtime.maintenance.rotate_secret import renew_secret
 
@@ -154,14 +154,14 @@ async def test_what_is_not_declared_is_refused(reopen: Open, secrets: Path) -> N
     async with kept(reopen, secrets, journals=[]) as runtime:
         with pytest.raises(ActorFailedError):
             await runtime.ask(DOER, Do(what="nowhere"))
-        with pytest.raises(UnknownKindError, match="no journal 'deeds'"):
+        with pytest.raises(ConfigurationError, match="no journal 'deeds'"):
             await runtime.query(Deeds())
-        with pytest.raises(UnknownKindError, match="no journal"):
+        with pytest.raises(ConfigurationError, match="no journal"):
             runtime.note(NAME, "nowhere")
     with pytest.raises(ValueError, match="needs a secret"):
         async with reopen(**JOURNALS):
             pass
-    with pytest.raises(UnknownKindError, match="used twice"):
+    with pytest.raises(ConfigurationError, match="used twice"):
         async with kept(reopen, secrets, journals=[DEEDS, DEEDS]):
             pass
 

@@ -55,7 +55,7 @@ class World:
 
     def commit(self, store: Any, works: Any) -> None:
         for work in works:
-            cell = getattr(work, "cell", None)
+            cell = getattr(work, "activation", None)
             if cell is not None and cell.address.key in self.full_for:
                 work.error = StorageFullError("full")
         if self.fault == "die before":

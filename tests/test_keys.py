@@ -17,18 +17,18 @@ from greenroom.actors import (
     Agent,
     ApiKeyMade,
     CreateApiKey,
+    KeyCache,
     KeyRefusedError,
-    KeyRing,
     ListApiKeys,
     Principal,
     RevokeApiKey,
     RotateApiKey,
-    open_key_ring,
+    open_key_cache,
     parse_request,
 )
 from greenroom.actors.auth.grants import check_claims, credential_of, principal_of
 from greenroom.actors.auth.key_format import digest_of, fits, has_key, new_key, read_key, without_keys
-from greenroom.actors.keys.actor import KEEPER
+from greenroom.actors.keys.actor import KEYS_ADDRESS
 from greenroom.actors.schemas.keys import KeepKey, ReadKeys, RevokeKey
 from greenroom.runtime import Refusal
 
@@ -50,9 +50,9 @@ async def made(at: House, *scopes: str, **options: Any) -> ApiKeyMade:
     return await admin(at).ask(CreateApiKey(name="n", scopes=list(scopes or ("*:read",)), **options))
 
 
-def status(key: ApiKeyMade, ring: KeyRing) -> str:
+def status(key: ApiKeyMade, cache: KeyCache) -> str:
     try:
-        ring.authenticate(key.api_key)
+        cache.authenticate(key.api_key)
     except KeyRefusedError as error:
         return str(error)
     return "in"
@@ -90,14 +90,14 @@ def test_a_key_shows_itself_nowhere() -> None:
 
 
 async def test_a_key_lets_its_holder_in_as_whom_it_was_made_for(enter: Enter) -> None:
-    async with enter() as at, open_key_ring(at.runtime, clock=at.clock) as ring:
-        assert not ring.required
+    async with enter() as at, open_key_cache(at.runtime, clock=at.clock) as cache:
+        assert not cache.required
         key = await made(
             at, "sessions:*", agent="bot", agent_type="worker", user="ann", projects=["p", "q"], rate_limit=7
         )
-        await ring.load()
-        assert ring.required
-        shown = credential_of(ring.authenticate(key.api_key))
+        await cache.load()
+        assert cache.required
+        shown = credential_of(cache.authenticate(key.api_key))
         said: dict[str, Any] = {"agent": "bot", "agent_type": None, "projects": frozenset()}
         assert principal_of(shown, **{**said, "projects": frozenset({"p"})}, address="::1") == Principal(
             agent_id="bot",
@@ -122,9 +122,9 @@ async def test_a_key_without_a_user_works_for_the_one_who_made_it(enter: Enter) 
 
 
 async def test_wrong_keys_are_refused_alike(enter: Enter) -> None:
-    async with enter() as at, open_key_ring(at.runtime, clock=at.clock) as ring:
+    async with enter() as at, open_key_cache(at.runtime, clock=at.clock) as cache:
         key = await made(at)
-        await ring.load()
+        await cache.load()
         right = read_key(key.api_key)
         assert right is not None
         wrong = (
@@ -138,7 +138,7 @@ async def test_wrong_keys_are_refused_alike(enter: Enter) -> None:
         sentences = set()
         for text in wrong:
             with pytest.raises(KeyRefusedError) as caught:
-                ring.authenticate(text)
+                cache.authenticate(text)
             sentences.add(str(caught.value))
         assert sentences == {"this is no key of this server"}
 
@@ -146,9 +146,9 @@ async def test_wrong_keys_are_refused_alike(enter: Enter) -> None:
 async def test_wrong_keys_take_the_same_work_and_a_comparison_that_tells_no_time(
     enter: Enter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with enter() as at, open_key_ring(at.runtime, clock=at.clock) as ring:
+    async with enter() as at, open_key_cache(at.runtime, clock=at.clock) as cache:
         key = await made(at)
-        await ring.load()
+        await cache.load()
         right = read_key(key.api_key)
         assert right is not None
         done: list[tuple[str, int]] = []
@@ -174,7 +174,7 @@ async def test_wrong_keys_take_the_same_work_and_a_comparison_that_tells_no_time
             "",
         ):
             with suppress(KeyRefusedError):
-                ring.authenticate(text)
+                cache.authenticate(text)
             work.append(tuple(done))
             done.clear()
         assert set(work) == {(("digest", len(right.whole)), ("compare", 64))}
@@ -201,31 +201,31 @@ def everything_in(folder: Path) -> bytes:
 
 
 async def test_a_key_of_one_store_is_none_of_another_with_the_same_records(enter: Enter) -> None:
-    async with enter() as at, open_key_ring(at.runtime, clock=at.clock) as ring:
+    async with enter() as at, open_key_cache(at.runtime, clock=at.clock) as cache:
         stolen = new_key()
         kept = KeepKey(
             key_id=stolen.key_id, digest=digest_of(stolen, bytes(32)), grant=(await _grant(at)), lifetime=DAY
         )
-        await at.runtime.ask(KEEPER, kept, principal=admin(at).principal)
-        await ring.load()
+        await at.runtime.ask(KEYS_ADDRESS, kept, principal=admin(at).principal)
+        await cache.load()
         with pytest.raises(KeyRefusedError):
-            ring.authenticate(stolen.whole)
+            cache.authenticate(stolen.whole)
 
 
 async def _grant(at: House) -> Any:
     await made(at)
-    return (await at.runtime.ask(KEEPER, ReadKeys())).keys[0].grant
+    return (await at.runtime.ask(KEYS_ADDRESS, ReadKeys())).keys[0].grant
 
 
 async def test_keys_end_when_they_expire_and_the_last_one_does_not_open_the_door(enter: Enter) -> None:
-    async with enter() as at, open_key_ring(at.runtime, clock=at.clock) as ring:
+    async with enter() as at, open_key_cache(at.runtime, clock=at.clock) as cache:
         key = await made(at, expires_in_days=1)
-        await ring.load()
+        await cache.load()
         at.tick(24 * HOUR - 1)
-        assert status(key, ring) == "in"
+        assert status(key, cache) == "in"
         at.tick(1)
-        assert "expired" in status(key, ring)
-        assert ring.required
+        assert "expired" in status(key, cache)
+        assert cache.required
         (listed,) = (await admin(at).ask(ListApiKeys())).keys
         assert (listed.status, (await admin(at).ask(ListApiKeys(include_ended=False))).keys) == (
             "expired",
@@ -234,16 +234,16 @@ async def test_keys_end_when_they_expire_and_the_last_one_does_not_open_the_door
 
 
 async def test_in_rotation_both_keys_are_good_for_a_while(enter: Enter) -> None:
-    async with enter() as at, open_key_ring(at.runtime, clock=at.clock) as ring:
+    async with enter() as at, open_key_cache(at.runtime, clock=at.clock) as cache:
         old = await made(at, "admin", agent="bot", expires_in_days=30)
         at.tick(24 * HOUR)
         new = await admin(at).ask(RotateApiKey(key_id=old.key.key_id, overlap_seconds=HOUR))
-        await ring.load()
-        assert [status(old, ring), status(new, ring)] == ["in", "in"]
+        await cache.load()
+        assert [status(old, cache), status(new, cache)] == ["in", "in"]
         assert (new.key.agent, new.key.scopes, new.key.replaces) == ("bot", ["admin"], old.key.key_id)
         assert (new.key.expires_at - new.key.created_at).days == 30
         at.tick(HOUR)
-        assert ["expired" in status(old, ring), status(new, ring)] == [True, "in"]
+        assert ["expired" in status(old, cache), status(new, cache)] == [True, "in"]
         with refused("VALIDATION_ERROR"):
             await admin(at).ask(RotateApiKey(key_id=old.key.key_id))
 
@@ -265,15 +265,15 @@ async def test_rotation_does_not_prolong_what_ends_sooner_nor_revive_what_ended(
 
 
 async def test_revoking_is_for_good_and_twice_is_once(enter: Enter) -> None:
-    async with enter() as at, open_key_ring(at.runtime, clock=at.clock) as ring:
+    async with enter() as at, open_key_cache(at.runtime, clock=at.clock) as cache:
         key = await made(at)
         first = await admin(at).ask(RevokeApiKey(key_id=key.key.key_id))
         at.tick()
         again = await admin(at).ask(RevokeApiKey(key_id=key.key.key_id))
         assert (first.key.status, again.key.revoked_at) == ("revoked", first.key.revoked_at)
-        await ring.load()
-        assert "revoked" in status(key, ring)
-        assert ring.required
+        await cache.load()
+        assert "revoked" in status(key, cache)
+        assert cache.required
         with refused("KEY_NOT_FOUND"):
             await admin(at).ask(RevokeApiKey(key_id="a" * 12))
 
@@ -293,7 +293,7 @@ async def test_nobody_but_an_administrator_makes_keys(enter: Enter) -> None:
                 await others.ask(request)
         for principal in (others.principal, None):  # past the doors, too
             with refused("PERMISSION_DENIED"):
-                await at.runtime.ask(KEEPER, RevokeKey(key_id=key.key.key_id), principal=principal)
+                await at.runtime.ask(KEYS_ADDRESS, RevokeKey(key_id=key.key.key_id), principal=principal)
         assert [each.status for each in (await admin(at).ask(ListApiKeys())).keys] == ["active"]
 
 
@@ -355,51 +355,53 @@ async def test_a_key_that_cannot_be_is_refused_by_the_field(enter: Enter, wrong:
 
 @pytest.mark.promise("keys.revocation")
 async def test_a_ring_hears_of_revocation_and_ends_what_the_key_holds_once(enter: Enter) -> None:
-    async with enter() as at, open_key_ring(at.runtime, clock=at.clock) as ring:
+    async with enter() as at, open_key_cache(at.runtime, clock=at.clock) as cache:
         one, other = await made(at), await made(at)
         await trio.testing.wait_all_tasks_blocked()
         ended: list[str] = []
         late: list[str] = []
         with (
-            ring.place(one.key.key_id, ended.append),
-            ring.place(one.key.key_id, ended.append),
-            ring.place(other.key.key_id, ended.append),
+            cache.hold(one.key.key_id, ended.append),
+            cache.hold(one.key.key_id, ended.append),
+            cache.hold(other.key.key_id, ended.append),
         ):
             await admin(at).ask(RevokeApiKey(key_id=one.key.key_id))
             began = trio.current_time()
             await trio.testing.wait_all_tasks_blocked(0.01)
             assert trio.current_time() - began < 1
             assert ended == [f"the key {one.key.key_id} is revoked"] * 2
-            await ring.load()
+            await cache.load()
             assert len(ended) == 2
-            with ring.place(one.key.key_id, late.append):
+            with cache.hold(one.key.key_id, late.append):
                 assert len(late) == 1
 
 
 @pytest.mark.promise("keys.revocation")
 async def test_a_ring_ends_what_an_expired_key_holds_without_being_told(enter: Enter) -> None:
-    async with enter() as at, open_key_ring(at.runtime, clock=at.clock) as ring:
+    async with enter() as at, open_key_cache(at.runtime, clock=at.clock) as cache:
         key = await made(at, expires_in_days=1)
+        began = trio.current_time()
+        await trio.sleep(31.4)
+        await made(at)  # so that the looks at the clock fall between those of the key's whole hours
         await trio.testing.wait_all_tasks_blocked()
         ended = trio.Event()
-        with ring.place(key.key.key_id, lambda _: ended.set()):
-            began = trio.current_time()
+        with cache.hold(key.key.key_id, lambda _: ended.set()):
             await ended.wait()
             assert trio.current_time() - began == pytest.approx(24 * HOUR, abs=2)
 
 
 @pytest.mark.promise("keys.revocation")
 async def test_who_came_without_a_key_goes_when_the_first_one_is_made(enter: Enter) -> None:
-    async with enter() as at, open_key_ring(at.runtime, clock=at.clock) as ring:
+    async with enter() as at, open_key_cache(at.runtime, clock=at.clock) as cache:
         ended: list[str] = []
-        with ring.place(None, ended.append):
+        with cache.hold(None, ended.append):
             await made(at)
             await trio.testing.wait_all_tasks_blocked(0.01)
             assert ended == ["a key is needed from now on"]
 
 
 async def test_uses_are_written_down_once_a_minute_at_most(enter: Enter) -> None:
-    async with enter() as at, open_key_ring(at.runtime, clock=at.clock) as ring:
+    async with enter() as at, open_key_cache(at.runtime, clock=at.clock) as cache:
         key = await made(at)
         await trio.testing.wait_all_tasks_blocked()
 
@@ -407,18 +409,18 @@ async def test_uses_are_written_down_once_a_minute_at_most(enter: Enter) -> None
             return (await admin(at).ask(ListApiKeys())).keys[0].last_used_at
 
         for _ in range(1_000):
-            ring.authenticate(key.api_key)
+            cache.authenticate(key.api_key)
         assert await last_used() is None
         await trio.sleep(61)
         first = await last_used()
         assert first is not None
-        ring.authenticate(key.api_key)
+        cache.authenticate(key.api_key)
         await trio.sleep(61)
         assert await last_used() > first
 
 
 async def test_what_stays_open_because_of_a_key_uses_it(enter: Enter) -> None:
-    async with enter() as at, open_key_ring(at.runtime, clock=at.clock) as ring:
+    async with enter() as at, open_key_cache(at.runtime, clock=at.clock) as cache:
         key, idle = await made(at), await made(at)
         await trio.testing.wait_all_tasks_blocked()
 
@@ -429,15 +431,15 @@ async def test_what_stays_open_because_of_a_key_uses_it(enter: Enter) -> None:
             assert listed[idle.key.key_id].last_used_at is None
             return listed[key.key.key_id].last_used_at
 
-        ring.authenticate(key.api_key)
-        with ring.place(key.key.key_id, lambda _: None):
+        cache.authenticate(key.api_key)
+        with cache.hold(key.key.key_id, lambda _: None):
             first, same, later = [await last_used(hours) for hours in (0, 0.5, 0.6)]
         assert first == same < later == await last_used(2)
 
 
 async def test_who_has_no_key_needs_one_where_that_is_said(enter: Enter) -> None:
-    async with enter() as at, open_key_ring(at.runtime, required=True) as ring:
-        assert ring.required
+    async with enter() as at, open_key_cache(at.runtime, required=True) as cache:
+        assert cache.required
 
 
 async def test_keys_survive_the_end_of_the_server(enter: Enter) -> None:
@@ -445,6 +447,6 @@ async def test_keys_survive_the_end_of_the_server(enter: Enter) -> None:
         key = await made(at)
         revoked = await made(at)
         await admin(at).ask(RevokeApiKey(key_id=revoked.key.key_id))
-    async with enter() as at, open_key_ring(at.runtime, clock=at.clock) as ring:
-        assert status(key, ring) == "in"
-        assert "revoked" in status(revoked, ring)
+    async with enter() as at, open_key_cache(at.runtime, clock=at.clock) as cache:
+        assert status(key, cache) == "in"
+        assert "revoked" in status(revoked, cache)

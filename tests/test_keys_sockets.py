@@ -446,7 +446,7 @@ async def test_a_key_that_is_revoked_while_its_handshake_arrives_leaves_nothing_
         await here.settled()
         await guest.stream.send_all(content[9:])
         assert b"Connection closed" in await guest.stream.receive_some(4_096)
-        assert (len(here.app.sessions), len(here.ring._places)) == (0, 0)
+        assert (len(here.app.sessions), len(here.cache._holds)) == (0, 0)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import subprocess
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -15,6 +16,7 @@ from support.agents import AuditTrail, House, house, refused
 from support.clocks import DAY, VirtualClock
 from support.keyed import administrator, create_key, revoke_key
 from support.passports import begun, forged, member, signers, text_of
+from support.stores import small_disk
 from support.websocket_programs import connected, server
 from test_keys_process import bearer, create, keys
 
@@ -26,17 +28,17 @@ from greenroom.actors import (
     ListApiKeys,
     RestoreSession,
     RotateApiKey,
-    open_key_ring,
+    open_key_cache,
 )
 from greenroom.actors.schemas import passports as requests
 from greenroom.runtime import (
     Actor,
     Address,
-    Again,
     Context,
     Encryption,
     InlineCommitter,
     Message,
+    Replay,
     StoreError,
     StoreFailedError,
     backup,
@@ -95,10 +97,10 @@ async def status_of(at: House) -> dict[str, str]:
 async def opens(at: House, *made: ApiKeyMade) -> list[bool]:
     """Return which keys let somebody in who comes at once."""
     found = []
-    async with open_key_ring(at.runtime, clock=at.clock) as ring:
+    async with open_key_cache(at.runtime, clock=at.clock) as cache:
         for each in made:
             try:
-                ring.authenticate(each.api_key)
+                cache.authenticate(each.api_key)
             except KeyRefusedError:
                 found.append(False)
             else:
@@ -382,6 +384,20 @@ async def test_a_tail_that_was_not_written_whole_is_dropped(place: Place) -> Non
 
 
 @pytest.mark.promise("lasting.list")
+async def test_what_ends_after_the_list_was_lost_is_new_to_every_backup(place: Place) -> None:
+    async with place.opened() as here:
+        first, second = [await create_key(here) for _ in range(2)]
+        await revoke_key(here, first)
+    place.keep()
+    place.listed.unlink()
+    async with place.opened() as here:
+        await revoke_key(here, second)
+    assert place.bring_back()
+    async with place.opened() as here:
+        assert await opens(here, first, second) == [False, False]
+
+
+@pytest.mark.promise("lasting.list")
 async def test_a_revocation_is_done_also_when_the_list_cannot_be_written(
     place: Place, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -441,10 +457,10 @@ class Register(Actor):
     @handles(End)
     def end(self, request: End, context: Context) -> None:
         context.put(b"e", [*(context.get(b"e", list[str]) or []), request.what])
-        context.lasting(request.what, until=request.until)
+        context.record_revocation(request.what, until=request.until)
 
-    @handles(Again)
-    def again(self, told: Again, context: Context) -> None:
+    @handles(Replay)
+    def again(self, told: Replay, context: Context) -> None:
         known = context.get(b"e", list[str]) or []
         context.put(
             b"e", known + [what for raw in told.values if (what := json.loads(bytes(raw))) not in known]
@@ -497,3 +513,34 @@ async def test_actors_are_told_in_order_and_before_anybody_else_is_heard(
             assert await runtime.ask(first, Ended()) == ["before", "one", "two", "three"]
             assert await runtime.ask(second, Ended()) == ["other"]
     await trio.lowlevel.checkpoint()
+
+
+@pytest.mark.promise("lasting.list")
+async def test_a_line_that_the_disk_took_half_of_harms_none_that_follow(
+    tmp_path: Path, far_clock: VirtualClock
+) -> None:
+    address = Address("register", "a")
+    with small_disk(tmp_path / "disk", "4m") as disk:
+
+        def opened() -> AbstractAsyncContextManager[Any]:
+            return open_runtime(
+                tmp_path / "data",
+                actors=[Register],
+                clock=far_clock,
+                committer=InlineCommitter(),
+                secrets=disk / "secrets",
+            )
+
+        async with opened() as runtime:
+            await runtime.ask(address, End(what="before", until=far_clock.now()))
+            filler = disk / "filler"
+            with suppress(OSError), filler.open("wb", buffering=0) as file:
+                while True:
+                    file.write(bytes(4_096))
+            await runtime.ask(address, End(what="x" * 8_192, until=far_clock.now()))
+            filler.unlink()
+            await runtime.ask(address, End(what="after", until=far_clock.now()))
+        (path,) = (disk / "secrets").glob(f"*{SUFFIX}")
+        assert [json.loads(line[9:])[-1] for line in path.read_text().splitlines()] == ["before", "after"]
+        async with opened() as runtime:
+            assert len(await runtime.ask(address, Ended())) == 3

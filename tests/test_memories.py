@@ -530,3 +530,32 @@ def test_the_actor_of_an_agent_is_where_it_always_was() -> None:
     longest = memory_address(f"{'a' * 100}:{'b' * 100}")
     assert len(longest.key) == 200
     assert longest != memory_address(f"{'a' * 100}:{'b' * 99}c")
+
+
+@pytest.mark.promise("memory.as-given")
+@pytest.mark.parametrize("over", [0, 1])
+async def test_contents_are_whole_as_long_as_the_answer_has_room(enter: Enter, over: int) -> None:
+    size = 1_048_576 - 500  # what an answer takes for a memory besides
+    async with enter(embedder="none") as at:
+        alice = at.agent("a", user="alice")
+        for length in (size + over, size, size, size):
+            await store(alice, "x" * length)
+        found = await find(at, alice, None)
+        assert [memory.content is None for memory in found] == [False, False, False, bool(over)]
+
+
+@pytest.mark.promise("memory.scopes-of-sight")
+@pytest.mark.parametrize("ends", ["expires", "is forgotten"])
+async def test_what_has_ended_is_in_no_memory_s_way_to_another_scope(enter: Enter, ends: str) -> None:
+    async with enter(embedder="none") as at:
+        alice = at.agent("a", user="alice", projects=frozenset({"p"}))
+        soon = moment(at.clock.now() + 1_000_000).isoformat()
+        named: dict[str, Any] = {"key": "k", "namespace": "project:p"}
+        await store(alice, "old", scope="private", expiry=soon if ends == "expires" else None, **named)
+        if ends == "is forgotten":
+            await alice.ask(requests.ForgetMemory(**named))
+        at.tick(2)
+        assert (await store(alice, "new", scope="shared", **named)).created
+        await alice.ask(requests.UpdateMemory(scope="private", **named))
+        (memory,) = await find(at, alice, None, namespace="project:p")
+        assert (memory.content, memory.scope) == ("new", "private")

@@ -23,7 +23,7 @@ from greenroom.actors.auth.namespaces import memory_address
 from greenroom.actors.schemas import memories as requests
 from greenroom.actors.schemas.memory_replies import MemoryFilters, MemoryView
 from greenroom.actors.schemas.transfer import ExportPage
-from greenroom.runtime import Doors, Message, Refusal
+from greenroom.runtime import Message, Refusal, RuntimeClient
 
 people = st.sampled_from(sorted(PEOPLE))
 writers = st.sampled_from(["alice", "alice", "alice", "bob", "eve"])
@@ -61,7 +61,7 @@ SEED: list[Action] = [
 class Life:
     """One opening of the store: asks as people do, and looks at everything they can see."""
 
-    def __init__(self, runtime: Doors, clock: VirtualClock) -> None:
+    def __init__(self, runtime: RuntimeClient, clock: VirtualClock) -> None:
         self._runtime = runtime
         self._clock = clock
         self._alice = Agent(runtime, PEOPLE["alice"])
@@ -274,7 +274,7 @@ class Machine(Lives):
         is_new = not self.latest.writes
         self.lead([*SEED, *actions] if is_new else actions, ending, at)
 
-    def life(self, runtime: Doors) -> Life:
+    def life(self, runtime: RuntimeClient) -> Life:
         return Life(runtime, self.clock)
 
     def apply(self, model: Any, action: Action) -> str:

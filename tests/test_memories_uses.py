@@ -95,3 +95,17 @@ async def test_what_is_kept_for_each_reader_is_part_of_the_actor_s_size(enter: E
             sizes.append(at.runtime.statistics().actors.resident_bytes)
         assert sizes[1] - sizes[0] < memories, "the same view serves again"
         assert sizes[2] - sizes[1] > 16 * memories
+
+
+@pytest.mark.promise("memory.ratings")
+async def test_the_uses_that_wait_to_be_written_have_a_limit(enter: Enter) -> None:
+    lines = "\n".join(f'{{"key": "k{one}", "content": "x"}}' for one in range(8_200))
+    async with enter(embedder="none") as at:
+        alice = at.agent("a", user="alice")
+        await alice.ask(ImportMemories(source=lines, namespace="agent:a"))
+        for one in range(8_200):
+            await value_of(alice, f"k{one}")
+        await trio.sleep(120)
+        page = await alice.ask(requests.ListMemories(namespace="agent:a"))
+        uses = {memory.key: memory.uses for memory in page.memories}
+        assert (uses["k8191"], uses["k8192"]) == (1, 0)

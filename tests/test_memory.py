@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from support.agents import Enter
 
-    from greenroom.runtime.store.store import Store, Work
+    from greenroom.runtime.store.store import Store, WriteBatch
 
 FOUR_BYTES = "\U0001f600"
 MINUTE = 60
@@ -88,7 +88,7 @@ def balance(effects: list[int] | None = None) -> tuple[InlineCommitter, dict[byt
     """
     there: dict[bytes, int] = {}
 
-    def commit(store: Store, works: Sequence[Work]) -> None:
+    def commit(store: Store, works: Sequence[WriteBatch]) -> None:
         for work in works:
             if effects is not None:
                 effects.append(len(work.ops))
@@ -294,7 +294,7 @@ async def test_deleting_ends_every_version_however_many(enter: Enter) -> None:
 async def test_a_write_costs_the_same_however_many_there_were(enter: Enter) -> None:
     written: list[int] = []
 
-    def weigh(store: Store, works: Sequence[Work]) -> None:
+    def weigh(store: Store, works: Sequence[WriteBatch]) -> None:
         written.append(sum(len(key) + len(payload or b"") for work in works for _, key, payload in work.ops))
         store.commit(works)
 

@@ -13,7 +13,7 @@ import trio
 from harness import Client, served, server_process
 
 from greenroom.actors import Agent, Principal, open_greenroom
-from greenroom.runtime import Doors
+from greenroom.runtime import RuntimeClient
 from greenroom.transports.mcp.tools import TOOLS
 
 pytestmark = pytest.mark.promise("recall.tools")
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.promise("recall.tools")
 class House:
     """One store, and clients of several people at it."""
 
-    def __init__(self, runtime: Doors) -> None:
+    def __init__(self, runtime: RuntimeClient) -> None:
         self._runtime = runtime
 
     @asynccontextmanager

@@ -144,8 +144,8 @@ async def _hold(folder: Path, made: list[tuple[str, dict[str, Any]]]) -> None:
             try:
                 reply = await alice.ask(tool.parse(raw), checked=True)
             except (Refusal, IdempotencyConflictError) as error:
-                if (meant := tool.meant(raw)) is not None:
-                    meant.worded(error)
+                if (meant := tool.alias_for(raw)) is not None:
+                    meant.reworded(error)
                 continue
             except GreenroomError as error:
                 raise AssertionError(f"{name} failed at {raw!r}") from error

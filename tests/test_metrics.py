@@ -24,11 +24,11 @@ from prometheus_client.parser import text_string_to_metric_families as parse_pla
 
 from greenroom.actors import Agent, SetMemory, open_greenroom
 from greenroom.runtime import Distribution, RuntimeStatistics
-from greenroom.transports.observability.meter import BOUNDS, METHODS, OTHER, OUTCOMES, RequestMeter
-from greenroom.transports.observability.metrics import COUNTERS, GAUGES, SPREADS, Figure, Spread
+from greenroom.transports.observability.meter import BUCKET_BOUNDS, METHODS, OTHER, OUTCOMES, RequestMeter
+from greenroom.transports.observability.metrics import COUNTERS, GAUGES, HISTOGRAMS, HistogramMetric, Metric
 from greenroom.transports.observability.prometheus import render
 from greenroom.transports.observability.scrape import metrics_app
-from greenroom.transports.observability.snapshot import Look, Watched
+from greenroom.transports.observability.snapshot import ObservedServer, Snapshot
 
 OPENMETRICS = "application/openmetrics-text; version=1.0.0, text/plain; version=0.0.4; q=0.5"
 
@@ -91,7 +91,7 @@ NAMES = st.sampled_from(["get_memory", "add_message", "tools/call", "ping", "oth
             st.sampled_from(sorted(METHODS)) | NAMES,
             st.none() | NAMES,
             st.sampled_from(OUTCOMES),
-            st.sampled_from(BOUNDS) | st.floats(0, 1e6),
+            st.sampled_from(BUCKET_BOUNDS) | st.floats(0, 1e6),
         )
     )
 )
@@ -102,16 +102,16 @@ def test_every_request_is_counted_once_in_its_kind_and_its_class(
     meter = RequestMeter(tools)
     expected: Counter[tuple[str, str, str, int]] = Counter()
     for method, tool, outcome, seconds in noted:
-        meter.note(method, tool, outcome, seconds)
+        meter.record(method, tool, outcome, seconds)
         expected[
             method if method in METHODS else OTHER,
             "" if tool is None else tool if tool in tools else OTHER,
             outcome,
-            sum(bound < seconds for bound in BOUNDS),  # a bound itself belongs to its class
+            sum(bound < seconds for bound in BUCKET_BOUNDS),  # a bound itself belongs to its class
         ] += 1
     told: Counter[tuple[str, str, str, int]] = Counter()
     for row in meter.snapshot():
-        for number, count in enumerate(row.classes):
+        for number, count in enumerate(row.buckets):
             told[row.method, row.tool, row.outcome, number] += count
     assert +told == expected
     assert sum(row.seconds for row in meter.snapshot()) == pytest.approx(sum(each[3] for each in noted))
@@ -121,9 +121,9 @@ def test_every_request_is_counted_once_in_its_kind_and_its_class(
 def test_a_client_that_invents_names_makes_no_new_figures() -> None:
     meter = RequestMeter(["get_memory"])
     for number in range(10_000):
-        meter.note(f"method/{number}", f"tool_{number}", "error", 0.001)
-        meter.note("tools/call", f"tool_{number}", "tool_error", 0.001)
-    counts = {(row.method, row.tool): sum(row.classes) for row in meter.snapshot() if sum(row.classes)}
+        meter.record(f"method/{number}", f"tool_{number}", "error", 0.001)
+        meter.record("tools/call", f"tool_{number}", "tool_error", 0.001)
+    counts = {(row.method, row.tool): sum(row.buckets) for row in meter.snapshot() if sum(row.buckets)}
     assert counts == {(OTHER, OTHER): 10_000, ("tools/call", OTHER): 10_000}
     assert len(meter._rows) == len(OUTCOMES)
 
@@ -134,7 +134,7 @@ def test_every_tool_has_its_figures_before_its_first_call() -> None:
     assert [(row.method, row.tool, row.outcome) for row in meter.snapshot()] == [
         ("tools/call", tool, outcome) for tool in ("set_memory", "get_memory") for outcome in OUTCOMES
     ]
-    text, _ = render(Look(meter.snapshot(), statistics(), {}), "")
+    text, _ = render(Snapshot(meter.snapshot(), statistics(), {}), "")
     found = samples(text.decode())
     call = ("method", "tools/call"), ("tool", "get_memory")
     assert found["greenroom_requests_total", tuple(sorted((*call, ("outcome", "cancelled"))))] == 0
@@ -188,7 +188,7 @@ def statistics() -> RuntimeStatistics:
 
 @pytest.mark.promise("metrics.runtime")
 def test_every_figure_has_a_name_and_a_source_of_its_own() -> None:
-    figures: list[Figure | Spread] = [*COUNTERS, *GAUGES, *SPREADS]
+    figures: list[Metric | HistogramMetric] = [*COUNTERS, *GAUGES, *HISTOGRAMS]
     assert len({figure.name for figure in figures}) == len(figures)
     read = [figure.read(statistics()) for figure in figures]
     assert len(set(map(str, read))) == len(read)
@@ -217,7 +217,7 @@ def test_nothing_that_a_runtime_says_is_kept_back() -> None:
                 return value
             return Asked(value)
 
-    for figure in (*COUNTERS, *GAUGES, *SPREADS):
+    for figure in (*COUNTERS, *GAUGES, *HISTOGRAMS):
         figure.read(Asked(statistics()))  # type: ignore[arg-type]
     parts = [part_of(kind) for kind in get_type_hints(RuntimeStatistics).values() if kind is not int]
     said = {name for part in parts for name in get_type_hints(part)} | {"rows_expired"}
@@ -228,10 +228,10 @@ def test_nothing_that_a_runtime_says_is_kept_back() -> None:
 @pytest.mark.parametrize("accept", ["", "text/plain; version=0.0.4", OPENMETRICS, "nonsense;;,\x00"])
 def test_both_formats_say_the_same(accept: str) -> None:
     meter = RequestMeter(['say_"hello"\n'])
-    meter.note("tools/call", 'say_"hello"\n', "ok", 0.0004)
-    meter.note("tools/call", 'say_"hello"\n', "tool_error", 99.0)
-    meter.note("ping", None, "ok", 0.00001)
-    look = Look(meter.snapshot(), statistics(), {"websocket": Transport(7, 8, 9)})
+    meter.record("tools/call", 'say_"hello"\n', "ok", 0.0004)
+    meter.record("tools/call", 'say_"hello"\n', "tool_error", 99.0)
+    meter.record("ping", None, "ok", 0.00001)
+    look = Snapshot(meter.snapshot(), statistics(), {"websocket": Transport(7, 8, 9)})
     text, media_type = render(look, accept)
     openmetrics = accept == OPENMETRICS
     assert media_type.startswith("application/openmetrics-text" if openmetrics else "text/plain")
@@ -253,7 +253,7 @@ def test_both_formats_say_the_same(accept: str) -> None:
         assert found[f"{figure.name}_total", ()] == figure.read(look.runtime)
     for figure in GAUGES:
         assert found[figure.name, ()] == figure.read(look.runtime)
-    for spread in SPREADS:
+    for spread in HISTOGRAMS:
         said = spread.read(look.runtime)
         assert found[f"{spread.name}_bucket", (("le", "0.5"),)] == said.counts[0]
         assert found[f"{spread.name}_count", ()] == said.count
@@ -265,7 +265,7 @@ def test_both_formats_say_the_same(accept: str) -> None:
 def test_units_and_suffixes_follow_the_conventions() -> None:
     for figure in COUNTERS:
         assert not figure.name.endswith(("_total", "_count", "_sum", "_bucket"))
-    figures: list[Figure | Spread] = [*COUNTERS, *GAUGES, *SPREADS]
+    figures: list[Metric | HistogramMetric] = [*COUNTERS, *GAUGES, *HISTOGRAMS]
     for each in figures:
         assert re.fullmatch(r"greenroom_[a-z_]+", each.name)
         assert not re.search(r"_(ms|kb|mb|milliseconds)(_|$)", each.name)
@@ -290,13 +290,13 @@ def test_a_server_that_nobody_scrapes_or_traces_imports_neither_library() -> Non
 async def test_a_scrape_tells_what_the_server_has_done(folder: Path) -> None:
     async with open_greenroom(folder) as runtime:
         meter = RequestMeter(["set_memory"])
-        watched = Watched(meter, runtime)
-        watched.add("stdio", lambda: Transport(1, 1, 0))
+        watched = ObservedServer(meter, runtime)
+        watched.add_transport("stdio", lambda: Transport(1, 1, 0))
         app = metrics_app(watched)
         _, _, before = await scrape(app)
         agent = Agent(runtime, principal("ada"))
         await agent.ask(SetMemory(key="colour", value=msgspec.Raw(b'"green"')))
-        meter.note("tools/call", "set_memory", "ok", 0.002)
+        meter.record("tools/call", "set_memory", "ok", 0.002)
         status, headers, after = await scrape(app, accept=OPENMETRICS)
     assert status == 200
     assert headers["content-type"].startswith("application/openmetrics-text")
@@ -316,7 +316,7 @@ async def test_a_scrape_tells_what_the_server_has_done(folder: Path) -> None:
 
 async def test_head_has_the_headers_of_get_and_no_body(folder: Path) -> None:
     async with open_greenroom(folder) as runtime:
-        app = metrics_app(Watched(RequestMeter([]), runtime))
+        app = metrics_app(ObservedServer(RequestMeter([]), runtime))
         status, headers, body = await scrape(app, "HEAD")
     assert (status, body) == (200, b"")
     assert int(headers["content-length"]) > 1000
@@ -325,14 +325,14 @@ async def test_head_has_the_headers_of_get_and_no_body(folder: Path) -> None:
 @pytest.mark.parametrize("method", ["POST", "DELETE", "get", "OPTIONS"])
 async def test_nothing_but_reading_is_allowed(folder: Path, method: str) -> None:
     async with open_greenroom(folder) as runtime:
-        status, headers, _ = await scrape(metrics_app(Watched(RequestMeter([]), runtime)), method)
+        status, headers, _ = await scrape(metrics_app(ObservedServer(RequestMeter([]), runtime)), method)
     assert status == 405
     assert headers["allow"] == "GET, HEAD"
 
 
 async def test_a_store_that_is_closed_is_said_to_be_away(folder: Path) -> None:
     async with open_greenroom(folder) as runtime:
-        app = metrics_app(Watched(RequestMeter([]), runtime))
+        app = metrics_app(ObservedServer(RequestMeter([]), runtime))
     status, headers, body = await scrape(app)
     assert status == 503
     assert headers["content-type"].startswith("text/plain")
@@ -342,7 +342,7 @@ async def test_a_store_that_is_closed_is_said_to_be_away(folder: Path) -> None:
 @pytest.mark.promise("metrics.scrape")
 async def test_impatient_scrapers_take_one_thread_and_get_their_answers(folder: Path) -> None:
     async with open_greenroom(folder) as runtime:
-        app = metrics_app(Watched(RequestMeter([]), runtime))
+        app = metrics_app(ObservedServer(RequestMeter([]), runtime))
         statuses: list[int] = []
 
         async def impatient() -> None:

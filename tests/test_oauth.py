@@ -27,7 +27,7 @@ from greenroom.transports.auth.jwt import (
     metadata_paths,
     metadata_url,
 )
-from greenroom.transports.cli.commands.authentication import check_admission
+from greenroom.transports.cli.commands.authentication import check_auth_settings
 from greenroom.transports.config.settings import Settings
 
 if TYPE_CHECKING:
@@ -298,6 +298,15 @@ async def test_what_a_token_makes_of_its_holder_ends_with_it() -> None:
         assert credential_of_token(another, 0).holder != credential.holder
 
 
+async def test_what_the_clocks_may_differ_by_prolongs_no_token(folder: Path) -> None:
+    async with serving(folder) as (issuer, here):
+        guest = await here.guest()
+        for early, status in ((-600, 200), (5, 401)):
+            token = issuer.token(exp=int(time.time()) - early)
+            await guest.modern("tools/list", **with_token(token))
+            assert (await guest.answer()).status == status
+
+
 async def test_long_subjects_are_as_many_users() -> None:
     async with verifying() as (issuer, verifier):
         users = []
@@ -325,7 +334,7 @@ async def test_a_session_is_not_taken_over_with_a_lesser_token(folder: Path) -> 
 async def test_keys_of_ours_open_beside_tokens(folder: Path) -> None:
     async with serving(folder) as (_, here):
         key = await create_key(here.at, "sessions:*")
-        await here.ring.load()
+        await here.cache.load()
         guest = await here.guest()
         await guest.modern("tools/list", **bearer(key))
         assert (await guest.answer()).status == 200
@@ -356,4 +365,4 @@ def test_where_the_metadata_are() -> None:
 
 def test_an_issuer_needs_to_know_whom_its_tokens_are_for() -> None:
     with pytest.raises(ValueError, match="go together"):
-        check_admission(Settings(oauth_issuer="https://id.example.org"))
+        check_auth_settings(Settings(oauth_issuer="https://id.example.org"))

@@ -14,17 +14,17 @@ import pytest
 
 from greenroom.runtime import StoreDamagedError, StoreError, StoreOwnedError, open_runtime
 from greenroom.runtime.lmdb.files import DATA_FILE
-from greenroom.runtime.lmdb.lock_file import Owner
+from greenroom.runtime.lmdb.lock_file import FolderLock
 from greenroom.runtime.store.integrity import check_store
 from greenroom.runtime.store.store import Store
 
 HOLD = """
 import sys
 from pathlib import Path
-from greenroom.runtime.lmdb.lock_file import Owner
+from greenroom.runtime.lmdb.lock_file import FolderLock
 from greenroom.runtime import StoreOwnedError
 try:
-    with Owner(Path(sys.argv[1])) as owner:
+    with FolderLock(Path(sys.argv[1])) as owner:
         print("owner", flush=True)
         if sys.stdin.readline() == "clean\\n":
             owner.mark_clean()
@@ -52,33 +52,33 @@ def said(process: subprocess.Popen[str]) -> str:
 
 @pytest.mark.promise("store.owner")
 def test_another_process_is_refused_with_the_owners_pid_until_it_leaves(tmp_path: Path) -> None:
-    with Owner(tmp_path / "data"), another(tmp_path / "data") as process:
+    with FolderLock(tmp_path / "data"), another(tmp_path / "data") as process:
         assert said(process) == f"refused {os.getpid()}"
     with another(tmp_path / "data") as process:
         assert said(process) == "owner"
         with (
             pytest.raises(StoreOwnedError, match=rf"process {process.pid}\b") as caught,
-            Owner(tmp_path / "data"),
+            FolderLock(tmp_path / "data"),
         ):
             pass
         assert caught.value.pid == process.pid
         process.communicate("\n")
-        with Owner(tmp_path / "data") as owner:
-            assert owner.still_mine()
+        with FolderLock(tmp_path / "data") as owner:
+            assert owner.is_held()
 
 
 @pytest.mark.promise("store.owner")
 def test_a_second_owner_in_one_process_is_refused_and_takes_nothing_away(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "data")
-    with Owner(tmp_path / "data") as owner:
+    with FolderLock(tmp_path / "data") as owner:
         for name in ("data", "link"):
-            with pytest.raises(StoreOwnedError) as caught, Owner(tmp_path / name):
+            with pytest.raises(StoreOwnedError) as caught, FolderLock(tmp_path / name):
                 pass
             assert caught.value.pid == os.getpid()
-        assert owner.still_mine()
+        assert owner.is_held()
         with another(tmp_path / "data") as process:
             assert said(process).startswith("refused")
-    with Owner(tmp_path / "link"):
+    with FolderLock(tmp_path / "link"):
         pass
 
 
@@ -94,7 +94,7 @@ def test_of_many_processes_one_becomes_the_owner(tmp_path: Path) -> None:
 @pytest.fixture
 def used(tmp_path: Path) -> Path:
     """Give a folder whose store was closed in order."""
-    with Owner(tmp_path / "data") as owner:
+    with FolderLock(tmp_path / "data") as owner:
         Store(owner.folder).close()
         owner.mark_clean()
     return tmp_path / "data"
@@ -106,25 +106,25 @@ def test_an_owner_that_was_killed_left_uncleanly(used: Path) -> None:
         assert said(process) == "owner"
         process.send_signal(signal.SIGKILL)
         process.wait()
-    with Owner(used) as owner:
+    with FolderLock(used) as owner:
         assert owner.unclean
         owner.mark_clean()
-        assert owner.still_mine()
+        assert owner.is_held()
     with another(used) as process:
         assert said(process) == "owner"
         process.communicate("clean\n")
-    with Owner(used) as owner:
+    with FolderLock(used) as owner:
         assert not owner.unclean
-    with Owner(used) as owner:
+    with FolderLock(used) as owner:
         assert owner.unclean
 
 
 KEEP = """
 import os, sys
 from pathlib import Path
-from greenroom.runtime.lmdb.lock_file import Owner
+from greenroom.runtime.lmdb.lock_file import FolderLock
 from greenroom.runtime.store.store import Store
-owner = Owner(Path(sys.argv[1])).__enter__()
+owner = FolderLock(Path(sys.argv[1])).__enter__()
 store = Store(owner.folder)
 if sys.argv[2] == "open":
     owner.mark_open()
@@ -142,18 +142,18 @@ def test_only_the_death_of_a_process_spares_the_check(
     tmp_path: Path, used: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     die(used, "early")
-    with Owner(used) as owner:
+    with FolderLock(used) as owner:
         assert (owner.unclean, owner.survived) == (True, False)
     die(used, "open")
-    with Owner(used) as owner:
+    with FolderLock(used) as owner:
         assert (owner.unclean, owner.survived) == (True, True)
         check_store(owner)
     die(tmp_path / "new", "open")
-    with Owner(tmp_path / "new") as owner:
+    with FolderLock(tmp_path / "new") as owner:
         assert (owner.unclean, owner.survived) == (True, True)
     die(used, "open")
     monkeypatch.setattr("greenroom.runtime.lmdb.lock_file._boot", lambda: "another")
-    with Owner(used) as owner:
+    with FolderLock(used) as owner:
         assert (owner.unclean, owner.survived) == (True, False)
     monkeypatch.undo()
 
@@ -165,7 +165,7 @@ def test_a_copy_of_a_living_store_is_checked(used: Path, name: str) -> None:
     content = (used / name).read_bytes()
     (used / name).rename(used / "before")
     (used / name).write_bytes(content)
-    with Owner(used) as owner:
+    with FolderLock(used) as owner:
         assert (owner.unclean, owner.survived) == (True, False)
 
 
@@ -174,24 +174,24 @@ def test_a_store_that_somebody_put_there_is_to_be_checked_and_a_new_folder_is_no
     tmp_path: Path, used: Path
 ) -> None:
     for _ in range(2):
-        with Owner(tmp_path / "new") as owner:
+        with FolderLock(tmp_path / "new") as owner:
             assert not owner.unclean
     shutil.copy(used / "greenroom.mdb", tmp_path / "new")
-    with Owner(tmp_path / "new") as owner:
+    with FolderLock(tmp_path / "new") as owner:
         assert owner.unclean
     (used / "owner.lock").unlink()
-    with Owner(used) as owner:
+    with FolderLock(used) as owner:
         assert owner.unclean
 
 
 @pytest.mark.parametrize("content", [b"", b"x", b"0 clean\n", b"123456 abc\n" * 50, b"\0" * 54])
 def test_any_other_content_of_the_lock_file_means_unclean(used: Path, content: bytes) -> None:
     (used / "owner.lock").write_bytes(content)
-    with Owner(used) as owner:
+    with FolderLock(used) as owner:
         assert owner.unclean
-        assert owner.still_mine()
+        assert owner.is_held()
         owner.mark_clean()
-    with Owner(used) as owner:
+    with FolderLock(used) as owner:
         assert not owner.unclean
 
 
@@ -203,34 +203,34 @@ def test_an_owner_notices_that_its_lock_file_was_rewritten_or_removed(tmp_path: 
         # Another process: to open and close the file in this one would drop the lock.
         subprocess.run([sys.executable, "-c", f"import sys, os; {program}", lock], check=True)
 
-    with Owner(tmp_path / "data") as owner:
-        assert owner.still_mine()
+    with FolderLock(tmp_path / "data") as owner:
+        assert owner.is_held()
         outside("open(sys.argv[1], 'a').write('x')")
-        assert not owner.still_mine()
-    assert not owner.still_mine()
-    with Owner(tmp_path / "data") as owner:
-        assert owner.still_mine()
+        assert not owner.is_held()
+    assert not owner.is_held()
+    with FolderLock(tmp_path / "data") as owner:
+        assert owner.is_held()
         outside("os.rename(sys.argv[1], sys.argv[1] + '.old'); open(sys.argv[1], 'w')")
-        assert not owner.still_mine()
-    with Owner(tmp_path / "data") as owner:
+        assert not owner.is_held()
+    with FolderLock(tmp_path / "data") as owner:
         outside("os.unlink(sys.argv[1])")
-        assert not owner.still_mine()
+        assert not owner.is_held()
 
 
 @pytest.mark.promise("store.fork")
 def test_a_forked_child_neither_owns_nor_releases(tmp_path: Path) -> None:
-    with Owner(tmp_path / "data") as owner:
+    with FolderLock(tmp_path / "data") as owner:
         child = os.fork()
         if not child:
-            verdict = owner.still_mine()
+            verdict = owner.is_held()
             owner.__exit__(None, None, None)
             try:
-                Owner(tmp_path / "data").__enter__()
+                FolderLock(tmp_path / "data").__enter__()
             except StoreOwnedError as error:
                 verdict = verdict or error.pid != os.getppid()
             os._exit(verdict)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-        assert owner.still_mine()
+        assert owner.is_held()
         with another(tmp_path / "data") as process:
             assert said(process).startswith("refused")
 
@@ -238,7 +238,7 @@ def test_a_forked_child_neither_owns_nor_releases(tmp_path: Path) -> None:
 @pytest.mark.promise("store.fork")
 def test_a_child_that_outlives_the_owner_does_not_keep_the_lock(tmp_path: Path) -> None:
     reading, writing = os.pipe()
-    with Owner(tmp_path / "data"):
+    with FolderLock(tmp_path / "data"):
         child = os.fork()
         if not child:
             os.close(writing)
@@ -258,7 +258,7 @@ def test_a_child_that_outlives_the_owner_does_not_keep_the_lock(tmp_path: Path) 
 def test_what_an_owner_makes_is_private(tmp_path: Path, umask: int) -> None:
     before = os.umask(umask)
     try:
-        with Owner(tmp_path / "data"):
+        with FolderLock(tmp_path / "data"):
             modes = {
                 entry.name: stat.S_IMODE(entry.stat().st_mode) for entry in (tmp_path / "data").iterdir()
             }
@@ -270,33 +270,33 @@ def test_what_an_owner_makes_is_private(tmp_path: Path, umask: int) -> None:
 
 def test_a_folder_without_a_store_is_not_made_into_one_unasked(tmp_path: Path) -> None:
     for folder in (tmp_path / "missing", tmp_path):
-        with pytest.raises(StoreError, match="no store"), Owner(folder, create=False):
+        with pytest.raises(StoreError, match="no store"), FolderLock(folder, create=False):
             pass
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_lock_file_that_cannot_be_one_is_refused_and_leaves_the_folder_free(tmp_path: Path) -> None:
     (tmp_path / "data" / "owner.lock").mkdir(parents=True)
-    with pytest.raises(StoreError, match="cannot be locked"), Owner(tmp_path / "data"):
+    with pytest.raises(StoreError, match="cannot be locked"), FolderLock(tmp_path / "data"):
         pass
     (tmp_path / "data" / "owner.lock").rmdir()
-    with Owner(tmp_path / "data") as owner:
-        assert owner.still_mine()
+    with FolderLock(tmp_path / "data") as owner:
+        assert owner.is_held()
 
 
 @pytest.mark.promise("store.damage")
 def test_a_store_that_was_touched_after_an_orderly_end_is_checked(tmp_path: Path) -> None:
-    with Owner(tmp_path) as owner:
+    with FolderLock(tmp_path) as owner:
         Store(owner.folder).close()
         owner.mark_clean()
-    with Owner(tmp_path) as owner:
+    with FolderLock(tmp_path) as owner:
         assert not owner.unclean
         owner.mark_clean()
     data = tmp_path / DATA_FILE
     content = bytearray(data.read_bytes())
     content[5_000:6_000] = bytes(1_000)
     data.write_bytes(content)
-    with Owner(tmp_path) as owner:
+    with FolderLock(tmp_path) as owner:
         assert owner.unclean
 
 

@@ -55,10 +55,8 @@ from greenroom.actors import (
     WorkflowState,
     open_greenroom,
 )
-from greenroom.actors.passport import format as formats
-from greenroom.actors.passport import packing
-from greenroom.actors.passport import payload as cargos
-from greenroom.actors.passport.format import Content
+from greenroom.actors.passport import envelope, packing, payload
+from greenroom.actors.passport.envelope import Content
 from greenroom.actors.passport.signing import Signers
 from greenroom.actors.schemas.resource_reads import ReadResource
 from greenroom.runtime import ActorFailedError, InlineCommitter, Refusal, StorageFullError, StoreFailedError
@@ -205,10 +203,10 @@ async def test_a_session_that_is_too_large_for_a_passport_is_not_exported(
     async with open_at() as here:
         claude = member(here.runtime)
         await begun(claude, *("x" * 1_000 for _ in range(20)))
-        monkeypatch.setattr(formats, "MAX_CONTENT_BYTES", 10_000)
+        monkeypatch.setattr(envelope, "MAX_CONTENT_BYTES", 10_000)
         with refused("PASSPORT_TOO_LARGE", limit=10_000):
             await claude.ask(ExportSession())
-        monkeypatch.setattr(cargos, "MOST_MESSAGES", 19)
+        monkeypatch.setattr(payload, "MOST_MESSAGES", 19)
         with refused("PASSPORT_TOO_LARGE", size=20, limit=19):
             await claude.ask(ExportSession())
 
@@ -325,62 +323,68 @@ async def test_an_ended_session_goes_on_where_it_arrives_and_a_taken_id_becomes_
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        (lambda cargo: cargo["messages"].reverse(), "not in its place"),
-        (lambda cargo: cargo["messages"][0].update(message_id=1), "not in its place"),
-        (lambda cargo: cargo["messages"][1].update(message_id=2**53), "its message 1 is none"),
-        (lambda cargo: cargo["messages"][0].update(timestamp="1960-01-01T00:00:00Z"), "not in its place"),
-        (lambda cargo: cargo["messages"][0].update(metadata=[1]), "is no object"),
-        (lambda cargo: cargo["messages"][0].update(sender=""), "its message 0 is none"),
+        (lambda content: content["messages"].reverse(), "not in its place"),
+        (lambda content: content["messages"][0].update(message_id=1), "not in its place"),
+        (lambda content: content["messages"][1].update(message_id=2**53), "its message 1 is none"),
+        (lambda content: content["messages"][0].update(timestamp="1960-01-01T00:00:00Z"), "not in its place"),
+        (lambda content: content["messages"][0].update(metadata=[1]), "is no object"),
+        (lambda content: content["messages"][0].update(sender=""), "its message 0 is none"),
         (
-            lambda cargo: cargo["messages"][0].update(content="x" * 10_001),
+            lambda content: content["messages"][0].update(content="x" * 10_001),
             "characters and the limit is 10,000",
         ),
-        (lambda cargo: cargo["messages"][0].update(extra=1), "its message 0 is none"),
-        (lambda cargo: cargo["session"].update(purpose=""), "its content is no session"),
-        (lambda cargo: cargo["session"].update(session_id="../../etc"), "its content is no session"),
-        (lambda cargo: cargo["session"].update(state=3), "the state of the session is no object"),
-        (lambda cargo: cargo["session"].update(metadata={"a": "x" * (1 << 20)}), "the limit is 1,048,576"),
-        (lambda cargo: cargo["context"].update(files_accessed=7), "its content is no session"),
+        (lambda content: content["messages"][0].update(extra=1), "its message 0 is none"),
+        (lambda content: content["session"].update(purpose=""), "its content is no session"),
+        (lambda content: content["session"].update(session_id="../../etc"), "its content is no session"),
+        (lambda content: content["session"].update(state=3), "the state of the session is no object"),
         (
-            lambda cargo: cargo["context"].update(files_accessed=[USED] * 201),
+            lambda content: content["session"].update(metadata={"a": "x" * (1 << 20)}),
+            "the limit is 1,048,576",
+        ),
+        (lambda content: content["context"].update(files_accessed=7), "its content is no session"),
+        (
+            lambda content: content["context"].update(files_accessed=[USED] * 201),
             r"<= 200 - at `\$.context.files_accessed`",
         ),
         (
-            lambda cargo: cargo["context"].update(files_accessed=[USED | {"path": "x" * 1_025}]),
+            lambda content: content["context"].update(files_accessed=[USED | {"path": "x" * 1_025}]),
             "context.files_accessed",
         ),
         (
-            lambda cargo: cargo["context"].update(files_accessed=[USED | {"uses": -(10**6)}]),
+            lambda content: content["context"].update(files_accessed=[USED | {"uses": -(10**6)}]),
             "context.files_accessed",
         ),
         (
-            lambda cargo: cargo["context"].update(files_accessed=[USED | {"uses": 10**400}]),
+            lambda content: content["context"].update(files_accessed=[USED | {"uses": 10**400}]),
             "its content is no session",
         ),
         (
-            lambda cargo: cargo["context"].update(files_accessed=[USED | {"importance": 2}]),
+            lambda content: content["context"].update(files_accessed=[USED | {"importance": 2}]),
             "context.files_accessed",
         ),
         (
-            lambda cargo: cargo["context"].update(
+            lambda content: content["context"].update(
                 files_accessed=[USED | {"last_used": "2026-01-01T00:00:00"}]
             ),
             "files",
         ),
-        (lambda cargo: cargo["context"].update(recent_searches=[SEARCHED] * 101), "context.recent_searches"),
         (
-            lambda cargo: cargo["context"].update(recent_searches=[SEARCHED | {"query": "x" * 501}]),
+            lambda content: content["context"].update(recent_searches=[SEARCHED] * 101),
+            "context.recent_searches",
+        ),
+        (
+            lambda content: content["context"].update(recent_searches=[SEARCHED | {"query": "x" * 501}]),
             "searches",
         ),
-        (lambda cargo: cargo["context"].update(decisions=[DECIDED] * 201), "context.decisions"),
-        (lambda cargo: cargo["context"].update(decisions=[DECIDED | {"why": "x" * 2_001}]), "decisions"),
-        (lambda cargo: cargo.update(migrations=cargo["migrations"][:1] * 201), "migrations"),
-        (lambda cargo: cargo.update(memories=[{"key": "k"}]), "a memory in it cannot be kept"),
+        (lambda content: content["context"].update(decisions=[DECIDED] * 201), "context.decisions"),
+        (lambda content: content["context"].update(decisions=[DECIDED | {"why": "x" * 2_001}]), "decisions"),
+        (lambda content: content.update(migrations=content["migrations"][:1] * 201), "migrations"),
+        (lambda content: content.update(memories=[{"key": "k"}]), "a memory in it cannot be kept"),
         (
-            lambda cargo: cargo.update(memories=[{"key": "k", "content": "c", "namespace": "user:eve"}]),
+            lambda content: content.update(memories=[{"key": "k", "content": "c", "namespace": "user:eve"}]),
             "may not",
         ),
-        (lambda cargo: cargo.update(memories=[7]), "a memory in it"),
+        (lambda content: content.update(memories=[7]), "a memory in it"),
     ],
 )
 async def test_a_trusted_server_cannot_bring_in_what_no_client_could(
@@ -392,9 +396,9 @@ async def test_a_trusted_server_cannot_bring_in_what_no_client_could(
         text = await text_of(claude, await claude.ask(ExportSession()))
         document = json.loads(text)
         mine = Signers(here.runtime.derive)
-        cargo = json.loads(unpacked(document["content"]))
-        change(cargo)
-        content = packed(json.dumps(cargo).encode(), document["passport_id"])
+        content = json.loads(unpacked(document["content"]))
+        change(content)
+        content = packed(json.dumps(content).encode(), document["passport_id"])
         arrived = member(there.runtime, trusted=(signer,))
         with pytest.raises(Refusal, match=reason):
             await arrived.ask(RestoreSession(passport=forged(text, mine, content=content)))
@@ -458,7 +462,7 @@ async def test_passports_are_what_their_schema_says(open_at: Opens, monkeypatch:
     monkeypatch.setattr(packing, "SCRYPT_N", 1 << 8)
     schema = json.loads(SCHEMA.read_text())
     outside = jsonschema.Draft202012Validator(schema)
-    inside = jsonschema.Draft202012Validator({"$defs": schema["$defs"], "$ref": "#/$defs/Cargo"})
+    inside = jsonschema.Draft202012Validator({"$defs": schema["$defs"], "$ref": "#/$defs/PassportPayload"})
     async with open_at() as here:
         claude = member(here.runtime, agent_type="planner")
         session = await begun(claude, "hello")
@@ -475,12 +479,12 @@ async def test_passports_are_what_their_schema_says(open_at: Opens, monkeypatch:
             with pytest.raises(jsonschema.ValidationError):
                 outside.validate(document | {"more": 1})
             if document["content"]["encryption"] is None:
-                cargo = json.loads(unpacked(document["content"]))
-                inside.validate(cargo)
-                assert len(cargo["messages"]) == 3
-                del cargo["messages"][0]["sender"]
+                content = json.loads(unpacked(document["content"]))
+                inside.validate(content)
+                assert len(content["messages"]) == 3
+                del content["messages"][0]["sender"]
                 with pytest.raises(jsonschema.ValidationError):
-                    inside.validate(cargo)
+                    inside.validate(content)
 
 
 @pytest.mark.promise("passport.exported")
@@ -493,15 +497,15 @@ async def test_a_passport_of_the_first_version_is_read(open_at: Opens) -> None:
         files = [FileUse(path="a.py")]
         await claude.ask(RecordContext(files_accessed=files, recent_searches=["q"], workflow_state=work))
         document = json.loads(await text_of(claude, await claude.ask(ExportSession())))
-        cargo = json.loads(unpacked(document["content"]))
-        for context in (document["context"], cargo["context"]):
+        content = json.loads(unpacked(document["content"]))
+        for context in (document["context"], content["context"]):
             for before, today in (
                 ("files", "files_accessed"),
                 ("searches", "recent_searches"),
                 ("workflow", "workflow_state"),
             ):
                 context[before] = context.pop(today)
-        content = packed(json.dumps(cargo).encode(), document["passport_id"])
+        content = packed(json.dumps(content).encode(), document["passport_id"])
         first = forged(
             json.dumps(document), Signers(here.runtime.derive), greenroom_passport=1, content=content
         )

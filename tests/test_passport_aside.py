@@ -15,7 +15,7 @@ from support.clocks import HOUR, VirtualClock
 from support.passports import begun, member, text_of
 
 from greenroom.actors import Agent, EndSession, ExportSession, ListSessions, Principal
-from greenroom.actors.base.threads import MOST_AT_ONCE, aside
+from greenroom.actors.base.threads import MOST_AT_ONCE, run_in_thread
 from greenroom.runtime import InlineCommitter
 from greenroom.runtime.store.store import ACTORS, Store
 from greenroom.transports.mcp.fast_path import LARGE_ARGUMENTS
@@ -43,7 +43,7 @@ async def test_so_many_are_computed_at_once_and_no_more() -> None:
 
     async with trio.open_nursery() as nursery:
         for _ in range(4 * MOST_AT_ONCE):
-            nursery.start_soon(aside, work)
+            nursery.start_soon(run_in_thread, work)
     assert peak == MOST_AT_ONCE
 
 
@@ -57,11 +57,11 @@ async def test_who_is_cancelled_does_not_wait_for_the_thread() -> None:
 
     with trio.fail_after(PATIENCE):
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(aside, work)
+            nursery.start_soon(run_in_thread, work)
             await trio.to_thread.run_sync(begun_work.wait)
             nursery.cancel_scope.cancel()
         may_end.set()
-        await aside(begun_work.is_set)
+        await run_in_thread(begun_work.is_set)
 
 
 def _rows(folder: Path) -> list[bytes]:
@@ -127,10 +127,10 @@ async def test_large_arguments_are_read_aside_and_answered_as_ever(
         await claude.ask(EndSession())  # else the passport would give the session itself
         assert len(text) > LARGE_ARGUMENTS
 
-        def door_for(_: str) -> Agent:
+        def agent_for(_: str) -> Agent:
             return Agent(here.runtime, Principal(agent_id="claude-code", user="user"))
 
-        async with served(door_for, TOOLS) as client:
+        async with served(agent_for, TOOLS) as client:
             await client.initialize("claude-code")
             numbers = [
                 await client.send_call("restore_session", {"passport": text}),

@@ -19,8 +19,7 @@ import zxingcpp
 from hypothesis import given
 from support.passports import signers
 
-from greenroom.actors.passport import claims, packing, qr
-from greenroom.actors.passport import format as formats
+from greenroom.actors.passport import claims, envelope, packing
 from greenroom.actors.passport.signing import Signers, check_signer, encode
 from greenroom.runtime import Refusal
 
@@ -64,12 +63,12 @@ def body(content: bytes = CONTENT, passphrase: str | None = None, **changes: Any
 
 def signed(signer: Signers, **changes: Any) -> bytes:
     made = body(**changes)
-    return formats.write(made, signer.sign(formats.canonical(made)))
+    return envelope.write(made, signer.sign(envelope.canonical(made)))
 
 
 def opened(document: bytes | str | dict[str, Any], signer: Signers, passphrase: str | None = None) -> bytes:
     """Do what restoring does with the document."""
-    passport, text = formats.read(document)
+    passport, text = envelope.read(document)
     signer.check(text, passport.signature)
     return packing.unpack(passport.content, passport.passport_id, passphrase)
 
@@ -101,7 +100,7 @@ def test_blanks_and_order_do_not_matter_and_the_qr_code_is_not_signed() -> None:
     assert opened(json.dumps(backwards, indent=4, ensure_ascii=True), signer) == CONTENT
     assert opened(backwards | {"qr": "anything"}, signer) == CONTENT
     for name in document:
-        if name not in formats.NOT_SIGNED:
+        if name not in envelope.NOT_SIGNED:
             assert refusal({**document, name: "changed"}, signer).code == "PASSPORT_INVALID"
             less = {key: value for key, value in document.items() if key != name}
             assert refusal(less, signer).code == "PASSPORT_INVALID"
@@ -121,9 +120,9 @@ def test_only_those_in_the_trust_list_are_believed() -> None:
     impostor["signature"]["key"] = mine.name
     assert refusal(impostor, signers("c", mine.name)).code == "PASSPORT_INVALID"
     made = body()
-    for_something_else = mine.sign_claim(formats.canonical(made))
-    twisted = formats.write(
-        made, formats.Signature(algorithm="ed25519", key=mine.name, value=encode(for_something_else))
+    for_something_else = mine.sign_claim(envelope.canonical(made))
+    twisted = envelope.write(
+        made, envelope.Signature(algorithm="ed25519", key=mine.name, value=encode(for_something_else))
     )
     assert refusal(twisted, mine).code == "PASSPORT_INVALID"
 
@@ -166,8 +165,8 @@ def test_an_encrypted_passport_opens_with_its_passphrase_alone(monkeypatch: pyte
     assert base64.b64encode(CONTENT)[:8] not in document
     # Who may sign cannot pass the content of one off as that of another either.
     other = json.loads(document) | {"passport_id": "f" * 32}
-    moved = {name: value for name, value in other.items() if name not in formats.NOT_SIGNED}
-    again = formats.write(moved, signer.sign(formats.canonical(moved)))
+    moved = {name: value for name, value in other.items() if name not in envelope.NOT_SIGNED}
+    again = envelope.write(moved, signer.sign(envelope.canonical(moved)))
     assert refusal(again, signer, WORDS).code == "PASSPHRASE_NEEDED"
 
 
@@ -198,7 +197,7 @@ def test_nothing_is_unpacked_that_is_larger_than_it_says() -> None:
             "data": base64.b64encode(data).decode(),
         }
         made = body() | {"content": content}
-        document = formats.write(made, signer.sign(formats.canonical(made)))
+        document = envelope.write(made, signer.sign(envelope.canonical(made)))
         assert refusal(document, signer).code == "PASSPORT_INVALID"
 
 
@@ -231,7 +230,7 @@ def test_a_document_that_is_too_deep_or_odd_is_refused() -> None:
 
 @pytest.mark.promise("passport.bombs")
 def test_a_document_beyond_the_limit_is_not_even_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(formats, "MAX_DOCUMENT_BYTES", 1_000)
+    monkeypatch.setattr(envelope, "MAX_DOCUMENT_BYTES", 1_000)
     assert refusal(b"\xff" * 1_001, signers()).code == "PASSPORT_TOO_LARGE"
 
 
@@ -241,8 +240,8 @@ def test_no_key_is_made_that_takes_more_memory_than_is_spent_on_one() -> None:
     made = json.loads(signed(signer, passphrase=WORDS))
     for change in ({"n": 1 << 18, "r": 8, "p": 1}, {"n": 3, "r": 8, "p": 1}, {"n": 1 << 30, "r": 8, "p": 1}):
         made["content"]["encryption"] |= change
-        plain = {name: value for name, value in made.items() if name not in formats.NOT_SIGNED}
-        document = formats.write(plain, signer.sign(formats.canonical(plain)))
+        plain = {name: value for name, value in made.items() if name not in envelope.NOT_SIGNED}
+        document = envelope.write(plain, signer.sign(envelope.canonical(plain)))
         expected = {"PASSPHRASE_NEEDED"} if change["n"] == 1 << 18 else {"PASSPORT_INVALID"}
         assert refusal(document, signer, "wrong words").code in expected
 
@@ -283,7 +282,7 @@ def test_what_a_qr_code_carries_comes_out_of_it_again() -> None:
     assert text is not None
     claim = claims.claim_text(claims.Claim("passport", PASSPORT_ID, 1_800_000_000), signer)
     for carried in (text, claim):
-        pixels = np.array(_pixels(qr.png(carried)), dtype=np.uint8)
+        pixels = np.array(_pixels(claims.png(carried)), dtype=np.uint8)
         (found,) = zxingcpp.read_barcodes(pixels)
         assert found.text == carried
     assert claims.read_small(text, signer) == document

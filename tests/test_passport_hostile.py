@@ -31,7 +31,7 @@ from greenroom.actors import (
 from greenroom.actors.auth.grants import Credential, Grant, KeyLimits
 from greenroom.actors.keys.quota import Quota
 from greenroom.actors.orchestrations.client_session import PassportOptions
-from greenroom.actors.passport import format as formats
+from greenroom.actors.passport import envelope
 from greenroom.actors.passport.claims import CLAIM, PASSPORT, _encode
 from greenroom.actors.schemas.session_travel import SessionContext
 
@@ -100,7 +100,7 @@ async def test_a_context_that_is_too_long_is_refused_by_its_name(enter: Enter) -
 async def test_what_is_no_passport_is_refused_before_it_is_looked_into(
     enter: Enter, given: str, code: str, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(formats, "check_json", lambda _raw: pytest.fail("objects were made of it"))
+    monkeypatch.setattr(envelope, "check_json", lambda _raw: pytest.fail("objects were made of it"))
     async with enter(embedder="none") as at:
         with refused(code) as caught:
             await at.agent("a").ask(RestoreSession(passport=given))
@@ -108,10 +108,10 @@ async def test_what_is_no_passport_is_refused_before_it_is_looked_into(
 
 
 async def test_what_nobody_signed_costs_little(enter: Enter) -> None:
-    heavy = {**UNSIGNED, "metadata": {"a": [0] * formats.MAX_METADATA_BYTES}}
+    heavy = {**UNSIGNED, "metadata": {"a": [0] * envelope.MAX_METADATA_BYTES}}
     async with enter() as at:
         for given in (heavy, json.dumps(heavy)):
-            with refused("PASSPORT_TOO_LARGE", limit=formats.MAX_METADATA_BYTES):
+            with refused("PASSPORT_TOO_LARGE", limit=envelope.MAX_METADATA_BYTES):
                 await at.agent("alice").ask(RestoreSession(passport=given))
 
 

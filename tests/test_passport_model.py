@@ -29,7 +29,7 @@ from greenroom.actors import (
     UpdateSession,
     WorkflowState,
 )
-from greenroom.actors.passport.payload import Cargo
+from greenroom.actors.passport.payload import PassportPayload
 from greenroom.actors.passport.signing import Signers
 from greenroom.actors.schemas.session_events import AppendEvent
 from greenroom.runtime import Address
@@ -159,9 +159,9 @@ async def _there_and_back(folder: Path, actions: list[tuple[Any, ...]], exporter
         assert _kept(await seen(there.runtime, into.principal, session)) == _kept(before)
 
 
-def _kept(cargo: Cargo) -> Any:
+def _kept(content: PassportPayload) -> Any:
     """Return what must be the same, as it is written."""
-    session = msgspec.structs.replace(cargo.session, tool=None, original_tool=None)
-    lines = [bytes(line) for line in cargo.messages]
-    written = msgspec.json.encode((session, cargo.context))
-    return written, lines, sorted(map(bytes, cargo.memories))
+    session = msgspec.structs.replace(content.session, tool=None, original_tool=None)
+    lines = [bytes(line) for line in content.messages]
+    written = msgspec.json.encode((session, content.context))
+    return written, lines, sorted(map(bytes, content.memories))

@@ -17,13 +17,13 @@ from bench.damaging import KINDS, PAGE
 from greenroom.runtime import PlainCodec, StoreDamagedError
 from greenroom.runtime.lmdb.environment import ACTORS, INDEXES
 from greenroom.runtime.maintenance.backup import verify
-from greenroom.runtime.store.page_proofs import ProvenReading, Prover
-from greenroom.runtime.store.store import Store, Work
+from greenroom.runtime.store.page_proofs import ProvenSnapshot, Prover
+from greenroom.runtime.store.store import Store, WriteBatch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from greenroom.runtime.lmdb.snapshot import Reading
+    from greenroom.runtime.lmdb.snapshot import Snapshot
 
 SIZES = (0, 10, 200, 1_900, 2_100, 9_000)
 """Bytes of payloads; from half a page on a record has pages of its own."""
@@ -39,13 +39,13 @@ def fill(folder: Path, chance: random.Random) -> list[bytes]:
     with closing(Store(folder, sync=False)) as store:
         for at in range(0, len(keys), 100):
             puts = [(ACTORS, key, chance.randbytes(chance.choice(SIZES))) for key in keys[at : at + 100]]
-            store.commit([Work(None, puts)])
-        store.commit([Work(None, [(ACTORS, key, None) for key in keys[::7]])])
-        store.commit([Work(None, [(INDEXES, b"only", b"one")])])
+            store.commit([WriteBatch(None, puts)])
+        store.commit([WriteBatch(None, [(ACTORS, key, None) for key in keys[::7]])])
+        store.commit([WriteBatch(None, [(INDEXES, b"only", b"one")])])
     return [*keys, b"\0", b"a", b"b\0", b"b\xff", b"\xff\xff", b"\xff" * 500]
 
 
-def one(key: bytes, reading: Reading) -> bytes | None:
+def one(key: bytes, reading: Snapshot) -> bytes | None:
     return reading.get(ACTORS, key)
 
 
@@ -54,13 +54,13 @@ def several(
     prefix: bytes,
     start: bytes | None,
     reverse: bool,  # noqa: FBT001  for partial
-    reading: Reading,
+    reading: Snapshot,
 ) -> list[object]:
     found = reading.scan if which == "scan" else reading.keys
     return list(found(ACTORS, prefix, start=start, reverse=reverse))
 
 
-def looks(keys: list[bytes], chance: random.Random) -> Iterator[Callable[[Reading], object]]:
+def looks(keys: list[bytes], chance: random.Random) -> Iterator[Callable[[Snapshot], object]]:
     """Yield ways to look into a store."""
     for key in keys:
         yield partial(one, key)
@@ -77,15 +77,15 @@ def test_what_is_proven_is_what_is_there(tmp_path: Path) -> None:
     chance = random.Random(3)  # noqa: S311
     keys = fill(tmp_path / "data", chance)
     ways = list(looks(keys, chance))
-    with closing(Store(tmp_path / "data")) as plain, plain.reading() as reading:
+    with closing(Store(tmp_path / "data")) as plain, plain.snapshot() as reading:
         expected = [look(reading) for look in ways]
     assert sum(isinstance(found, bytes) for found in expected) > 900
     with closing(Store(tmp_path / "data", is_checked=False)) as store:
-        with store.reading() as reading:
+        with store.snapshot() as reading:
             assert [look(reading) for look in ways] == expected
-            store.commit([Work(None, [(ACTORS, key, b"new") for key in keys[:50]])])
+            store.commit([WriteBatch(None, [(ACTORS, key, b"new") for key in keys[:50]])])
             assert [look(reading) for look in ways] == expected, "a view stays what it was"
-        glance = store.glance(ACTORS)
+        glance = store.cached_snapshot(ACTORS)
         assert [store.get(ACTORS, key) for key in keys[:50]] == [b"new"] * 50
         assert [glance.get(key) for key in keys[:50]] == [b"new"] * 50
         glance.close()
@@ -96,7 +96,7 @@ def test_from_a_damaged_file_comes_the_truth_or_an_error(tmp_path: Path) -> None
     chance = random.Random(4)  # noqa: S311
     keys = fill(tmp_path / "data", chance)
     ways = list(looks(keys, chance))
-    with closing(Store(tmp_path / "data")) as plain, plain.reading() as reading:
+    with closing(Store(tmp_path / "data")) as plain, plain.snapshot() as reading:
         expected = [look(reading) for look in ways]
     sound = (tmp_path / "data" / "greenroom.mdb").read_bytes()
     assert len(sound) > 500 * PAGE
@@ -109,7 +109,7 @@ def test_from_a_damaged_file_comes_the_truth_or_an_error(tmp_path: Path) -> None
         with closing(Prover(damaged, PlainCodec())) as prover:
             for way, right in zip(ways, expected, strict=True):
                 try:
-                    found = way(ProvenReading(prover))
+                    found = way(ProvenSnapshot(prover))
                 except StoreDamagedError as error:
                     errors += 1
                     assert "greenroom verify" in str(error)  # noqa: PT017  both outcomes are right
@@ -138,7 +138,7 @@ def test_a_bit_of_a_page_that_leads_to_others_hides_nothing(tmp_path: Path) -> N
         with closing(Prover(damaged, PlainCodec())) as prover:
             for key, right in zip(keys, expected, strict=True):
                 try:
-                    found = ProvenReading(prover).get(ACTORS, key)
+                    found = ProvenSnapshot(prover).get(ACTORS, key)
                 except StoreDamagedError:
                     errors += 1
                 else:
@@ -177,7 +177,7 @@ def misleads(path: Path, keys: list[bytes]) -> bool:
     with closing(Prover(path, PlainCodec())) as prover:
         try:
             for key in keys:
-                ProvenReading(prover).get(ACTORS, key)
+                ProvenSnapshot(prover).get(ACTORS, key)
         except StoreDamagedError:
             return True
     return False

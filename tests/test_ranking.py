@@ -47,8 +47,8 @@ def test_shares_add_up_to_the_score() -> None:
 
 def test_a_book_is_no_longer_than_a_page() -> None:
     page = Note("boat " + " ".join(f"page{number}" for number in range(150)))
-    book = Note("boat " + " ".join(f"word{number}" for number in range(200_000)))
-    found = search([page, book, Note("the boat sails")], "boat")
+    work_context = Note("boat " + " ".join(f"word{number}" for number in range(200_000)))
+    found = search([page, work_context, Note("the boat sails")], "boat")
     assert found.rows.tolist() == [0, 1, 2]
     assert found.signals["length"][:2] == pytest.approx([np.log(101)] * 2)
 
@@ -70,6 +70,8 @@ def test_who_is_named_comes_first() -> None:
     notes = [Note("I like green tea", author="Ann"), Note("I like green tea", author="Bob")]
     assert order(notes, "What tea does Bob like?")[0] == 1
     assert order(notes, "what tea does ann like")[0] == 0
+    both = search(notes, "what tea do Ann and Bob like")
+    assert both.signals["author"].tolist() == [0, 0], "of two who are named neither is meant alone"
 
 
 def test_a_name_of_several_words_is_named_in_full_or_not_at_all() -> None:
@@ -194,6 +196,15 @@ def test_rare_words_of_the_query_weigh_more_in_its_vector() -> None:
     assert meaning[0] < 0.1
 
 
+def test_the_vector_of_a_mistyped_word_counts_for_next_to_nothing() -> None:
+    notes = [Note("apple", vector=(0, 0, 1)), *FILLERS, Note("walrus", vector=(0, 1, 0))]
+    asked = QueryVectors(space=SPACE, words=["apple", "wlrus"], rows=floats((0, 0, 1), (1, 0, 0)))
+    found = search(notes, "apple wlrus", asked)
+    assert list(found.corrected) == ["wlrus"]
+    meaning = dict(zip(found.rows.tolist(), found.signals["meaning"].tolist(), strict=True))
+    assert meaning[0] > 0.99
+
+
 def test_a_sentence_s_vector_is_taken_as_it_is() -> None:
     notes = [Note("feline", vector=(1, 0, 0)), Note("canine", vector=(0, 1, 0))]
     asked = QueryVectors(space=SPACE, words=[], rows=b"", sentence=floats((0, 1, 0)))
@@ -284,12 +295,12 @@ def test_every_signal_has_a_reason_and_counts_somewhere() -> None:
 def test_ranking_yields_between_its_steps() -> None:
     looks = 0
 
-    def pace() -> bool:
+    def should_yield() -> bool:
         nonlocal looks
         looks += 1
         return False
 
-    search(FILLERS, "filler number", pace=pace)
+    search(FILLERS, "filler number", should_yield=should_yield)
     assert looks > 10
 
 

@@ -14,7 +14,7 @@ from support.ranking import always, finish
 from greenroom.actors.index import Document
 from greenroom.actors.index.corpus import Corpus
 from greenroom.actors.ranking import RankQuery, View, rank
-from greenroom.actors.text.words import Rules
+from greenroom.actors.text.words import TextRules
 
 pytestmark = pytest.mark.promise("ranking.spelling")
 
@@ -48,7 +48,7 @@ def corrected(corpus: Corpus, word: str) -> dict[str, tuple[str, ...]]:
     languages=st.sampled_from([[], ["english"], ["english", "german", "russian"], ["serbian", "turkish"]]),
 )
 def test_many_words_at_once_have_the_terms_that_each_has(words: set[str], languages: list[str]) -> None:
-    rules = Rules(languages)
+    rules = TextRules(languages)
     assert rules.terms(words) == {term for word in words for term in rules.token(word).posted}
 
 
@@ -81,7 +81,7 @@ def test_what_a_beginning_stands_for_is_the_same_wherever_it_is_kept(sealed: int
     chance = random.Random(7)  # noqa: S311 - as in a test
     words = sorted({"".join(chance.choices("abc", k=chance.randint(3, 9))) for _ in range(80)})
     chance.shuffle(words)
-    rules = Rules(["english"])
+    rules = TextRules(["english"])
     corpus = corpus_of(words[:sealed])
     finish(corpus.seal(always))
     add(corpus, *words[sealed:])

@@ -17,11 +17,11 @@ from support.committers import GatedCommitter
 from greenroom.actors import Agent, Principal, SetMemory
 from greenroom.actors.memory import directory
 from greenroom.actors.recall import scatter_gather
-from greenroom.actors.recall._choosing import MOST
+from greenroom.actors.recall.choose_roots import MOST
 from greenroom.actors.recall.memory_search import MemorySearch
 from greenroom.actors.recall.recall_context import RecallContext
 from greenroom.actors.recall.retrieve_memory import RetrieveFilters, RetrieveMemory
-from greenroom.actors.recall.roots import Root
+from greenroom.actors.recall.scatter_gather import Root
 from greenroom.actors.schemas.memories import (
     FindMemories,
     ForgetMemory,
@@ -29,15 +29,15 @@ from greenroom.actors.schemas.memories import (
     RateMemory,
     StoreMemory,
 )
-from greenroom.actors.schemas.memory_replies import Found, FoundMemory, MemoryView
+from greenroom.actors.schemas.memory_replies import FoundMemory, MemoryView, RootSearchResult
 from greenroom.runtime import (
     Actor,
     Address,
     Context,
-    Desk,
     GreenroomError,
     PlainCodec,
     Procedure,
+    ProcedureContext,
     Refusal,
     RuntimeClosedError,
     Slices,
@@ -459,7 +459,7 @@ class Odd(Actor):
     kind = "odd"
 
     @handles(FindMemories)
-    def find(self, _: FindMemories, context: Context) -> Slices[Found]:
+    def find(self, _: FindMemories, context: Context) -> Slices[RootSearchResult]:
         key = context.address.key
         if key == "refuses":
             raise Refusal("VALIDATION_ERROR", "it does not want to")
@@ -475,7 +475,7 @@ class Odd(Actor):
             created_at=moment(context.now), updated_at=moment(context.now), content=key,
         )  # fmt: skip
         hit = FoundMemory(memory=memory, score=len(key) / 10, quality=0.5)
-        return Found(hits=[hit], total=1, counts={"visible": 1}, model="odd")
+        return RootSearchResult(hits=[hit], total=1, counts={"visible": 1}, model="odd")
 
 
 class AskOdd(Procedure[list[list[str]]], frozen=True, kw_only=True):
@@ -483,7 +483,7 @@ class AskOdd(Procedure[list[list[str]]], frozen=True, kw_only=True):
 
     keys: list[str]
 
-    async def run(self, desk: Desk) -> list[list[str]]:
+    async def run(self, desk: ProcedureContext) -> list[list[str]]:
         roots = [Root(f"odd:{key}", Address("odd", key)) for key in self.keys]
         answers = await scatter_gather.ask_each(desk, roots, FindMemories(text="x"))
         hits = [hit.memory.key for hit in scatter_gather.merged(answers.found)]
@@ -512,9 +512,9 @@ async def test_one_that_hangs_holds_nobody_up_for_ever(odd: Any) -> None:
     async with odd(committer=gate) as at:
         began = trio.current_time()
         found, failed = await at.runtime.query(AskOdd(keys=["hangs", "a"]), principal=who())
-        assert trio.current_time() - began == pytest.approx(scatter_gather.PATIENCE)
+        assert trio.current_time() - began == pytest.approx(scatter_gather.OWNER_SECONDS)
         assert found == ["a"]
-        assert failed == [f"odd:hangs it did not answer within {scatter_gather.PATIENCE:g} s"]
+        assert failed == [f"odd:hangs it did not answer within {scatter_gather.OWNER_SECONDS:g} s"]
         with trio.fail_after(5):  # a caller with less time hears of it in time
             found, failed = await at.runtime.query(AskOdd(keys=["hangs", "a"]), principal=who())
         assert (found, failed) == (["a"], ["odd:hangs it did not answer within 4 s"])

@@ -15,8 +15,8 @@ from support.clocks import VirtualClock
 
 from greenroom.actors import Agent, Principal
 from greenroom.actors.auth.namespaces import tag_of_root
-from greenroom.actors.memory import _gist
-from greenroom.actors.recall._choosing import MOST
+from greenroom.actors.memory import root_summary
+from greenroom.actors.recall.choose_roots import MOST
 from greenroom.actors.recall.memory_search import MemorySearch
 from greenroom.actors.recall.recall_context import RecallContext
 from greenroom.actors.schemas.memories import ForgetMemory, StoreMemory
@@ -87,9 +87,10 @@ class RowsOf(Query[dict[bytes, int]], frozen=True, kw_only=True):
 
     def run(self, reader: IndexReader) -> dict[bytes, int]:
         tag = tag_of_root(self.root)
-        kinds = (_gist.META, _gist.PARTS, _gist.ROWS)
+        kinds = (root_summary.META, root_summary.PARTS, root_summary.ROWS)
         return {
-            kind: sum(1 for _ in reader.rows(_gist.INDEX, msgspec.Raw, prefix=kind + tag)) for kind in kinds
+            kind: sum(1 for _ in reader.rows(root_summary.INDEX, msgspec.Raw, prefix=kind + tag))
+            for kind in kinds
         }
 
 
@@ -269,9 +270,9 @@ async def test_many_memories_are_put_together_and_all_of_them_are_found(enter: E
         for n in (0, 1, 700, count - 1):
             assert contents(await search(alice, f"word{n}"))[:1] == [f"entry word{n}"]
         rows = await at.runtime.query(RowsOf(root="team:large"))
-        assert rows[_gist.META] == 1
-        assert rows[_gist.PARTS] >= 2
-        assert rows[_gist.ROWS] < _gist.LOOSE
+        assert rows[root_summary.META] == 1
+        assert rows[root_summary.PARTS] >= 2
+        assert rows[root_summary.ROWS] < root_summary.LOOSE
     async with house(enter) as at:
         alice, bob = agent(at), agent(at, "builder", "bob")
         for n in (0, 1, 700, count - 1):

@@ -26,9 +26,9 @@ from greenroom.runtime import (
     ActorFailedError,
     Refusal,
 )
-from greenroom.runtime.lmdb.lock_file import Owner
+from greenroom.runtime.lmdb.lock_file import FolderLock
 from greenroom.runtime.sharing import frames
-from greenroom.runtime.sharing.framed_connection import WireError
+from greenroom.runtime.sharing.framed_connection import PeerError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,7 +43,7 @@ GARBAGE = [
     b"\0\0\0\1\xc1",
     b"\0\0\0\5hello",
     b"GET / HTTP/1.1\r\n\r\n",
-    frames.encode_frame([frames.Beat()]),
+    frames.encode_frame([frames.Heartbeat()]),
     frames.encode_frame([]),
     frames.encode_frame([hello(), add(1)]),
     (1 << 21).to_bytes(4) + bytes(1 << 20),
@@ -58,7 +58,7 @@ async def test_garbage_instead_of_a_greeting_ends_its_own_connection(
     async with join() as owner:
         with bare_guest(folder) as guest:
             guest.send(garbage)
-            with pytest.raises(WireError):
+            with pytest.raises(PeerError):
                 await guest.hear(frames.Welcome)
         assert await owner.ask(VISITS, Add()) == 1
 
@@ -75,10 +75,10 @@ async def test_garbage_after_the_greeting_ends_its_own_connection(
             guest.say(hello())
             await guest.hear(frames.Welcome)
             guest.say(add(1))
-            await guest.hear(frames.Answer)
+            await guest.hear(frames.Response)
             guest.send(garbage)
-            with pytest.raises(WireError):
-                await guest.hear(frames.Answer)
+            with pytest.raises(PeerError):
+                await guest.hear(frames.Response)
         assert await owner.ask(VISITS, Add()) == 2
 
 
@@ -92,10 +92,10 @@ ODD = [
     add(1, body=b'{"unknown": 1}'),
     add(1, principal=b"7"),
     add(1, principal=b"\xff"),
-    frames.AskQuery(1, "Nothing", b"{}", b"null"),
-    frames.AskQuery(1, "Rows", b'{"index": 1}', b"null"),
-    frames.AskQuery(1, "Rows", b'{"index": "none"}', b"null"),
-    frames.AskQuery(1, "Rows", b"{}", b"]"),
+    frames.QueryRequest(1, "Nothing", b"{}", b"null"),
+    frames.QueryRequest(1, "Rows", b'{"index": 1}', b"null"),
+    frames.QueryRequest(1, "Rows", b'{"index": "none"}', b"null"),
+    frames.QueryRequest(1, "Rows", b"{}", b"]"),
 ]
 
 
@@ -107,10 +107,10 @@ async def test_what_cannot_be_asked_fails_alone(join: Join, folder: Path, word: 
             guest.say(hello())
             await guest.hear(frames.Welcome)
             guest.say(
-                frames.Abandon(77), frames.Confirm([5, 6]), frames.Watch(["a"], wanted=False), word, add(2)
+                frames.Cancel(77), frames.Confirm([5, 6]), frames.Watch(["a"], wanted=False), word, add(2)
             )
             assert (await guest.hear(frames.Failure)).number == 1
-            assert (await guest.hear(frames.Answer)).number == 2
+            assert (await guest.hear(frames.Response)).number == 2
 
 
 @pytest.mark.promise("sharing.versions")
@@ -128,16 +128,16 @@ async def test_what_a_newer_program_adds_is_passed_over(join: Join, folder: Path
     "words",
     [
         [],
-        [frames.Beat()],
-        [frames.Answer(1, b"1")],
-        [welcome(), frames.Answer(1, b"[")],
-        [welcome(), frames.Answer(1, b'"x"')],
-        [welcome(), frames.Answer(1, b"1", "Nothing")],
+        [frames.Heartbeat()],
+        [frames.Response(1, b"1")],
+        [welcome(), frames.Response(1, b"[")],
+        [welcome(), frames.Response(1, b'"x"')],
+        [welcome(), frames.Response(1, b"1", "Nothing")],
         [welcome(), frames.Failure(1, "Nothing", "s")],
         [welcome(), frames.Failure(1, "Refusal", "s", b"[")],
         [
             welcome(),
-            frames.Answer(99, b"1", kept=True),
+            frames.Response(99, b"1", kept=True),
             frames.Changed("x", b"\xc1"),
             frames.Changed("x", b"\x91\x07"),
         ],
@@ -148,7 +148,7 @@ async def test_an_owner_that_talks_nonsense_harms_nobody_for_good(
     join: Join, folder: Path, words: list[Any]
 ) -> None:
     async with trio.open_nursery() as nursery:
-        with Owner(folder) as lock, bare_host(lock.folder) as place:
+        with FolderLock(folder) as lock, bare_host(lock.folder) as place:
             guest_over = await nursery.start(ask_once, join)
             bare = await place.accept()
             await bare.hear(frames.Hello)
@@ -181,7 +181,7 @@ async def test_the_socket_is_for_this_user_alone_and_leaves_with_the_owner(
         monkeypatch.setattr("greenroom.runtime.sharing.leader.peer_is_ours", lambda _: False)
         with bare_guest(folder) as stranger:
             stranger.say(hello())
-            with pytest.raises(WireError):
+            with pytest.raises(PeerError):
                 await stranger.hear(frames.Welcome)
         assert await owner.ask(VISITS, Add()) == 1
     assert not place.exists()
@@ -196,22 +196,25 @@ async def test_who_reads_nothing_costs_no_memory_and_holds_up_nobody(
         with bare_guest(folder) as deaf:
             deaf.say(hello())
             await deaf.hear(frames.Welcome)
-            large = frames.Ask(
+            large = frames.Request(
                 1, "log", "log", "Append", msgspec.json.encode({"entry": "x" * 1_000_000}), b"null"
             )
             await deaf.say_all(large)
-            await deaf.hear(frames.Answer)
+            await deaf.hear(frames.Response)
             deaf.say(
                 frames.Watch(["news"]),
-                *[frames.Ask(n, "log", "log", "Entries", b"{}", b"null") for n in range(2, 400)],
+                *[frames.Request(n, "log", "log", "Entries", b"{}", b"null") for n in range(2, 400)],
             )
             for number in range(50):
                 await guest.ask(NEWS, Publish(label=str(number)))
             await trio.sleep(5)
-            (unread,) = [each for each in owner._member.host.attached.values() if each.relay == RELAY]
-            assert unread.wire.unsent < 100_000_000
+            (unread,) = [each for each in owner._member.leader.followers.values() if each.relay == RELAY]
+            assert unread.connection.unsent < 100_000_000
             for number in range(2, 400):
-                assert (await deaf.hear(frames.Answer)).number == number
+                assert (await deaf.hear(frames.Response)).number == number
             labels = msgspec.msgpack.decode((await deaf.hear(frames.Changed)).labels)
             assert "49" in labels
+            with trio.move_on_after(3) as waited:
+                await deaf.hear(frames.Changed)
+            assert waited.cancelled_caught, "a change is told once"
         nursery.cancel_scope.cancel()

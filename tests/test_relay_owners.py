@@ -30,9 +30,9 @@ from greenroom.runtime import (
     StoreTooNewError,
     open_shared_runtime,
 )
-from greenroom.runtime.lmdb.lock_file import Owner
+from greenroom.runtime.lmdb.lock_file import FolderLock
 from greenroom.runtime.sharing import frames
-from greenroom.runtime.sharing.framed_connection import WireError
+from greenroom.runtime.sharing.framed_connection import PeerError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -94,7 +94,7 @@ async def test_an_error_of_the_block_leaves_an_attached_process_as_it_is(join: J
 
 @pytest.mark.promise("sharing.hung-owner")
 async def test_a_silent_owner_is_told_of_and_not_taken_over(join: Join, folder: Path) -> None:
-    with Owner(folder) as lock, bare_host(lock.folder) as place:
+    with FolderLock(folder) as lock, bare_host(lock.folder) as place:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(partial(greet_once, place, silent=True))
             async with join() as guest:
@@ -105,7 +105,7 @@ async def test_a_silent_owner_is_told_of_and_not_taken_over(join: Join, folder: 
                 assert refused.value.retry_after_ms == 1_000
                 assert not asked.is_over
                 assert guest.role == "attached"
-                asked.posted.abandon()
+                asked.posted.cancel()
             nursery.cancel_scope.cancel()
 
 
@@ -119,7 +119,7 @@ async def greet_once(place: Any, *, silent: bool) -> None:
 
 @pytest.mark.promise("sharing.start")
 async def test_a_folder_in_other_hands_is_refused_after_a_while(join: Join, folder: Path) -> None:
-    with Owner(folder):
+    with FolderLock(folder):
         began = trio.current_time()
         with pytest.raises(StoreOwnedError):
             async with join():
@@ -132,11 +132,11 @@ async def test_an_owner_of_another_version_says_why_it_takes_nobody(join: Join, 
     async with join():
         with bare_guest(folder) as guest:
             guest.say(hello(protocol=9, oldest=7))
-            sorry = await guest.hear(frames.Sorry)
+            sorry = await guest.hear(frames.Reject)
             assert "versions 1 to 1" in sorry.sentence
-            with pytest.raises(WireError):
+            with pytest.raises(PeerError):
                 await guest.hear(frames.Welcome)
-    with Owner(folder) as lock, bare_host(lock.folder) as place:
+    with FolderLock(folder) as lock, bare_host(lock.folder) as place:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(partial(refuse_all, place, sorry))
             with pytest.raises(StoreOwnedError, match="versions 1 to 1"):
@@ -145,7 +145,7 @@ async def test_an_owner_of_another_version_says_why_it_takes_nobody(join: Join, 
             nursery.cancel_scope.cancel()
 
 
-async def refuse_all(place: Any, sorry: frames.Sorry) -> None:
+async def refuse_all(place: Any, sorry: frames.Reject) -> None:
     while True:
         bare = await place.accept()
         await bare.hear(frames.Hello)
@@ -157,7 +157,7 @@ async def test_an_older_program_relays_to_a_newer_one_and_does_not_take_its_stor
     join: Join, folder: Path, nursery: trio.Nursery
 ) -> None:
     with ExitStack() as newer:
-        lock = newer.enter_context(Owner(folder))
+        lock = newer.enter_context(FolderLock(folder))
         place = newer.enter_context(bare_host(lock.folder))
         nursery.start_soon(answer_once, place, welcome(store_format=frames.FORMAT_VERSION + 1))
         with pytest.raises(StoreTooNewError, match="newer greenroom"):
@@ -168,7 +168,7 @@ async def answer_once(place: Any, greeting: frames.Welcome) -> None:
     bare = await place.accept()
     await bare.hear(frames.Hello)
     bare.say(greeting)
-    bare.say(frames.Answer((await bare.hear(frames.Ask)).number, b"1"))
+    bare.say(frames.Response((await bare.hear(frames.Request)).number, b"1"))
 
 
 async def relay_until_it_ends(join: Join, newer: ExitStack) -> None:
@@ -200,8 +200,8 @@ async def stay_while_the_folder_is_replaced(join: Join, folder: Path, owner: Sha
     async with join() as guest:
         assert await guest.ask(VISITS, Add()) == 1
         replace(folder)
-        for each in owner._member.host.attached.values():
-            each.wire.close()
+        for each in owner._member.leader.followers.values():
+            each.connection.close()
         await trio.sleep(1)
 
 

@@ -50,7 +50,7 @@ class Speaker(Actor):
 
     @handles(IsHeard)
     def is_heard(self, message: IsHeard, context: Context) -> bool:
-        return context.is_heard(message.topic)
+        return context.has_subscribers(message.topic)
 
     @handles(Say)
     def say(self, message: Say, context: Context) -> None:

@@ -2,31 +2,35 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
 import trio
-from support.actors import Add, AddSlowly, Append, Entries, Forward, Log, Place, Read, Rows, Take
+from support.actors import Add, AddSlowly, Append, Counter, Entries, Forward, Log, Place, Read, Rows, Take
 from support.asking import Open, Pending, post
 from support.committers import GatedCommitter, full
 from trio.testing import wait_all_tasks_blocked
 
 from greenroom.runtime import (
     Address,
+    Context,
     Group,
     Idempotency,
     InlineCommitter,
+    Message,
     Runtime,
     RuntimeClosedError,
     RuntimeOptions,
     StorageFullError,
     StoreFailedError,
+    handles,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from greenroom.runtime.store.store import Store, Work
+    from greenroom.runtime.store.store import Store, WriteBatch
 
 VISITS = Address("counter", "visits")
 OTHER = Address("counter", "other")
@@ -102,7 +106,7 @@ async def test_a_request_that_found_no_room_may_be_repeated_with_its_key(reopen:
 async def test_tells_whose_handling_found_no_room_are_handled_later_in_their_order(reopen: Open) -> None:
     refusals = 3  # an even number of reversals would look like none
 
-    def commit(store: Store, works: Sequence[Work]) -> None:
+    def commit(store: Store, works: Sequence[WriteBatch]) -> None:
         nonlocal refusals
         mine = [work for work in works if getattr(work.owner, "address", None) == LOG]
         if mine and refusals:
@@ -122,10 +126,10 @@ async def test_tells_whose_handling_found_no_room_are_handled_later_in_their_ord
 async def test_what_is_asked_goes_on_while_a_tell_waits_for_room(reopen: Open) -> None:
     has_room = False
 
-    def commit(store: Store, works: Sequence[Work]) -> None:
+    def commit(store: Store, works: Sequence[WriteBatch]) -> None:
         for work in works:
             handled = [envelope for envelope, _ in getattr(work, "settlements", ())]
-            if not has_room and handled and handled[0].stored:
+            if not has_room and handled and handled[0].is_durable:
                 work.error = full()
         store.commit(works)
 
@@ -276,3 +280,81 @@ async def test_a_full_disk_does_not_shorten_the_pause_of_an_actor_that_fails(reo
         assert trio.current_time() >= 15
         await trio.sleep(2)
         assert await runtime.ask(LOG, Entries()) == ["good", "bad"]
+
+
+@pytest.mark.promise("runtime.commit-failure", "runtime.in-order")
+async def test_who_asked_behind_a_tell_without_room_is_handled_in_order_unless_they_gave_up(
+    reopen: Open,
+) -> None:
+    gate = GatedCommitter()
+    async with reopen(committer=gate) as runtime, trio.open_nursery() as nursery:
+        await post(nursery, runtime, Address("relay", "r"), Forward(entries=["told"], to=["log"]))
+        await gate.arrived()
+        gate.let_through()
+        await gate.arrived()  # with what followed from the tell
+        asked = [await post(nursery, runtime, LOG, Append(entry=each)) for each in ("a", "gone", "b", "c")]
+        await wait_all_tasks_blocked()
+        asked[1].scope.cancel()
+        await asked[1].over.wait()
+        gate.refuse(0)
+        gate.let_all_through()
+        assert [await asked[each].reply() for each in (0, 2, 3)] == [0, 1, 2]
+        await trio.sleep(5)
+        assert await runtime.ask(LOG, Entries()) == ["a", "b", "c", "told"]
+
+
+@pytest.mark.promise("runtime.commit-failure")
+async def test_the_pause_before_a_tell_without_room_is_tried_again_doubles_up_to_a_minute(
+    reopen: Open,
+) -> None:
+    tried: list[float] = []
+
+    def commit(store: Store, works: Sequence[WriteBatch]) -> None:
+        for work in works:
+            if getattr(work.owner, "address", None) == LOG:
+                tried.append(trio.current_time())
+                work.error = full()
+        store.commit(works)
+
+    async with reopen(committer=InlineCommitter(commit)) as runtime:
+        await runtime.ask(Address("relay", "r"), Forward(entries=["told"], to=["log"]))
+        await trio.sleep(290)
+        pauses = [later - earlier for earlier, later in pairwise(tried)]
+        assert [int(pause) for pause in pauses] == [1, 2, 4, 8, 16, 32, 60, 60, 60]
+
+
+class Peek(Message[int], frozen=True):
+    """Read, and leave a row that says so if there is room."""
+
+
+class Watched(Counter):
+    kind = "watched"
+
+    @handles(Peek)
+    def peek(self, _message: Peek, context: Context) -> int:
+        context.use_reserve(dispensable=True)
+        context.put_row("shelves", b"seen", "")
+        return self.sum
+
+
+@pytest.mark.promise("runtime.commit-failure")
+async def test_a_read_whose_own_row_may_be_missing_fails_with_what_it_read(reopen: Open) -> None:
+    gate, watched = GatedCommitter(), Address("watched", "w")
+    async with reopen(committer=gate, actors=(Counter, Watched)) as runtime, trio.open_nursery() as nursery:
+        await post(nursery, runtime, OTHER, Add())  # holds the gate while the next group collects
+        await gate.arrived()
+        added = await post(nursery, runtime, watched, Add(by=5))
+        peeked = await post(nursery, runtime, watched, Peek())
+        await wait_all_tasks_blocked()
+        gate.let_through()
+        await gate.arrived()
+        gate.refuse(0)
+        for pending in (added, peeked):
+            with pytest.raises(StorageFullError):
+                await pending.reply()
+        alone = await post(nursery, runtime, watched, Peek())
+        await gate.arrived()
+        gate.refuse(0)
+        assert await alone.reply() == 0
+        assert runtime.statistics().messages.dispensed_with == 1
+        gate.let_all_through()

@@ -24,7 +24,7 @@ from support.clocks import START
 from support.committers import GatedCommitter, crash_at, crashing
 from trio.testing import wait_all_tasks_blocked
 
-from greenroom.runtime import ActorFailedError, ActorSetAsideError, Address, Group, Runtime, RuntimeOptions
+from greenroom.runtime import ActorFailedError, ActorQuarantinedError, Address, Group, Runtime, RuntimeOptions
 
 if TYPE_CHECKING:
     from support.clocks import VirtualClock
@@ -65,7 +65,7 @@ async def test_a_set_aside_actor_starts_afresh_with_the_next_runtime(reopen: Ope
     async with reopen(groups=groups) as runtime:
         await runtime.ask(Address("relay", "r"), Forward(entries=["bad", "good"], to=["log"], risky=True))
         await trio.sleep(1)
-        with pytest.raises(ActorSetAsideError):
+        with pytest.raises(ActorQuarantinedError):
             await runtime.ask(LOG, Entries())
     async with reopen(groups=groups) as runtime:
         assert await runtime.ask(LOG, Entries()) == ["bad", "good"]

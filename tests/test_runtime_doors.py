@@ -11,13 +11,13 @@ from support.actors import ACTORS, INDEXES, Add, Append, Counter, Entries, Place
 from greenroom.runtime import (
     Actor,
     Address,
+    ConfigurationError,
     Context,
     Index,
     IndexReader,
     Message,
     Query,
     RuntimeOptions,
-    UnknownKindError,
     handles,
     open_runtime,
 )
@@ -166,7 +166,7 @@ async def test_a_query_that_fails_fails_its_asker_only(reopen: Open) -> None:
         await runtime.ask(Address("shelf", "s"), Place(key=b"k", value="v"))
         with pytest.raises(LookupError, match="v"):
             await runtime.query(Broken())
-        with pytest.raises(UnknownKindError, match="no index 'nothing'"):
+        with pytest.raises(ConfigurationError, match="no index 'nothing'"):
             await runtime.query(Broken(index="nothing"))
         with pytest.raises(NotImplementedError):
             await runtime.query(Query[int]())
@@ -177,10 +177,10 @@ async def test_a_query_that_fails_fails_its_asker_only(reopen: Open) -> None:
 @pytest.mark.promise("runtime.shared-indexes")
 @pytest.mark.parametrize("name", ["", "!timer", "a\0b", "x" * 33])
 async def test_an_index_with_a_bad_or_reserved_name_is_refused(reopen: Open, name: str) -> None:
-    with pytest.raises(UnknownKindError, match="no name for an index"):
+    with pytest.raises(ConfigurationError, match="no name for an index"):
         async with reopen(indexes=[Index(name)]):
             pytest.fail("not opened")
-    with pytest.raises(UnknownKindError, match="used twice"):
+    with pytest.raises(ConfigurationError, match="used twice"):
         async with reopen(indexes=[Index("twice"), Index("twice", ttl=1)]):
             pytest.fail("not opened")
 
@@ -190,7 +190,7 @@ async def test_two_classes_of_one_kind_are_refused(reopen: Open) -> None:
     class Impostor(Actor):
         kind = "counter"
 
-    with pytest.raises(UnknownKindError, match="both claim the kind 'counter'"):
+    with pytest.raises(ConfigurationError, match="both claim the kind 'counter'"):
         async with reopen(actors=[*ACTORS, Impostor]):
             pytest.fail("not opened")
 
@@ -207,7 +207,7 @@ async def test_two_messages_of_one_name_in_one_actor_are_refused(reopen: Open) -
         def add_nothing(self, message: Add, context: Context) -> None:
             pass
 
-    with pytest.raises(UnknownKindError, match="rename one of them"):
+    with pytest.raises(ConfigurationError, match="rename one of them"):
         async with reopen(actors=[*ACTORS, Impostor]):
             pytest.fail("not opened")
 

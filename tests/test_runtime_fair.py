@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import trio
-from support.actors import ACTORS, INDEXES, Add, AddSlowly, Append, Entries, Place, Read
+from support.actors import ACTORS, INDEXES, Add, AddSlowly, Append, Counter, Entries, Place, Read
 from support.asking import Open, Pending, post
 from support.clocks import VirtualClock
 
@@ -117,7 +117,7 @@ class Glutton(Actor):
     @handles(Chew)
     def chew(self, message: Chew, context: Context) -> Slices[int]:
         for _ in range(message.looks):
-            context.slice_over()
+            context.should_yield()
         yield
         return message.looks
 
@@ -139,7 +139,7 @@ class CountSlowly(Query[int], frozen=True):
         count = 0
         for _ in reader.rows(self.index, str):
             count += 1
-            if reader.slice_over():
+            if reader.should_yield():
                 yield
         return count
 
@@ -212,3 +212,14 @@ async def test_more_long_handlers_than_may_stand_between_slices_all_come_to_thei
         for pending in slow[1:]:
             assert await pending.reply() == 5
         assert runtime.statistics().messages.waiting == 0
+
+
+async def test_no_more_long_handlers_than_the_limit_stand_between_slices(reopen: Open) -> None:
+    async with reopen() as runtime:
+        for key in range(300):
+            runtime.tell(Address("counter", str(key)), AddSlowly(steps=50))
+        for _ in range(20):
+            await trio.lowlevel.checkpoint()
+        assert len(Counter.alive) == 256
+        await trio.sleep(1)
+        assert len(Counter.alive) == 300

@@ -37,7 +37,7 @@ from greenroom.runtime import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from greenroom.runtime.store.store import Store, Work
+    from greenroom.runtime.store.store import Store, WriteBatch
 
 LEDGERS = ("a", "b", "c")
 OPTIONS = RuntimeOptions(durability="process", mailbox_limit=8, quantum=3, resident_limit=2, idle_seconds=5)
@@ -113,7 +113,7 @@ class Ledgers(RuleBasedStateMachine):
     def run_out_of_room(self, *, batch: Sequence[Request], fulls: dict[int, list[int]]) -> None:
         commits = 0
 
-        def fault(store: Store, works: Sequence[Work]) -> None:
+        def fault(store: Store, works: Sequence[WriteBatch]) -> None:
             nonlocal commits
             commits += 1
             for number in fulls.get(commits, ()):
@@ -147,13 +147,21 @@ class Ledgers(RuleBasedStateMachine):
         wall, latest = self.wall, self.latest
         self._simulate(InlineCommitter(), read)
         self.wall, self.latest = wall, latest
-        deeds = {(key, name): deed for key, book in books.items() for name, deed in book.deeds.items()}
+        deeds = {
+            (key, name): deed
+            for key, work_context in books.items()
+            for name, deed in work_context.deeds.items()
+        }
         assert {request: deed.number for request, deed in deeds.items()}.items() >= self.answered.items()
         assert deeds.keys() <= self.answered.keys() | self.uncertain.keys()
         assert not deeds.keys() & self.impossible
-        for key, book in books.items():
-            assert sorted(deed.number for deed in book.deeds.values()) == list(range(1, book.total + 1))
-            assert sorted(book.woken) == sorted(name for name, deed in book.deeds.items() if deed.rings)
+        for key, work_context in books.items():
+            assert sorted(deed.number for deed in work_context.deeds.values()) == list(
+                range(1, work_context.total + 1)
+            )
+            assert sorted(work_context.woken) == sorted(
+                name for name, deed in work_context.deeds.items() if deed.rings
+            )
             for sender in LEDGERS:
                 told = [
                     deed.number
@@ -161,7 +169,7 @@ class Ledgers(RuleBasedStateMachine):
                     for told_key in deed.tells
                     if told_key == key
                 ]
-                assert [number for heard_from, number in book.heard if heard_from == sender] == told
+                assert [number for heard_from, number in work_context.heard if heard_from == sender] == told
         assert sorted(rows) == sorted((key, name, deed.number) for (key, name), deed in deeds.items())
         # A life that ended in a crash left requests open; now it is known what came of them.
         for request in list(self.uncertain):

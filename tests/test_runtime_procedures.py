@@ -1,4 +1,4 @@
-"""Procedures, which ask several actors where the actors are, and the companion beside the actors."""
+"""Procedures, which ask several actors where the actors are, and the sidecar beside the actors."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from greenroom.runtime import (
     ActorFailedError,
     Address,
     Context,
-    Desk,
     Message,
     Procedure,
+    ProcedureContext,
     Refusal,
     UnknownKindError,
     handles,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from support.relays import Join
 
-    from greenroom.runtime import Doors
+    from greenroom.runtime import RuntimeClient
 
 
 class Sum(Procedure[int], frozen=True):
@@ -36,7 +36,7 @@ class Sum(Procedure[int], frozen=True):
 
     keys: list[str]
 
-    async def run(self, desk: Desk) -> int:
+    async def run(self, desk: ProcedureContext) -> int:
         said: list[int] = []
 
         async def read(key: str) -> None:
@@ -51,18 +51,18 @@ class Sum(Procedure[int], frozen=True):
 class Asker(Procedure[str], frozen=True):
     """Say who asks, as an actor and the desk have it."""
 
-    async def run(self, desk: Desk) -> str:
+    async def run(self, desk: ProcedureContext) -> str:
         heard = await desk.ask(Address("counter", "any"), Whoami())
-        return f"{heard} {desk.principal} {desk.companion}"
+        return f"{heard} {desk.principal} {desk.sidecar}"
 
 
 class Failing(Procedure[int], frozen=True):
-    async def run(self, desk: Desk) -> int:
+    async def run(self, desk: ProcedureContext) -> int:
         return await desk.ask(Address("counter", "any"), FailAfter())
 
 
 class Wait(Procedure[int], frozen=True):
-    async def run(self, desk: Desk) -> int:
+    async def run(self, desk: ProcedureContext) -> int:
         await desk.ask(Address("counter", "any"), Read())
         await trio.sleep_forever()
         raise AssertionError("nobody wakes it")
@@ -77,7 +77,7 @@ class Sees(Counter):
 
     @handles(Beside)
     def beside(self, _: Beside, context: Context) -> str:
-        return str(context.companion)
+        return str(context.sidecar)
 
 
 @pytest.mark.promise("runtime.procedures")
@@ -95,11 +95,11 @@ async def test_an_attached_process_has_procedures_carried_out_by_the_owner_in_it
     opened: list[str] = []
 
     @asynccontextmanager
-    async def companion(_runtime: Doors) -> AsyncIterator[str]:
+    async def sidecar(_runtime: RuntimeClient) -> AsyncIterator[str]:
         opened.append("opened")
         yield "the owner's"
 
-    options = {"queries": [Rows, Sum, Asker, Failing, Wait], "companion": companion}
+    options = {"queries": [Rows, Sum, Asker, Failing, Wait], "sidecar": sidecar}
     async with join(**options), join(**options) as guest:
         assert opened == ["opened"]
         await guest.ask(Address("counter", "a"), Add(by=3))
@@ -116,35 +116,35 @@ async def test_an_attached_process_has_procedures_carried_out_by_the_owner_in_it
             await stranger.query(Sum(keys=[]))
 
 
-@pytest.mark.promise("runtime.companion")
+@pytest.mark.promise("runtime.sidecar")
 async def test_a_companion_runs_as_long_as_the_actors_and_can_ask_them(tmp_path: Path) -> None:
     story: list[Any] = []
 
     @asynccontextmanager
-    async def companion(runtime: Doors) -> AsyncIterator[str]:
+    async def sidecar(runtime: RuntimeClient) -> AsyncIterator[str]:
         story.append(await runtime.ask(Address("sees", "a"), Beside()))
         yield "here"
         story.append(await runtime.ask(Address("sees", "a"), Add(by=2)))
 
-    async with open_runtime(tmp_path / "data", actors=[Sees], companion=companion) as runtime:
+    async with open_runtime(tmp_path / "data", actors=[Sees], sidecar=sidecar) as runtime:
         story.append(await runtime.ask(Address("sees", "a"), Beside()))
     assert story == ["None", "here", 2]
     async with open_runtime(tmp_path / "data", actors=[Sees]) as runtime:
         assert await runtime.ask(Address("sees", "a"), Read()) == 2
 
 
-@pytest.mark.promise("runtime.companion")
+@pytest.mark.promise("runtime.sidecar")
 async def test_a_companion_that_cannot_begin_ends_the_opening_and_leaves_the_store_whole(
     tmp_path: Path,
 ) -> None:
     @asynccontextmanager
-    async def companion(runtime: Doors) -> AsyncIterator[None]:
+    async def sidecar(runtime: RuntimeClient) -> AsyncIterator[None]:
         await runtime.ask(Address("counter", "a"), Add())
         raise Refusal("NO_MODEL", "there is no model here")
         yield
 
     with pytest.raises(Refusal, match="no model"):
-        async with open_runtime(tmp_path / "data", actors=ACTORS, indexes=INDEXES, companion=companion):
+        async with open_runtime(tmp_path / "data", actors=ACTORS, indexes=INDEXES, sidecar=sidecar):
             raise AssertionError("it must not begin")
     async with open_runtime(tmp_path / "data", actors=ACTORS, indexes=INDEXES) as runtime:
         assert await runtime.ask(Address("counter", "a"), Read()) == 1

@@ -18,8 +18,9 @@ from support.committers import GatedCommitter
 from greenroom.runtime import (
     Actor,
     ActorFailedError,
-    ActorSetAsideError,
+    ActorQuarantinedError,
     Address,
+    ConfigurationError,
     Context,
     Group,
     Message,
@@ -28,7 +29,6 @@ from greenroom.runtime import (
     RuntimeOptions,
     Slices,
     Strategy,
-    UnknownKindError,
     handles,
 )
 
@@ -97,11 +97,11 @@ async def test_who_fails_too_often_is_set_aside_until_readmitted(reopen: Open) -
         with pytest.raises(ActorFailedError):
             await last.reply()
         for pending in waiting:
-            with pytest.raises(ActorSetAsideError, match="failed 5 times"):
+            with pytest.raises(ActorQuarantinedError, match="failed 5 times"):
                 await pending.reply()
-        with pytest.raises(ActorSetAsideError):
+        with pytest.raises(ActorQuarantinedError):
             await runtime.ask(VISITS, Read())
-        with pytest.raises(ActorSetAsideError):
+        with pytest.raises(ActorQuarantinedError):
             runtime.tell(VISITS, Add())
         statistics = runtime.statistics()
         assert statistics.actors.set_aside == ["counter/visits"]
@@ -231,7 +231,7 @@ async def test_an_actor_that_cannot_be_activated_fails_its_asker_and_is_set_asid
         for _ in range(5):
             with pytest.raises(ActorFailedError):
                 await runtime.ask(Address("first", "never"), Do())
-        with pytest.raises(ActorSetAsideError):
+        with pytest.raises(ActorQuarantinedError):
             await runtime.ask(Address("first", "never"), Do())
         with pytest.raises(Refusal, match="closed today"):
             await runtime.ask(Address("first", "refused"), Do())
@@ -275,6 +275,35 @@ async def test_a_pause_that_ends_while_memory_is_short_harms_nobody(reopen: Open
     "groups", [[Group(kinds=("counter", "b"))], [Group(kinds=("counter",)), Group(kinds=("log", "counter"))]]
 )
 async def test_a_group_names_kinds_that_exist_once(reopen: Open, groups: list[Group]) -> None:
-    with pytest.raises(UnknownKindError, match="unknown or in another group"):
+    with pytest.raises(ConfigurationError, match="unknown or in another group"):
         async with reopen(groups=groups):
             pytest.fail("not opened")
+
+
+class Show(Message[int], frozen=True):
+    refuses: bool = False
+
+
+class Stage(Actor):
+    """Counts in memory alone, and stages one shared row each time."""
+
+    kind = "stage"
+    shown = 0
+
+    @handles(Show)
+    def show(self, message: Show, context: Context) -> int:
+        self.shown += 1
+        context.put_row("shelves", b"row", "")
+        if message.refuses:
+            raise Refusal("NOT_THIS", "told to refuse")
+        return self.shown
+
+
+@pytest.mark.promise("runtime.failure-contained")
+async def test_who_refuses_with_one_row_staged_is_rebuilt(reopen: Open) -> None:
+    stage = Address("stage", "s")
+    async with reopen(actors=(Stage,)) as runtime:
+        assert await runtime.ask(stage, Show()) == 1
+        with pytest.raises(Refusal):
+            await runtime.ask(stage, Show(refuses=True))
+        assert await runtime.ask(stage, Show()) == 1

@@ -252,7 +252,7 @@ class Double(Message[int], frozen=True):
 
     of: str
 
-    def question(self) -> tuple[Address, Message[int]]:
+    def precheck(self) -> tuple[Address, Message[int]]:
         return Address("counter", self.of), Read()
 
 
@@ -261,7 +261,7 @@ class Doubler(Actor):
 
     @handles(Double)
     def double(self, _message: Double, context: Context) -> int:
-        answer: int = context.answer
+        answer: int = context.precheck_answer
         return 2 * answer
 
 
@@ -322,3 +322,14 @@ async def test_what_has_a_question_is_not_told(reopen: Open) -> None:
         assert await runtime.ask(delegator, Double(of="visits")) == 0
         messages = runtime.statistics().messages
         assert (messages.waiting, messages.dead_letters, messages.timers_fired) == (0, 0, 0)
+
+
+async def test_tells_beyond_those_under_way_at_once_follow_without_a_pause(reopen: Open) -> None:
+    entries = [f"entry {number}" for number in range(110)]
+    logs = [f"log {number}" for number in range(14)]
+    async with reopen() as runtime:
+        await runtime.ask(RELAY, Forward(entries=entries, to=logs))
+        await wait_all_tasks_blocked()
+        assert trio.current_time() < 1
+        for log in logs:
+            assert await runtime.ask(Address("log", log), Entries()) == entries

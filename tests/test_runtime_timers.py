@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import pytest
 import trio
 from support.actors import ACTORS, Alarm, CancelAlarm, Place, Rings, Rows, SetAlarm
 from support.asking import Open, post
 from support.clocks import HOUR, SECOND, START
-from support.committers import crash_at, crashing
+from support.committers import GatedCommitter, crash_at, crashing
 from trio.testing import wait_all_tasks_blocked
 
 from greenroom.runtime import (
     ActorFailedError,
     Address,
+    Context,
     Group,
     Index,
     Message,
     PlainCodec,
+    Refusal,
     RuntimeOptions,
     StoreDamagedError,
+    handles,
 )
 
 if TYPE_CHECKING:
@@ -271,3 +274,47 @@ async def test_a_damaged_row_that_is_too_old_leaves_like_any_other(reopen: Open,
     async with reopen(indexes=indexes, codec=DamagedRows()) as runtime:
         await trio.sleep(61)
         assert runtime.statistics().rows_expired == 1
+
+
+class Shut(Message[None], frozen=True):
+    pass
+
+
+class Door(Alarm):
+    """An alarm that cannot be activated while it is shut."""
+
+    kind = "door"
+    shut: ClassVar[bool] = False
+
+    def activate(self, context: Context) -> None:
+        if Door.shut:
+            raise Refusal("SHUT", f"{context.address} is shut")
+
+    @handles(Shut)
+    def shut_it(self, _message: Shut, context: Context) -> None:
+        Door.shut = True
+        context.put(b"shut", ("shut", 0))
+        raise Refusal("SHUT", "and what is in memory goes")
+
+
+async def test_a_timer_that_cannot_be_handled_leaves_a_setting_under_way_alone(
+    reopen: Open, clock: VirtualClock
+) -> None:
+    door, gate = Address("door", "d"), GatedCommitter()
+    gate.open = True
+    async with reopen(committer=gate, actors=(Door,)) as runtime, trio.open_nursery() as nursery:
+        await runtime.ask(door, SetAlarm(name="x", due=START + 10 * SECOND, note="first"))
+        gate.open = False
+        await post(nursery, runtime, Address("door", "other"), SetAlarm(name="y", due=START + HOUR))
+        await gate.arrived()
+        anew = await post(nursery, runtime, door, SetAlarm(name="x", due=START + HOUR, note="anew"))
+        await post(nursery, runtime, door, Shut())
+        clock.jump(10 * SECOND)
+        await trio.sleep(60)
+        assert runtime.statistics().messages.dead_letters == 1
+        Door.shut = False
+        gate.let_all_through()
+        await anew.reply()
+        clock.jump(HOUR)
+        await trio.sleep(60)
+        assert [note for note, _ in await runtime.ask(door, Rings())] == ["anew"]

@@ -39,7 +39,7 @@ from greenroom.actors.transfer.export_actor import ExportActor
 from greenroom.runtime import Message
 from greenroom.transports.mcp.fast_path import template_list
 from greenroom.transports.mcp.tools import TOOLS as LISTED
-from greenroom.transports.mcp.tools import visible
+from greenroom.transports.mcp.tools import visible_tools
 
 if TYPE_CHECKING:
     from support.agents import Enter, House
@@ -178,13 +178,13 @@ async def test_listings_and_completions_show_what_the_scopes_reach(enter: Enter)
 
 def test_tools_and_templates_are_listed_as_far_as_the_scopes_reach() -> None:
     listing: dict[str, dict[str, Any]] = {name: {} for name in LISTED}
-    assert visible(listing, LISTED, frozenset()) == ()
-    everything = visible(listing, LISTED, frozenset({"*", "admin", "audit:read"}))
+    assert visible_tools(listing, LISTED, frozenset()) == ()
+    everything = visible_tools(listing, LISTED, frozenset({"*", "admin", "audit:read"}))
     assert everything == tuple(LISTED)
-    assert visible(listing, LISTED, frozenset({"*"})) == tuple(
+    assert visible_tools(listing, LISTED, frozenset({"*"})) == tuple(
         name for name in everything if LISTED[name].scope not in {ADMIN, AUDIT}
     )
-    reading = visible(listing, LISTED, frozenset({"memory:read"}))
+    reading = visible_tools(listing, LISTED, frozenset({"memory:read"}))
     assert {"get_memory", "omn_retrieve_memory", "debug_retrieve"} <= set(reading)
     assert not {"set_memory", "omn_store_memory", "get_session"} & set(reading)
     assert [each["name"] for each in template_list(frozenset({"memory:read"}))] == ["agent_memory"]

@@ -27,7 +27,7 @@ documents = st.lists(
 Document = tuple[str, str, str, str]
 
 
-class Pace:
+class ShouldYield:
     """Asks for a pause at every n-th look at the clock, and counts the looks."""
 
     def __init__(self, every: int = 0) -> None:
@@ -55,7 +55,7 @@ def search(
     index: SearchIndex,
     text: str,
     *,
-    pace: Pace | None = None,
+    should_yield: ShouldYield | None = None,
     shelves: list[str] | None = None,
     oldest_id: int = 0,
     threshold: float = 60,
@@ -70,7 +70,7 @@ def search(
         limit=limit,
         metadata=metadata,
     )
-    slices = index.search(request, pace or Pace())
+    slices = index.search(request, should_yield or ShouldYield())
     while True:
         try:
             next(slices)
@@ -360,9 +360,11 @@ def test_pauses_change_nothing(docs: list[Document], query: str, every: int) -> 
     sliced = SearchIndex()
     for number, document in enumerate(docs):
         written = IN_MAY_2024 + number * DAY
-        for _ in sliced.add_in_slices(number, *document, Pace(every), created_at=written):
+        for _ in sliced.add_in_slices(number, *document, ShouldYield(every), created_at=written):
             pass
-    assert search(sliced, query, pace=Pace(every), threshold=0) == search(whole, query, threshold=0)
+    assert search(sliced, query, should_yield=ShouldYield(every), threshold=0) == search(
+        whole, query, threshold=0
+    )
 
 
 # Bounds
@@ -377,11 +379,11 @@ def test_a_search_of_many_messages_looks_at_the_clock_at_least_every_1024_messag
     index = SearchIndex()
     for number in range(6000):
         index.add(number, SHELVES[number % 3], "bob", f"alpha beta word{number}", "")
-    pace = Pace(every=1)
-    slices = index.search(SearchRequest(text=query, shelves=SHELVES, threshold=threshold), pace)
+    should_yield = ShouldYield(every=1)
+    slices = index.search(SearchRequest(text=query, shelves=SHELVES, threshold=threshold), should_yield)
     pauses = sum(1 for _ in slices)
     # The passes over all messages: finding them, and choosing the best.
-    assert pauses == pace.looks
+    assert pauses == should_yield.looks
     assert pauses >= 2 * 6000 // 1024
 
 
@@ -410,8 +412,8 @@ NASTY_QUERIES += ["0" * 499 + "x", "=>" * 250]
 @pytest.mark.parametrize("content", NASTY.values(), ids=NASTY.keys())
 def test_hostile_messages_and_queries_stay_bounded(content: str) -> None:
     index = SearchIndex()
-    pace = Pace(every=1)
-    pauses = sum(1 for _ in index.add_in_slices(1, "public", "bob", content, content, pace))
+    should_yield = ShouldYield(every=1)
+    pauses = sum(1 for _ in index.add_in_slices(1, "public", "bob", content, content, should_yield))
     assert pauses >= len(content) // 4096, "a long message is prepared in slices"
     assert index.resident_bytes() < 70 * len(content.encode())
     for query in NASTY_QUERIES:

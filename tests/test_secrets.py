@@ -90,7 +90,7 @@ def test_a_folder_of_secrets_that_others_may_write_is_refused(tmp_path: Path, mo
             find_secret([where], "0011", "")
         assert len(list(where.iterdir())) == made
     where.chmod(0o755)  # who may only look may not change anything
-    assert find_secret([where], "0011", "").place == where / "0011.key"
+    assert find_secret([where], "0011", "").path == where / "0011.key"
 
 
 @pytest.mark.promise("secrets.folder")

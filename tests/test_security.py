@@ -50,7 +50,7 @@ from greenroom.actors.auth.scopes import RESOURCES, SCOPES, TOOLS, WILDCARDS
 from greenroom.actors.base.parse import check_request, parse_request
 from greenroom.runtime import Message, Refusal
 from greenroom.transports.mcp.tools import TOOLS as LISTED
-from greenroom.transports.mcp.tools import visible
+from greenroom.transports.mcp.tools import visible_tools
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -118,7 +118,7 @@ async def test_every_tool_asks_for_its_scope_on_every_way_in(enter: Enter) -> No
     async with enter(embedder="none") as at:
         for scope, tools in said.items():
             agent = at.agent("a", scopes=frozenset({scope}))
-            listed = set(visible({name: {} for name in TOOLS}, LISTED, agent.scopes))
+            listed = set(visible_tools({name: {} for name in TOOLS}, LISTED, agent.scopes))
             # The model of who may do everything need not read of administration at every start.
             unlisted = {name for name, needed in TOOLS.items() if needed in {"admin", "audit:read"}}
             assert listed == tools - (unlisted if scope == "*" else set())

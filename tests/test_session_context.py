@@ -36,7 +36,7 @@ from greenroom.actors import (
 from greenroom.actors.orchestrations import client_session
 from greenroom.actors.orchestrations.client_session import project_of_path
 from greenroom.actors.schemas import session_travel as travel
-from greenroom.actors.session.client_tools import ADAPTERS, adapter_of
+from greenroom.actors.session.client_tools import ADAPTERS, client_tool
 from greenroom.runtime import Refusal
 from greenroom.transports.mcp import roots as mcp_roots
 
@@ -265,8 +265,10 @@ async def test_a_context_is_bounded_and_survives_the_server(tmp_path: Path) -> N
             await claude.ask(
                 RecordContext(files_accessed=files, recent_searches=searches, decisions=decisions)
             )
+        await claude.ask(RecordContext(files_accessed=[FileUse(path="new.py", importance=0.0)]))
         before = await claude.ask(GetSessionContext())
     assert len(before.context.files_accessed) == travel.MOST_FILES
+    assert before.context.files_accessed[-1].path == "new.py", "what is recorded last is not what goes"
     assert before.context.files_accessed[0].path == "kept.py"
     assert len(before.context.recent_searches) == travel.MOST_SEARCHES
     assert before.context.recent_searches[0].query == "query 3 99"
@@ -325,7 +327,7 @@ async def test_a_repeated_start_gets_the_first_session(tmp_path: Path) -> None:
     ],
 )
 def test_tools_are_recognised_by_what_they_call_themselves(name: str | None, tool: str) -> None:
-    assert adapter_of(name).tool_id == tool
+    assert client_tool(name).tool_id == tool
 
 
 def test_no_name_belongs_to_two_tools() -> None:
@@ -506,10 +508,10 @@ async def alone(guest: Guest, tool: str, who: dict[str, str], **arguments: Any) 
 
 
 def test_of_too_many_callers_the_first_is_forgotten() -> None:
-    whereabouts = client_session.Whereabouts()
-    for number in range(client_session.MOST_CALLERS + 1):
-        whereabouts.note(str(number), f"s{number}")
-    assert whereabouts.find("0") is None
-    assert whereabouts.find("1") == "s1"
-    whereabouts.note("1", "other")
-    assert whereabouts.find("1") == "other"
+    locator = client_session.SessionLocator()
+    for number in range(client_session.MAX_CALLERS + 1):
+        locator.record(str(number), f"s{number}")
+    assert locator.find("0") is None
+    assert locator.find("1") == "s1"
+    locator.record("1", "other")
+    assert locator.find("1") == "other"

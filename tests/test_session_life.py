@@ -85,7 +85,7 @@ async def test_a_session_that_an_older_program_created_is_found_among_the_latest
 ) -> None:
     async with enter(embedder="none") as house:
         with monkeypatch.context() as before:
-            before.setattr(migrations, "list_for", lambda *_: None)  # it listed what it started alone
+            before.setattr(migrations, "put_recent", lambda *_: None)  # it listed what it started alone
             planner = tool(house.runtime, "planner")
             await planner.ask(CreateSession(session_id="plan", purpose="p", initial_state=raw('{"a": 1}')))
         began = await tool(house.runtime, "cursor").ask(StartSession())

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from support.agents import Enter, House
 
-    from greenroom.runtime.store.store import Store, Work
+    from greenroom.runtime.store.store import Store, WriteBatch
 
 
 def event(text: str = "hello", **fields: Any) -> Event:
@@ -314,7 +314,7 @@ async def test_only_a_message_obeys_the_limit_of_messages(enter: Enter) -> None:
 async def test_an_event_and_its_state_are_one_commit(enter: Enter) -> None:
     refuse = False
 
-    def sometimes(store: Store, works: Sequence[Work]) -> None:
+    def sometimes(store: Store, works: Sequence[WriteBatch]) -> None:
         for work in works:
             work.error = StorageFullError("no room") if refuse else None
         store.commit(works)
@@ -506,7 +506,7 @@ async def test_the_service_sees_what_its_principal_may_see(enter: Enter) -> None
 async def test_an_event_costs_the_same_however_long_the_session_is(enter: Enter) -> None:
     written: list[tuple[int, int]] = []
 
-    def weigh(store: Store, works: Sequence[Work]) -> None:
+    def weigh(store: Store, works: Sequence[WriteBatch]) -> None:
         ops = [op for work in works for op in work.ops]
         written.append((len(ops), sum(len(key) + len(payload or b"") for _, key, payload in ops)))
         store.commit(works)
@@ -571,7 +571,7 @@ async def test_a_store_from_before_there_were_events_is_read(enter: Enter) -> No
                 return msgspec.msgpack.encode([*record[:2], activity[:-1]])
         return payload
 
-    def write_as_before(store: Store, works: Sequence[Work]) -> None:
+    def write_as_before(store: Store, works: Sequence[WriteBatch]) -> None:
         for work in works:
             work.ops = [(table, key, as_it_was(payload)) for table, key, payload in work.ops]
         store.commit(works)

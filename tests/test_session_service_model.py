@@ -24,7 +24,7 @@ from greenroom.actors import (
     ServiceError,
     SessionService,
 )
-from greenroom.runtime import Doors, StorageFullError
+from greenroom.runtime import RuntimeClient, StorageFullError
 
 sessions = st.sampled_from(SESSIONS)
 keys = st.sampled_from(["k", "user:k", "temp:k", "temp:"])
@@ -130,7 +130,7 @@ class Model:
 class Life:
     """One opening of the store, by a service and an agent."""
 
-    def __init__(self, runtime: Doors) -> None:
+    def __init__(self, runtime: RuntimeClient) -> None:
         self._service = SessionService(runtime)
         self._agent = Agent(runtime, Principal(agent_id="alice"))
 
@@ -209,7 +209,7 @@ class Machine(Lives):
     def live(self, actions: list[Action], ending: str, at: int) -> None:
         self.lead(actions, ending, at)
 
-    def life(self, runtime: Doors) -> Life:
+    def life(self, runtime: RuntimeClient) -> Life:
         return Life(runtime)
 
     def apply(self, model: Any, action: Action) -> str:

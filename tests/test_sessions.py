@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from support.agents import Enter, House
 
     from greenroom.actors import Agent
-    from greenroom.runtime.store.store import Store, Work
+    from greenroom.runtime.store.store import Store, WriteBatch
 
 STATUSES: tuple[SessionStatus, ...] = get_args(SessionStatus)
 
@@ -70,7 +70,7 @@ async def test_identical_messages_keep_their_own_ids_on_every_path(enter: Enter)
 async def test_a_write_costs_the_same_bytes_however_long_the_session_is(enter: Enter) -> None:
     written: list[int] = []
 
-    def weigh(store: Store, works: Sequence[Work]) -> None:
+    def weigh(store: Store, works: Sequence[WriteBatch]) -> None:
         written.append(sum(len(key) + len(payload or b"") for work in works for _, key, payload in work.ops))
         store.commit(works)
 
@@ -94,7 +94,7 @@ def test_ids_increase_within_53_bits_whatever_the_clock_does(times: list[int], s
     last, ahead, source = 0, 0, random.Random(seed)  # noqa: S311  a seeded one is what is wanted
     bound = 0
     for time in times:
-        stamp = session_ids.next_stamp(last, ahead, time, source)
+        stamp = session_ids.next_id(last, ahead, time, source)
         bound = max(bound, stamp.ahead)
         assert last < stamp.message_id < 2**53
         assert session_ids.lowest_id(time) <= stamp.message_id <= session_ids.highest_id(time, bound)

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from greenroom.actors.auth.tool_profiles import TOOL_PROFILES
 from greenroom.runtime import RuntimeOptions
 from greenroom.transports.config.load import CONFIG_LIMIT, SettingsError, Source, resolve
-from greenroom.transports.config.parsers import KeyPlace, Model, show_size, size
-from greenroom.transports.config.settings import Settings, flag, table, variable
+from greenroom.transports.config.parsers import KeyLocation, Model, show_size, size
+from greenroom.transports.config.settings import Settings, all_settings, flag, variable
 from greenroom.transports.net.addresses import HostPort
 
 NOWHERE = Path("/nowhere/greenroom/config.toml")
@@ -31,8 +31,8 @@ addresses = st.builds(
 VALUES: dict[str, st.SearchStrategy[Any]] = {
     "data": names.map(lambda name: Path(os.path.normpath("/somewhere/x" + name))),
     "secrets": names.map(lambda name: Path(os.path.normpath("/somewhere/x" + name))),
-    "encryption_key": st.builds(KeyPlace, st.sampled_from(["env", "keyring"]), names)
-    | names.map(lambda name: KeyPlace("file", os.path.normpath("/somewhere/x" + name))),
+    "encryption_key": st.builds(KeyLocation, st.sampled_from(["env", "keyring"]), names)
+    | names.map(lambda name: KeyLocation("file", os.path.normpath("/somewhere/x" + name))),
     "encrypt": st.booleans(),
     "agent": names,
     "agent_type": names,
@@ -85,11 +85,11 @@ some_settings = st.fixed_dictionaries({}, optional=VALUES)
 
 
 def as_text(key: str, value: Any) -> str:
-    return table()[key].show(value)
+    return all_settings()[key].show(value)
 
 
 def as_flag(key: str, value: Any) -> object:
-    return list(value) if table()[key].repeatable else as_text(key, value)
+    return list(value) if all_settings()[key].repeatable else as_text(key, value)
 
 
 def as_toml(key: str, value: Any) -> str:
@@ -122,7 +122,7 @@ def sentence(flags: dict[str, object] | None = None, environment: dict[str, str]
 
 
 def test_every_setting_has_test_values() -> None:
-    assert set(VALUES) == set(table()) == {field.name for field in dataclasses.fields(Settings)}
+    assert set(VALUES) == set(all_settings()) == {field.name for field in dataclasses.fields(Settings)}
 
 
 @pytest.mark.promise("cli.settings")
@@ -135,7 +135,7 @@ def test_a_flag_wins_over_the_environment_over_the_file_over_the_default(
     variables |= {variable(key): as_text(key, value) for key, value in environment.items()}
     found = resolved({key: as_flag(key, value) for key, value in flags.items()}, variables)
     defaults = Settings()
-    for key in table():
+    for key in all_settings():
         value = getattr(found.settings, key)
         if key in flags:
             expected, source = flags[key], Source("flag", flag(key))
@@ -268,7 +268,7 @@ def test_a_bad_value_is_named_with_its_source_and_what_is_allowed(
 @pytest.mark.parametrize("raw", ["true", "[1]", "{a = 1}", "2026-01-01", "nan", "inf", '["a", 3]'])
 @pytest.mark.parametrize("key", list(VALUES))
 def test_a_wrong_toml_type_is_refused_and_nothing_worse(tmp_path: Path, key: str, raw: str) -> None:
-    if table()[key].switch and raw == "true":
+    if all_settings()[key].switch and raw == "true":
         raw = "1"  # the settings that are yes or no
     assert f"{key} in " in sentence(None, written(tmp_path, f"{key} = {raw}"))
 
@@ -337,7 +337,7 @@ def test_a_relative_model_in_the_file_is_beside_the_file(tmp_path: Path) -> None
 
 def test_the_key_of_an_endpoint_is_no_setting_and_no_stranger() -> None:
     assert resolved({}, {"GREENROOM_EMBEDDER_KEY": "secret"}).strangers == ()
-    assert "embedder_key" not in table()
+    assert "embedder_key" not in all_settings()
 
 
 def test_a_relative_folder_in_the_file_is_beside_the_file(
@@ -358,7 +358,7 @@ def test_home_is_understood(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_empty_variable_counts_as_absent() -> None:
-    environment = {variable(key): "" for key in table()} | {"GREENROOM_CONFIG": ""}
+    environment = {variable(key): "" for key in all_settings()} | {"GREENROOM_CONFIG": ""}
     found = resolved({}, environment)
     assert {source.kind for source in found.sources.values()} == {"default"}
 

@@ -327,8 +327,8 @@ async def test_a_folder_whose_path_is_too_long_for_a_socket_is_shared_too(tmp_pa
 HOLD = """
 import sys
 from pathlib import Path
-from greenroom.runtime.lmdb.lock_file import Owner
-with Owner(Path(sys.argv[1])):
+from greenroom.runtime.lmdb.lock_file import FolderLock
+with FolderLock(Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()
 """

@@ -15,7 +15,7 @@ from support.stores import BrokenCodec, put
 
 from greenroom.runtime import PlainCodec, StoreDamagedError, StoreError, StoreFailedError, StoreTooNewError
 from greenroom.runtime.lmdb.environment import FORMAT_KEY, FORMAT_VERSION
-from greenroom.runtime.store.store import ACTORS, INDEXES, Op, Store, Work
+from greenroom.runtime.store.store import ACTORS, INDEXES, Op, Store, WriteBatch
 
 # What is read is what was written
 
@@ -44,7 +44,7 @@ def test_rows_come_back_in_order_from_wherever_one_starts(
     model: dict[int, dict[bytes, bytes]] = {ACTORS: {}, INDEXES: {}}
     store = Store(folder, sync=False)
     for ops in groups:
-        store.commit([Work(n, [op]) for n, op in enumerate(ops)])
+        store.commit([WriteBatch(n, [op]) for n, op in enumerate(ops)])
         for table, key, payload in ops:
             if payload is None:
                 model[table].pop(key, None)
@@ -284,12 +284,18 @@ def test_closed_scans_let_the_file_use_its_pages_again(tmp_path: Path) -> None:
 
 def test_of_several_works_on_one_row_the_last_one_counts(tmp_path: Path) -> None:
     with closing(Store(tmp_path / "data", sync=False)) as store:
-        store.commit([put(b"a", b"1"), put(b"b", b"1"), Work(None, [(INDEXES, b"a", b"index")])])
-        store.commit([put(b"a", b"2"), Work(None, [(ACTORS, b"b", None)]), put(b"a", b"3"), put(b"c", b"4")])
+        store.commit([put(b"a", b"1"), put(b"b", b"1"), WriteBatch(None, [(INDEXES, b"a", b"index")])])
         store.commit(
-            [Work(None, [(ACTORS, b"c", None)]), put(b"c", b"5"), Work(None, [(INDEXES, b"a", None)])]
+            [put(b"a", b"2"), WriteBatch(None, [(ACTORS, b"b", None)]), put(b"a", b"3"), put(b"c", b"4")]
         )
-        store.commit([put(b"d", b"6"), Work(None, [(ACTORS, b"d", None), (ACTORS, b"none", None)])])
+        store.commit(
+            [
+                WriteBatch(None, [(ACTORS, b"c", None)]),
+                put(b"c", b"5"),
+                WriteBatch(None, [(INDEXES, b"a", None)]),
+            ]
+        )
+        store.commit([put(b"d", b"6"), WriteBatch(None, [(ACTORS, b"d", None), (ACTORS, b"none", None)])])
         assert list(store.scan(ACTORS, b"")) == [(b"a", b"3"), (b"c", b"5")]
         assert list(store.scan(INDEXES, b"")) == []
         assert store.statistics().works == 12
@@ -298,7 +304,7 @@ def test_of_several_works_on_one_row_the_last_one_counts(tmp_path: Path) -> None
 def test_a_glance_sees_one_moment_until_it_is_closed(tmp_path: Path) -> None:
     with closing(Store(tmp_path / "data", sync=False)) as store:
         store.commit([put(b"a", b"1")])
-        glance = store.glance(ACTORS)
+        glance = store.cached_snapshot(ACTORS)
         assert (glance.get(b"a"), glance.get(b"b")) == (b"1", None)
         store.commit([put(b"a", b"2"), put(b"b", b"2")])
         assert (glance.get(b"a"), glance.get(b"b")) == (b"1", None)

@@ -12,11 +12,22 @@ import pytest
 from support import stores
 from support.stores import delete, fill, put
 
-from greenroom.runtime import StorageFullError, StoreError, StoreFailedError
+from greenroom.runtime import (
+    Actor,
+    Address,
+    Context,
+    Message,
+    RuntimeOptions,
+    StorageFullError,
+    StoreError,
+    StoreFailedError,
+    handles,
+    open_runtime,
+)
 from greenroom.runtime.lmdb.environment import MIN_SIZE
-from greenroom.runtime.lmdb.lock_file import Owner
-from greenroom.runtime.lmdb.write_batch import PAGE, Space, admit
-from greenroom.runtime.store.store import ACTORS, INDEXES, META, Op, Store, Work
+from greenroom.runtime.lmdb.lock_file import FolderLock
+from greenroom.runtime.lmdb.write_batch import PAGE, Space, select_fitting
+from greenroom.runtime.store.store import ACTORS, INDEXES, META, Op, Store, WriteBatch
 
 
 @pytest.fixture
@@ -86,7 +97,7 @@ def test_a_work_is_committed_whole_or_not_at_all(tmp_path: Path) -> None:
             (INDEXES, b"row", b"x"),
             (META, b"big", b"x" * 2 * MIN_SIZE),
         ]
-        work = Work(None, ops, True)
+        work = WriteBatch(None, ops, True)
         store.commit([work])
         assert isinstance(work.error, StorageFullError)
         assert list(store.scan(ACTORS, b"")) == [(b"there", b"before")]
@@ -112,14 +123,14 @@ def test_a_full_disk_refuses_writes_and_the_store_goes_on(small_disk: Path) -> N
 
 @pytest.mark.promise("store.space-reserve")
 def test_a_store_on_a_disk_without_one_free_byte_can_be_started_and_deleted_from(small_disk: Path) -> None:
-    with Owner(small_disk / "data") as owner, closing(Store(owner.folder, min_free=0)) as store:
+    with FolderLock(small_disk / "data") as owner, closing(Store(owner.folder, min_free=0)) as store:
         fill(store)
         owner.mark_clean()
     with suppress(OSError), (small_disk / "filler").open("wb", buffering=0) as filler:
         while True:
             filler.write(bytes(4096))
     assert os.statvfs(small_disk).f_bavail == 0
-    with Owner(small_disk / "data") as owner, closing(Store(owner.folder)) as store:
+    with FolderLock(small_disk / "data") as owner, closing(Store(owner.folder)) as store:
         assert not owner.unclean
         scans = [store.scan(ACTORS, b"") for _ in range(1000)]
         assert {next(scan)[0] for scan in scans} == {b"fill00000000"}
@@ -179,17 +190,17 @@ FILE_SIZE_LIMIT = """
 import resource, sys
 from pathlib import Path
 from greenroom.runtime import StorageFullError
-from greenroom.runtime.store.store import Store, Work
+from greenroom.runtime.store.store import Store, WriteBatch
 store = Store(Path(sys.argv[1]))
-store.commit([Work(None, [(0, b"first", b"x")])])
+store.commit([WriteBatch(None, [(0, b"first", b"x")])])
 resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
 kept = []
 for n in range(40):
-    work = Work(None, [(0, b"%d-%d" % (n, i), bytes(10_000)) for i in range(5)])
+    work = WriteBatch(None, [(0, b"%d-%d" % (n, i), bytes(10_000)) for i in range(5)])
     store.commit([work])
     assert work.error is None or isinstance(work.error, StorageFullError), work.error
     kept += [n] * (work.error is None)
-work = Work(None, [(0, b"%d-%d" % (0, i), None) for i in range(5)])
+work = WriteBatch(None, [(0, b"%d-%d" % (0, i), None) for i in range(5)])
 store.commit([work])
 assert work.error is None
 print(len(kept), store.get(0, b"first"), sum(1 for _ in store.scan(0, b"0-")))
@@ -238,10 +249,34 @@ def test_the_space_rule() -> None:
 def test_the_group_is_planned_as_a_whole_and_errors_that_works_bring_along_count() -> None:
     works = [put(b"k", bytes(PAGE), owner=n) for n in range(3)]
     failed: dict[object, StoreError] = {}
-    assert admit(works, Space(1000 * PAGE, 950 * PAGE - 2 * works[0].growth(), 10, 10), failed) == works[:2]
+    assert (
+        select_fitting(works, Space(1000 * PAGE, 950 * PAGE - 2 * works[0].growth(), 10, 10), failed)
+        == works[:2]
+    )
     assert set(failed) == {2}
 
     works = [put(b"k", owner=n % 2) for n in range(4)]
     works[1].error = StoreFailedError("injected")
-    assert admit(works, Space(1000 * PAGE, 0, 10, 10), {}) == [works[0], works[2]]
+    assert select_fitting(works, Space(1000 * PAGE, 0, 10, 10), {}) == [works[0], works[2]]
     assert works[3].error is works[1].error
+
+
+class HowMany(Message[int], frozen=True):
+    pass
+
+
+class Careful(Actor):
+    """Asks how many rows it may touch at once."""
+
+    kind = "careful"
+
+    @handles(HowMany)
+    def how_many(self, _message: HowMany, context: Context) -> int:
+        return context.most_rows(1_000_000)
+
+
+@pytest.mark.promise("store.space-reserve")
+async def test_what_is_done_at_once_has_room_on_the_disk(small_disk: Path) -> None:
+    options = RuntimeOptions(max_size=1 << 30, min_free=0)
+    async with open_runtime(small_disk / "data", actors=[Careful], options=options) as runtime:
+        assert 1 < await runtime.ask(Address("careful", "c"), HowMany()) < (4 << 20) // PAGE

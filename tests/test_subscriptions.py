@@ -16,7 +16,7 @@ from support.agents import begin, keep, say
 from trio.testing import lockstep_stream_pair
 
 from greenroom.actors import Agent, CreateSession
-from greenroom.runtime import Doors
+from greenroom.runtime import RuntimeClient
 from greenroom.transports.mcp.connection import Limits
 from greenroom.transports.mcp.server import McpServer
 from greenroom.transports.mcp.tools import TOOLS
@@ -31,7 +31,7 @@ STREAM = "io.modelcontextprotocol/subscriptionId"
 
 @asynccontextmanager
 async def visitor(
-    runtime: Doors, name: str, *, modern: bool = False, **options: Any
+    runtime: RuntimeClient, name: str, *, modern: bool = False, **options: Any
 ) -> AsyncIterator[Client]:
     """Serve one agent over streams in memory."""
     async with served(lambda _: Agent(runtime, principal(name)), TOOLS, **options) as client:
@@ -225,13 +225,13 @@ async def test_streams_end_with_their_result(enter: Enter, how: str) -> None:
 
 
 @asynccontextmanager
-async def unread(runtime: Doors, name: str) -> AsyncIterator[Client]:
+async def unread(runtime: RuntimeClient, name: str) -> AsyncIterator[Client]:
     """Serve one agent over streams that hold nothing: what the client does not read is not sent."""
     server = McpServer(TOOLS, lambda _: Agent(runtime, principal(name)))
     ours, theirs = lockstep_stream_pair()
     connection = line_connection(theirs.receive_stream, theirs.send_stream, Limits(unsent_notices=0))
     async with server.running(), trio.open_nursery() as nursery:
-        nursery.start_soon(server.serve, connection)
+        nursery.start_soon(connection.serve, server)
         yield Client(ours.receive_stream, ours.send_stream)
         nursery.cancel_scope.cancel()
 

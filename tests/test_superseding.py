@@ -14,7 +14,7 @@ from support.exchanges import export, imported, line
 from greenroom.actors import Agent, CreateSession, MemorySearch, RetrieveMemory
 from greenroom.actors.auth.namespaces import memory_address
 from greenroom.actors.schemas import memories as requests
-from greenroom.actors.schemas.index_checks import VerifyIndex
+from greenroom.actors.schemas.memories import VerifyIndex
 from greenroom.actors.schemas.memory_replies import MemoryFilters, MemorySaved, MemoryView
 
 if TYPE_CHECKING:

@@ -11,16 +11,16 @@ import pytest
 from harness import server_process
 from support.programs import running
 
-from greenroom.transports.cli.commands.gauges import Look, bars, groups, line, plain, rates
-from greenroom.transports.cli.commands.terminal_safe import visible
+from greenroom.transports.cli.commands.gauges import Sample, bars, groups, line, plain, rates
+from greenroom.transports.cli.commands.terminal import printable
 
 ALTERNATE_SCREEN = "\x1b[?1049h"
 ORDINARY_SCREEN = "\x1b[?1049l"
 DISPOSING = """\
 import os, signal, sys
 if "top" in sys.argv:
-    from greenroom.transports import _door
-    look = _door.call
+    from greenroom.transports.control import client
+    look = client.call
 
     class Interrupted:
         def __del__(self):
@@ -30,7 +30,7 @@ if "top" in sys.argv:
         Interrupted()
         return look(*arguments, **more)
 
-    _door.call = call
+    client.call = call
 """
 """Presses Ctrl-C while an object is disposed of, where Python drops every exception."""
 
@@ -181,9 +181,9 @@ NOTHING_YET: dict[str, dict[str, Any]] = {
 }
 
 
-def look(moment: float, **changed: dict[str, Any]) -> Look:
+def look(moment: float, **changed: dict[str, Any]) -> Sample:
     """Return a look at a server that has done nothing yet, but for what is changed."""
-    return Look(moment, {part: values | changed.get(part, {}) for part, values in NOTHING_YET.items()})
+    return Sample(moment, {part: values | changed.get(part, {}) for part, values in NOTHING_YET.items()})
 
 
 def test_rates_are_differences_over_the_time_between() -> None:
@@ -225,7 +225,7 @@ def test_who_shares_the_folder_is_shown_and_who_gives_no_sign_is_alarming() -> N
     assert "silent attached 5 s" in line(now, None)
 
 
-def shown(now: Look, name: str) -> str:
+def shown(now: Sample, name: str) -> str:
     """Return the value of a gauge."""
     (value,) = (gauge.value for group in groups(now, None) for gauge in group.gauges if gauge.name == name)
     return value
@@ -279,4 +279,4 @@ def test_bars_are_as_high_as_their_share_of_the_highest() -> None:
     ],
 )
 def test_what_would_not_be_seen_is_shown(text: str, shown: str) -> None:
-    assert visible(text) == shown
+    assert printable(text) == shown

@@ -209,13 +209,13 @@ async def ours(folder: Path, clock: MockClock, lines: list[Line | Wait]) -> list
     collector, stray = Collector(), Collector()
     async with AsyncExitStack() as stack:
         stack.enter_context(spans_of_the_sdk(stray))
-        server = McpServer(TOOLS_AND_HOLD, await _door_for(stack, folder))
+        server = McpServer(TOOLS_AND_HOLD, await _agent_for(stack, folder))
         server.tracer = Tracer(collector.provider.get_tracer("greenroom"))
         near, far = memory_stream_pair()
         await stack.enter_async_context(server.running())
         nursery = await stack.enter_async_context(trio.open_nursery())
         connection = line_connection(far.receive_stream, far.send_stream, Limits())
-        nursery.start_soon(server.serve, connection)
+        nursery.start_soon(connection.serve, server)
         spans = await tell(near.send_stream.send_all, lines, collector, clock)
         nursery.cancel_scope.cancel()
     assert stray.take() == [], "the SDK's middleware made spans besides"
@@ -226,11 +226,11 @@ async def theirs(folder: Path, clock: MockClock, lines: list[Line | Wait]) -> li
     collector = Collector()
     async with AsyncExitStack() as stack:
         stack.enter_context(spans_of_the_sdk(collector))
-        client = await stack.enter_async_context(reference(SDK_SERVER, await _door_for(stack, folder)))
+        client = await stack.enter_async_context(reference(SDK_SERVER, await _agent_for(stack, folder)))
         return await tell(client.send, lines, collector, clock)
 
 
-async def _door_for(stack: AsyncExitStack, folder: Path) -> Callable[[str], Any]:
+async def _agent_for(stack: AsyncExitStack, folder: Path) -> Callable[[str], Any]:
     house = await stack.enter_async_context(agents.house(folder, VirtualClock()))
     return lambda name: Holding(Agent(house.runtime, principal(name)))
 

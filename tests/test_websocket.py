@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
+from contextlib import suppress
 from typing import Any
 
 import pytest
 import trio
 from support.desk import Desk
-from support.websockets import BINARY, CLOSE, PING, TEXT, frame, told, venue
+from support.websockets import BINARY, CLOSE, PING, TEXT, Peer, frame, told, venue, venue_on_tcp
 from trio.testing import lockstep_stream_pair, wait_all_tasks_blocked
 from wsproto.events import CloseConnection, Ping, Pong
 
-from greenroom.transports.auth.origin_check import Caller
+from greenroom.transports.auth.caller import Caller
 from greenroom.transports.mcp.connection import Limits
 
 
@@ -334,6 +336,7 @@ async def test_a_fault_of_the_server_ends_one_connection(
         broken = await (await place.peer()).open()
         place.server._server = Broken()  # type: ignore[assignment]  # a fault that no client can cause
         failing = await (await place.peer()).open()
+        await failing.call("echo", "x")
         assert (await failing.closed())[0] == 1011
         assert "a WebSocket connection failed" in caplog.text
         await other.call("echo", "x")
@@ -342,7 +345,7 @@ async def test_a_fault_of_the_server_ends_one_connection(
 
 
 class Broken:
-    async def serve(self, *_given: Any, **_named: Any) -> None:
+    def __getattr__(self, name: str) -> Any:
         raise ZeroDivisionError
 
 
@@ -351,3 +354,24 @@ INITIALIZE = {
     "capabilities": {},
     "clientInfo": {"name": "tester", "version": "1"},
 }
+
+
+@pytest.mark.promise("websocket.slow")
+async def test_an_answer_is_not_written_into_the_middle_of_another() -> None:
+    desk = Desk()
+    desk.big_text = "x" * 12_000_000  # more than the buffers of a connection take
+    async with venue_on_tcp(desk) as port:
+        stream = await trio.open_tcp_stream("127.0.0.1", port)
+        client = await (await Peer(stream).open()).initialize()
+        for _ in range(4):  # trio shuffles who of the ready tasks goes first
+            await client.call("big", "b")
+            await wait_all_tasks_blocked(0.01)  # with a part of the answer on its way
+            await client.call("hold", "h")
+            await wait_all_tasks_blocked(0.01)
+            with suppress(BlockingIOError):
+                while True:
+                    client.take(os.read(stream.socket.fileno(), 1_000_000))
+            desk.released.set()
+            assert [len(told(await client.receive())["text"]) for _ in range(2)] == [12_000_000, 1]
+            desk.released = trio.Event()
+        await stream.aclose()

@@ -411,3 +411,54 @@ async def refusing() -> AsyncIterator[int]:
         await nursery.start(trio.serve_listeners, refuse, [listener])
         yield listener.socket.getsockname()[1]
         nursery.cancel_scope.cancel()
+
+
+@pytest.mark.promise("websocket.reconnect")
+async def test_a_call_that_five_connections_were_lost_with_is_not_sent_again(desk: Desk) -> None:
+    async with venue_on_tcp(desk) as port, proxy_to(port) as proxy, connected(proxy.url) as client:
+        async with trio.open_nursery() as nursery:
+
+            async def hold() -> None:
+                with pytest.raises(MCPError) as caught:
+                    await client.call_tool("hold", {"text": "x", "idempotency_key": "k"})
+                assert caught.value.error.data == {"code": "CONNECTION_LOST"}
+
+            nursery.start_soon(hold)
+            for sent in range(1, 6):
+                await until(lambda sent=sent: len(desk.accepted) == sent)  # type: ignore[misc]
+                proxy.cut()
+        await client.call_tool("echo", {"text": "on"})
+    assert desk.accepted == [*"xxxxx", "on"]
+
+
+@pytest.mark.promise("websocket.reconnect")
+async def test_a_subscription_that_is_refused_after_a_break_is_over(desk: Desk, tmp_path: Path) -> None:
+    heard: list[str] = []
+
+    async def note(message: Any) -> None:
+        if isinstance(message, ResourceUpdatedNotification):
+            heard.append(str(message.params.uri))
+
+    async def move(proxy: Proxy, port: int) -> None:
+        arrivals, proxy.target = proxy.arrivals, port
+        proxy.cut()
+        await until(lambda: proxy.arrivals > arrivals)
+
+    async with (
+        server(tmp_path) as (_, port),
+        venue_on_tcp(desk) as elsewhere,
+        proxy_to(port) as proxy,
+        connected(proxy.url, "legacy", agent="ann", message_handler=note) as client,
+    ):
+        session = (await answer(client, "create_session", purpose="watched"))["session_id"]
+        with pytest.warns(MCPDeprecationWarning):
+            await client.subscribe_resource(f"session://{session}")
+        await move(proxy, elsewhere)
+        await client.call_tool("echo", {"text": "where nobody can subscribe"})
+        await move(proxy, port)
+        with pytest.warns(MCPDeprecationWarning):
+            await client.subscribe_resource(MEMORY)
+        await answer(client, "add_message", session_id=session, content="unheard")
+        await answer(client, "set_memory", key="k", value=1)
+        await until(lambda: MEMORY in heard)
+        assert set(heard) == {MEMORY}

@@ -19,7 +19,7 @@ from harness import PATIENCE, PROGRAM, clean_environment
 from support.websocket_programs import answer, connected, port_in, server, until
 from support.websockets import CLOSE, Peer, frame
 
-from greenroom.transports.config.parsers import NotAllowedError
+from greenroom.transports.base.errors import InvalidValueError
 from greenroom.transports.net.addresses import host_port, origin
 
 IDLE = 400
@@ -72,7 +72,7 @@ def test_addresses_are_read(given: str, host: str, port: int) -> None:
     "given", ["", "8765", ":8765", "[]:1", "127.0.0.1", "::1:8765", "127.0.0.1:65536", "127.0.0.1:x", 80]
 )
 def test_what_is_no_address_is_refused(given: object) -> None:
-    with pytest.raises(NotAllowedError, match="HOST:PORT"):
+    with pytest.raises(InvalidValueError, match="HOST:PORT"):
         host_port(given)
 
 
@@ -84,7 +84,7 @@ def test_what_is_no_address_is_refused(given: object) -> None:
     ],
 )
 def test_what_is_no_origin_is_refused(given: object) -> None:
-    with pytest.raises(NotAllowedError, match="origin"):
+    with pytest.raises(InvalidValueError, match="origin"):
         origin(given)
 
 

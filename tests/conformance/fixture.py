@@ -26,7 +26,7 @@ from greenroom.actors.resources.listing import ResourceItem
 from greenroom.transports.mcp.content_blocks import Content
 from greenroom.transports.mcp.limits import Limits
 from greenroom.transports.mcp.server import McpServer
-from greenroom.transports.mcp.server_info import Profile
+from greenroom.transports.mcp.server_info import ServerInfo
 from greenroom.transports.mcp.tools import Tool
 from greenroom.transports.stdio.stdio import serve_stdio
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from greenroom.transports.http.server import HttpServer
     from greenroom.transports.websocket.server import WebSocketServer
 
-PROFILE = Profile(
+PROFILE = ServerInfo(
     name="fixture",
     version="1",
     capabilities={
@@ -163,7 +163,7 @@ class _Posted:
         self.wanted = True
         self._called_off = called_off
 
-    def abandon(self) -> None:
+    def cancel(self) -> None:
         if self.wanted:
             self.wanted = False
             self._called_off()
@@ -177,7 +177,7 @@ class Counter:
     def must_ask(self, request: Any) -> bool:  # noqa: ARG002  (nothing is)
         return False
 
-    def further(self, request: Any, first: Exception) -> None:  # noqa: ARG002  (nothing is)
+    def fallback(self, request: Any, first: Exception) -> None:  # noqa: ARG002  (nothing is)
         return None
 
     def __init__(self) -> None:

@@ -179,7 +179,7 @@ class Echo:
     def must_ask(self, request: Any) -> bool:  # noqa: ARG002  (nothing is)
         return False
 
-    def further(self, request: Any, first: Exception) -> None:  # noqa: ARG002  (nothing is)
+    def fallback(self, request: Any, first: Exception) -> None:  # noqa: ARG002  (nothing is)
         return None
 
     def __init__(self, released: trio.Event) -> None:

@@ -133,7 +133,7 @@ async def arena(transport: str, desk: Desk, limits: Limits | None = None) -> Asy
             async def client() -> Guy:
                 ours, theirs = memory_stream_pair()
                 connection = line_connection(theirs.receive_stream, theirs.send_stream, limits)
-                nursery.start_soon(server.serve, connection)
+                nursery.start_soon(connection.serve, server)
                 client = Client(ours.receive_stream, ours.send_stream)
                 await client.initialize()
                 return Guy(_Lines(client))

@@ -89,7 +89,7 @@ class Counter(Actor):
     def add_slowly(self, message: AddSlowly, context: Context) -> Slices[int]:
         for _ in range(message.steps):
             self.add(Add(), context)
-            if message.yields or context.slice_over():
+            if message.yields or context.should_yield():
                 yield
         return self.sum
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from support.clocks import VirtualClock
 
-    from greenroom.runtime import Doors
+    from greenroom.runtime import RuntimeClient
 
 LONG_AGO = dt.datetime(2000, 1, 1, tzinfo=dt.UTC)
 FAR_AHEAD = dt.datetime(2100, 1, 1, tzinfo=dt.UTC)
@@ -52,7 +52,7 @@ class House:
         clock: Its wall clock; move it with `tick`.
     """
 
-    def __init__(self, runtime: Doors, clock: VirtualClock) -> None:
+    def __init__(self, runtime: RuntimeClient, clock: VirtualClock) -> None:
         self.runtime = runtime
         self.clock = clock
 
@@ -132,7 +132,7 @@ def moment(microseconds: int) -> dt.datetime:
 class AuditTrail(Query[list[AuditRow]], frozen=True, kw_only=True):
     """The audit records, oldest first."""
 
-    sees_notes: ClassVar[bool] = True
+    flushes_journals: ClassVar[bool] = True
 
     def run(self, reader: IndexReader) -> list[AuditRow]:
         return [

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import trio
 
-from greenroom.runtime import Address, Doors, GreenroomError, Message, Runtime
+from greenroom.runtime import Address, GreenroomError, Message, Runtime, RuntimeClient
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
@@ -54,7 +54,7 @@ class Pending(Generic[R]):
 
     async def run(
         self,
-        runtime: Doors,
+        runtime: RuntimeClient,
         address: Address,
         message: Message[R],
         options: dict[str, Any],
@@ -75,7 +75,7 @@ class Pending(Generic[R]):
 
 
 async def post(
-    nursery: trio.Nursery, runtime: Doors, address: Address, message: Message[R], **options: Any
+    nursery: trio.Nursery, runtime: RuntimeClient, address: Address, message: Message[R], **options: Any
 ) -> Pending[R]:
     """Ask in a task of ``nursery``; return once the message is in the mailbox (or was refused there)."""
     pending: Pending[R] = Pending()

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from greenroom.runtime.store.committer import Done
-    from greenroom.runtime.store.store import Store, Work
+    from greenroom.runtime.store.store import Store, WriteBatch
 
 
 class CrashError(Exception):
@@ -30,7 +30,7 @@ class GatedCommitter:
     """
 
     def __init__(self) -> None:
-        self.held: deque[Sequence[Work]] = deque()
+        self.held: deque[Sequence[WriteBatch]] = deque()
         self.group_sizes: list[int] = []
         self.open = False
         self._arrived = trio.Event()
@@ -38,7 +38,7 @@ class GatedCommitter:
     def start(self, store: Store, done: Done) -> None:
         self._store, self._done = store, done
 
-    def submit(self, works: Sequence[Work]) -> None:
+    def submit(self, works: Sequence[WriteBatch]) -> None:
         self.group_sizes.append(len(works))
         self.held.append(works)
         self._arrived.set()
@@ -48,7 +48,7 @@ class GatedCommitter:
     def close(self) -> None:
         pass
 
-    async def arrived(self) -> Sequence[Work]:
+    async def arrived(self) -> Sequence[WriteBatch]:
         """Wait until a group is at the gate."""
         while not self.held:
             self._arrived = trio.Event()
@@ -61,13 +61,13 @@ class GatedCommitter:
         self._store.commit(works)
         self._done(works, None)
 
-    def reach_the_disk(self) -> Sequence[Work]:
+    def reach_the_disk(self) -> Sequence[WriteBatch]:
         """Commit the group at the gate, but let nobody know."""
         works = self.held.popleft()
         self._store.commit(works)
         return works
 
-    def report(self, works: Sequence[Work]) -> None:
+    def report(self, works: Sequence[WriteBatch]) -> None:
         """Tell the runtime of a group that reached the disk."""
         self._done(works, None)
 
@@ -109,7 +109,7 @@ class Saboteur:
         self._dead = False
         self.struck = False
 
-    def __call__(self, store: Store, works: Sequence[Work]) -> None:
+    def __call__(self, store: Store, works: Sequence[WriteBatch]) -> None:
         self._left -= 1
         strikes = self._left == 0 and self._ending != "close"
         self.struck = self.struck or strikes

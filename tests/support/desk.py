@@ -11,7 +11,7 @@ import msgspec
 import outcome
 import trio
 
-from greenroom.transports.mcp.agent_port import Notices
+from greenroom.transports.mcp.agent_port import SubscriberPort
 from greenroom.transports.mcp.tools import Tool
 
 
@@ -52,7 +52,7 @@ class Desk:
     def must_ask(self, request: Any) -> bool:  # noqa: ARG002  (nothing is)
         return False
 
-    def further(self, request: Any, first: Exception) -> None:  # noqa: ARG002  (nothing is)
+    def fallback(self, request: Any, first: Exception) -> None:  # noqa: ARG002  (nothing is)
         return None
 
     def __init__(self) -> None:
@@ -70,7 +70,7 @@ class Desk:
     def close(self) -> None:
         """Do nothing: nothing is held."""
 
-    def subscriber(self, window: float) -> Notices:
+    def subscriber(self, window: float) -> SubscriberPort:
         raise AssertionError(f"nobody subscribes here, for {window} s or at all")
 
     async def ask(
@@ -120,5 +120,5 @@ class Posted:
     def __init__(self, scope: trio.CancelScope) -> None:
         self._scope = scope
 
-    def abandon(self) -> None:
+    def cancel(self) -> None:
         self._scope.cancel()

@@ -43,10 +43,10 @@ from greenroom.actors import (
     Agent,
     CreateSession,
     DeleteMemory,
-    Errand,
     ForgetMemory,
     GetMemory,
     ListVersions,
+    Orchestration,
     RateMemory,
     SetMemory,
     StoreMemory,
@@ -54,7 +54,7 @@ from greenroom.actors import (
     is_write,
 )
 from greenroom.runtime import Procedure, Query, Refusal
-from greenroom.transports.mcp.agent_port import Notices, Withdrawable
+from greenroom.transports.mcp.agent_port import Cancellable, SubscriberPort
 
 SDK_SERVER = reference_server(TOOLS_AND_HOLD)
 BY_KEY = {DeleteMemory, ForgetMemory, GetMemory, ListVersions, RateMemory, UpdateMemory}
@@ -76,13 +76,13 @@ class Holding:
     def must_ask(self, request: Any) -> bool:
         return self._agent.must_ask(request)
 
-    def further(self, request: Any, first: Refusal) -> Any:
-        return None if isinstance(request, tuple) else self._agent.further(request, first)
+    def fallback(self, request: Any, first: Refusal) -> Any:
+        return None if isinstance(request, tuple) else self._agent.fallback(request, first)
 
     def close(self) -> None:
         self._agent.close()
 
-    def subscriber(self, window: float) -> Notices:
+    def subscriber(self, window: float) -> SubscriberPort:
         return self._agent.subscriber(window)
 
     async def ask(self, request: Any, *, checked: bool = False, on_accepted: Any = None) -> Any:
@@ -100,7 +100,7 @@ class Holding:
         *,
         on_accepted: Callable[[], None] | None = None,
         deadline: float = inf,
-    ) -> Withdrawable:
+    ) -> Cancellable:
         if not isinstance(request, tuple):
             return self._agent.post(request, done, on_accepted=on_accepted, deadline=deadline)
         if on_accepted is not None:
@@ -111,7 +111,7 @@ class Holding:
 class Held:
     """A call that stays open."""
 
-    def abandon(self) -> None:
+    def cancel(self) -> None:
         pass
 
 
@@ -319,7 +319,7 @@ def _race(first: Line, second: Line) -> bool:
     one, other = _called(first), _called(second)
     if one is None or other is None:
         return False
-    if one not in BY_KEY and not issubclass(one, Query | Procedure | Errand):
+    if one not in BY_KEY and not issubclass(one, Query | Procedure | Orchestration):
         return False
     return is_write(one) or is_write(other)
 

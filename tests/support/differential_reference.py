@@ -66,8 +66,9 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from greenroom.actors import TEMPLATES, CompleteResource, ListResources, ReadResource
 from greenroom.actors.auth.scopes import TOOLS
 from greenroom.runtime import Refusal, RuntimeClosedError
-from greenroom.transports.mcp.agent_port import Door, Notices, fit_agent_id
-from greenroom.transports.mcp.tool_errors import overdue, tool_error
+from greenroom.transports.auth.caller import fit_agent_id
+from greenroom.transports.mcp.agent_port import AgentPort, SubscriberPort
+from greenroom.transports.mcp.tool_errors import timeout_error, tool_error
 from greenroom.transports.mcp.tools import Tool
 
 REQUEST_TIMEOUT = 30.0  # seconds
@@ -117,12 +118,12 @@ class Reference:
 
 
 @asynccontextmanager
-async def reference(server: Server[Desk], door_for: Callable[[str], Door]) -> AsyncIterator[Reference]:
+async def reference(server: Server[Desk], agent_for: Callable[[str], AgentPort]) -> AsyncIterator[Reference]:
     """Serve one client by the SDK; its answers gather in `Reference.lines`."""
     to_server, source = anyio.create_memory_object_stream[SessionMessage | Exception](math.inf)
     sink, from_server = anyio.create_memory_object_stream[SessionMessage](math.inf)
     async with trio.open_nursery() as nursery:
-        desk = Desk(door_for, nursery)
+        desk = Desk(agent_for, nursery)
         client = Reference(to_server, desk)
         nursery.start_soon(_gather, from_server, client.lines)
 
@@ -146,13 +147,13 @@ async def _gather(source: MemoryObjectReceiveStream[SessionMessage], lines: list
 class Desk:
     """The client's door into the domain, and what it hears of."""
 
-    def __init__(self, door_for: Callable[[str], Door], nursery: trio.Nursery) -> None:
-        self._door_for = door_for
-        self._door: Door | None = None
+    def __init__(self, agent_for: Callable[[str], AgentPort], nursery: trio.Nursery) -> None:
+        self._agent_for = agent_for
+        self._door: AgentPort | None = None
         self._name: str | None = None
         self._name_is_fixed = False
         self.nursery = nursery
-        self.notices: Notices | None = None
+        self.notices: SubscriberPort | None = None
 
     def learn_name(self, method: str | None, params: dict[str, Any] | None) -> None:
         """Take the client's name from the first request that gives one, or from none that asks the domain."""
@@ -167,9 +168,9 @@ class Desk:
         self._name_is_fixed = self._name is not None or method in OF_THE_DOMAIN
 
     @property
-    def door(self) -> Door:
+    def door(self) -> AgentPort:
         if self._door is None:
-            self._door = self._door_for(fit_agent_id(self._name))
+            self._door = self._agent_for(fit_agent_id(self._name))
         return self._door
 
 
@@ -240,21 +241,21 @@ async def _call(tools: Mapping[str, Tool], context: Context, params: CallToolReq
         raise MCPError(INVALID_PARAMS, f"Unknown tool: {params.name[:100]}{hint}")
     seconds = _seconds(context)
     arguments = b"{}" if params.arguments is None else _arguments(context)
-    older = tool.meant(arguments)
+    older = tool.alias_for(arguments)
     meta = None if older is None else older.meta
     with trio.move_on_after(seconds):
         try:
             request = tool.parse(arguments)
             reply = msgspec.json.encode(await context.lifespan_context.door.ask(request, checked=True))
         except Exception as error:  # noqa: BLE001  (a tool's failure is an answer)
-            return _failed(tool_error(error if older is None else older.worded(error)), meta)
+            return _failed(tool_error(error if older is None else older.reworded(error)), meta)
         return CallToolResult(
             content=[TextContent(text=reply.decode())],
             structured_content=json.loads(reply),
             is_error=False,
             _meta=meta,
         )
-    return _failed(overdue(seconds), meta)
+    return _failed(timeout_error(seconds), meta)
 
 
 def _arguments(context: Context) -> bytes:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from support.agents import House
 
-    from greenroom.runtime import Doors
+    from greenroom.runtime import RuntimeClient
 
 ANN = Principal(agent_id="planner", user="ann")
 BOB = Principal(agent_id="coder", user="bob")
@@ -36,19 +36,25 @@ def text(*lines: dict[str, Any] | str) -> str:
 
 
 async def imported(
-    doors: Doors, principal: Principal, *lines: dict[str, Any] | str, dry_run: bool = False, **options: Any
+    doors: RuntimeClient,
+    principal: Principal,
+    *lines: dict[str, Any] | str,
+    dry_run: bool = False,
+    **options: Any,
 ) -> Imported:
     importer = Importer(doors, principal, source_of_text(text(*lines)), **options)
     return await importer.run(dry_run=dry_run)
 
 
-async def export(doors: Doors, principal: Principal, namespace: str | None = None) -> list[dict[str, Any]]:
+async def export(
+    doors: RuntimeClient, principal: Principal, namespace: str | None = None
+) -> list[dict[str, Any]]:
     """Return what is exported, line by line."""
     async with aclosing(exported(doors, principal, namespace)) as pages:
         return [json.loads(bytes(each)) async for page in pages for each in page]
 
 
-async def keys(doors: Doors, principal: Principal, namespace: str | None = None) -> list[str]:
+async def keys(doors: RuntimeClient, principal: Principal, namespace: str | None = None) -> list[str]:
     return [each["key"] for each in await export(doors, principal, namespace)]
 
 

@@ -15,10 +15,10 @@ from harness import MODERN_META, PATIENCE
 from support.desk import NOTES
 from trio.testing import memory_stream_pair
 
-from greenroom.transports.auth.origin_check import Caller
+from greenroom.transports.auth.caller import Caller
 from greenroom.transports.http.app import HttpApp, HttpOptions
 from greenroom.transports.http.server import HttpServer
-from greenroom.transports.http.timed_connection import Pace
+from greenroom.transports.http.timed_connection import Timeouts
 from greenroom.transports.mcp.limits import Limits
 from greenroom.transports.mcp.server import McpServer
 
@@ -300,15 +300,15 @@ async def place(
 ) -> AsyncIterator[Place]:
     """Serve a desk's tools over HTTP; at the end the server is stopped and must end."""
     here: Place
-    own = {name: options.pop(name) for name in ("connections", "stop", "pace") if name in options}
+    own = {name: options.pop(name) for name in ("connections", "stop", "timeouts") if name in options}
     mcp = {name: options.pop(name) for name in ("extend", "debounce", "request_timeout") if name in options}
 
-    def door_for(caller: Caller, name: str) -> Any:
+    def agent_for(caller: Caller, name: str) -> Any:
         here.callers.append((caller, name))
         return desk.open(name)
 
     server = McpServer(tools, desk.open, **mcp)
-    app = HttpApp(server, door_for, HttpOptions(limits=options.pop("limits", Limits()), **options))
+    app = HttpApp(server, agent_for, HttpOptions(limits=options.pop("limits", Limits()), **options))
     here = Place(app, HttpServer(app, **own))
     listeners: list[Any] = [here.listener]
     if tcp:
@@ -327,7 +327,7 @@ async def place(
             await here.ended.wait()
 
 
-PATIENT = Pace(head=1e6, rest=1e6, write=1e6)
+PATIENT = Timeouts(head=1e6, rest=1e6, write=1e6)
 """For clients that may take all the time of the world."""
 
 

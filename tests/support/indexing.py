@@ -19,28 +19,28 @@ if TYPE_CHECKING:
 
 DIMENSIONS = 3
 SMALL = {
-    "_corpus.TAIL_ROWS": 6,
-    "_document._STRETCH": 16,
-    "_index._PART": 3,
-    "_index._WRITES": 8,
-    "_merge.CHUNK_POSTINGS": 6,
-    "_merge.CHUNK_TERMS": 4,
-    "_merge._LEAST": 2,
-    "_merge._STEP_POSTINGS": 8,
-    "_merge._STEP_TERMS": 6,
-    "_order._FEW": 2,
-    "_records.BLOCK_ROWS": 4,
-    "_segment.CHUNK_POSTINGS": 6,
-    "_segment.CHUNK_TERMS": 4,
-    "_segment._RUN": 4,
-    "_upkeep.CLEARED": 2,
-    "_upkeep.DEAD_ROWS": 1,
-    "_upkeep.PATCHES": 3,
-    "_upkeep.SMALL_CHUNKS": 3,
-    "_upkeep.STEP_BYTES": 64,
-    "_upkeep.VECTOR_ROWS": 6,
-    "_vectors._LEAST": 1,
-    "_vectors._MOVED": 2,
+    "corpus.TAIL_ROWS": 6,
+    "document._STRETCH": 16,
+    "index._PART": 3,
+    "index._WRITES": 8,
+    "merge.CHUNK_POSTINGS": 6,
+    "merge.CHUNK_TERMS": 4,
+    "merge._LEAST": 2,
+    "merge._STEP_POSTINGS": 8,
+    "merge._STEP_TERMS": 6,
+    "neighbours._FEW": 2,
+    "records.BLOCK_ROWS": 4,
+    "segment.CHUNK_POSTINGS": 6,
+    "segment.CHUNK_TERMS": 4,
+    "segment._RUN": 4,
+    "compaction.CLEARED": 2,
+    "compaction.DEAD_ROWS": 1,
+    "compaction.PATCHES": 3,
+    "compaction.SMALL_CHUNKS": 3,
+    "compaction.STEP_BYTES": 64,
+    "compaction.VECTOR_ROWS": 6,
+    "vectors._LEAST": 1,
+    "vectors._MOVED": 2,
 }
 """Limits of the index's modules under which a handful of documents is many."""
 
@@ -159,7 +159,7 @@ class Indexed(Actor):
 
     @handles(TidyIndex)
     def tidy(self, _: TidyIndex, context: Context) -> Slices[None]:
-        return self.index.tidy(context)
+        return self.index.compact(context)
 
     @handles(Load)
     def load(self, _: Load, context: Context) -> Slices[None]:
@@ -176,7 +176,7 @@ class Indexed(Actor):
 
     @handles(Spoil)
     def spoil(self, message: Spoil, context: Context) -> None:
-        self.index.forget()
+        self.index.unload()
         if message.value is None:
             context.delete(message.key)
         else:

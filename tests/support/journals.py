@@ -9,17 +9,17 @@ import lmdb
 from support.actors import ACTORS, INDEXES, Shelf
 
 from greenroom.runtime import (
-    Break,
     Checkpoint,
     Context,
-    Entry,
     IndexReader,
     Journal,
     JournalReport,
+    JournalRow,
     Message,
     PlainCodec,
     Query,
     Refusal,
+    RollbackGap,
     handles,
 )
 from greenroom.runtime.journal.chain import journal_prefix
@@ -86,12 +86,12 @@ class Doer(Shelf):
         return message.what
 
 
-class Deeds(Query[list[Entry[str]]], frozen=True, kw_only=True):
+class Deeds(Query[list[JournalRow[str]]], frozen=True, kw_only=True):
     """All rows, notes among them."""
 
-    sees_notes: ClassVar[bool] = True
+    flushes_journals: ClassVar[bool] = True
 
-    def run(self, reader: IndexReader) -> list[Entry[str]]:
+    def run(self, reader: IndexReader) -> list[JournalRow[str]]:
         return list(reader.entries(NAME, str))
 
 
@@ -107,9 +107,9 @@ class DeedsCheckpoint(Query[Checkpoint], frozen=True, kw_only=True):
         return reader.checkpoint(NAME)
 
 
-class Breaks(Query[list[Break]], frozen=True, kw_only=True):
-    def run(self, reader: IndexReader) -> list[Break]:
-        return reader.breaks(NAME)
+class Breaks(Query[list[RollbackGap]], frozen=True, kw_only=True):
+    def run(self, reader: IndexReader) -> list[RollbackGap]:
+        return reader.rollback_gaps(NAME)
 
 
 JOURNALS: dict[str, Any] = {

@@ -63,17 +63,17 @@ class Keeper(Actor):
             number = len(texts) + 1
             ids.append(number)
             texts[number] = text
-            companion: Any = context.companion
-            made = companion.embed_nowait(text) if message.tells else None
-            if made is not None and serving in {None, companion.space}:
-                vectors.setdefault(companion.space, {})[number] = made
+            sidecar: Any = context.sidecar
+            made = sidecar.embed_nowait(text) if message.tells else None
+            if made is not None and serving in {None, sidecar.space}:
+                vectors.setdefault(sidecar.space, {})[number] = made
                 if serving is None:
-                    embedding_rows.moves(context, None, companion.space)
-                    serving = companion.space
+                    embedding_rows.put_serving(context, None, sidecar.space)
+                    serving = sidecar.space
             else:
-                embedding_rows.waits(context, does=True)
+                embedding_rows.put_pending(context, does=True)
                 if message.tells:
-                    companion.noticed(context.address)
+                    sidecar.add_pending(context.address)
         self._store(context, Kept(texts, vectors, serving))
         return ids
 
@@ -101,9 +101,9 @@ class Keeper(Actor):
         serving = self.kept.serving
         if len(made) == len(self.kept.texts):
             if serving != message.space:
-                embedding_rows.moves(context, serving, message.space)
+                embedding_rows.put_serving(context, serving, message.space)
             vectors, serving = {message.space: made}, message.space
-            embedding_rows.waits(context, does=False)
+            embedding_rows.put_pending(context, does=False)
         self._store(context, Kept(self.kept.texts, vectors, serving))
         return VectorsStored(stored=len(message.vectors), remaining=len(self.kept.texts) - len(made))
 

@@ -13,10 +13,10 @@ from support.https import Listener as HttpListener
 from support.websockets import Listener, Peer
 from trio.testing import memory_stream_pair, wait_all_tasks_blocked
 
-from greenroom.actors import Agent, ApiKeyMade, CreateApiKey, KeyRing, RevokeApiKey, open_key_ring
+from greenroom.actors import Agent, ApiKeyMade, CreateApiKey, KeyCache, RevokeApiKey, open_key_cache
 from greenroom.actors.audit.actor import tell
-from greenroom.transports.auth.origin_check import Caller
-from greenroom.transports.cli.commands.authentication import Admitting
+from greenroom.transports.auth.caller import Caller
+from greenroom.transports.cli.commands.authentication import Authentication
 from greenroom.transports.config.settings import Settings
 from greenroom.transports.http.app import HttpApp, HttpOptions
 from greenroom.transports.http.server import HttpServer
@@ -48,14 +48,14 @@ class Premises:
 
     Attributes:
         at: The runtime.
-        ring: The keys as the server knows them.
+        cache: The keys as the server knows them.
         admitting: Who is let in.
         sessions: The sessions of HTTP.
     """
 
-    def __init__(self, at: House, ring: KeyRing, admitting: Admitting) -> None:
+    def __init__(self, at: House, cache: KeyCache, admitting: Authentication) -> None:
         self.at = at
-        self.ring = ring
+        self.cache = cache
         self.admitting = admitting
         self.websockets, self.https = Listener(), HttpListener()
         self.app: HttpApp
@@ -97,22 +97,26 @@ async def premises(
 ) -> AsyncIterator[Premises]:
     """Serve the tools over WebSocket and HTTP on streams in memory."""
     chosen = Settings(user="owner", **settings)
-    async with open_key_ring(at.runtime, required=required, clock=at.clock) as ring:
-        here = Premises(at, ring, Admitting(chosen, ring, tokens, heard=partial(tell, at.runtime)))
+    async with open_key_cache(at.runtime, required=required, clock=at.clock) as cache:
+        here = Premises(at, cache, Authentication(chosen, cache, tokens, heard=partial(tell, at.runtime)))
 
-        def door_for(caller: Caller, name: str) -> Agent:
+        def agent_for(caller: Caller, name: str) -> Agent:
             principal = here.admitting.principal(name, caller)
             return Agent(at.runtime, principal, quota=here.admitting.quota(caller))
 
-        server = McpServer(TOOLS, lambda name: door_for(Caller(), name), profiles=chosen.tools)
-        gate = here.admitting.gate
+        server = McpServer(TOOLS, lambda name: agent_for(Caller(), name), profiles=chosen.tools)
+        authenticator = here.admitting.authenticator
         websockets = WebSocketServer(
-            server, door_for, WebSocketOptions(limits=Limits(), gate=gate, connections=connections)
+            server,
+            agent_for,
+            WebSocketOptions(limits=Limits(), authenticator=authenticator, connections=connections),
         )
         here.app = HttpApp(
-            server, door_for, HttpOptions(limits=Limits(), gate=gate, routes={"/metrics": figures})
+            server,
+            agent_for,
+            HttpOptions(limits=Limits(), authenticator=authenticator, routes={"/metrics": figures}),
         )
-        https = HttpServer(here.app, pace=PATIENT, connections=connections)
+        https = HttpServer(here.app, timeouts=PATIENT, connections=connections)
         stop = trio.Event()
         async with server.running(), trio.open_nursery() as nursery:
             await nursery.start(websockets.serve, [here.websockets], stop)

@@ -20,7 +20,7 @@ from greenroom.runtime import InlineCommitter, Refusal, RuntimeOptions, StorageF
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Iterator, Sequence
 
-    from greenroom.runtime import Doors
+    from greenroom.runtime import RuntimeClient
 
 SECOND = 1_000_000
 ENDINGS = st.sampled_from(["close", "crash before", "crash after", "full"])
@@ -86,7 +86,7 @@ class Lives(RuleBasedStateMachine):
 
     # -- what a test says ----------------------------------------------------
 
-    def life(self, runtime: Doors) -> Life:
+    def life(self, runtime: RuntimeClient) -> Life:
         """Return who lives in the store."""
         raise NotImplementedError
 

@@ -8,9 +8,9 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from greenroom.actors import AddMessage, Agent, GetMessages, PassportOptions, Principal, StartSession
-from greenroom.actors.orchestrations.client_session import Travels
+from greenroom.actors.orchestrations.client_session import ClientSessionState
 from greenroom.actors.orchestrations.passport_export import collected
-from greenroom.actors.passport import format as formats
+from greenroom.actors.passport import envelope
 from greenroom.actors.passport.signing import Signers
 from greenroom.actors.schemas.resource_reads import ReadResource
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from support.agents import House
 
     from greenroom.actors import SessionExported
-    from greenroom.actors.passport.payload import Cargo
-    from greenroom.runtime import Doors
+    from greenroom.actors.passport.payload import PassportPayload
+    from greenroom.runtime import RuntimeClient
 
 HOME = "/home/user/greenroom"
 
@@ -39,7 +39,7 @@ def signers(letter: str = "a", *trusted: str, shared: bytes | None = None) -> Si
 
 
 def member(
-    doors: Doors,
+    doors: RuntimeClient,
     name: str = "claude-code",
     *,
     trusted: tuple[str, ...] = (),
@@ -68,17 +68,19 @@ async def text_of(agent: Agent, exported: SessionExported) -> str:
     return text
 
 
-async def seen(doors: Doors, principal: Principal, session_id: str) -> Cargo:
+async def seen(doors: RuntimeClient, principal: Principal, session_id: str) -> PassportPayload:
     """Return all of a session that somebody sees."""
-    _, cargo = await collected(Travels(doors, principal), session_id, None, include_memories=True)
-    return cargo
+    _, content = await collected(
+        ClientSessionState(doors, principal), session_id, None, include_memories=True
+    )
+    return content
 
 
 def forged(text: str, signer: Signers, **changes: Any) -> str:
     """Return a passport with other members, signed by somebody."""
     document = json.loads(text) | changes
-    body = {name: value for name, value in document.items() if name not in formats.NOT_SIGNED}
-    return formats.write(body, signer.sign(formats.canonical(body))).decode()
+    body = {name: value for name, value in document.items() if name not in envelope.NOT_SIGNED}
+    return envelope.write(body, signer.sign(envelope.canonical(body))).decode()
 
 
 async def contents(agent: Agent, session_id: str) -> list[str]:

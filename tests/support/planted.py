@@ -28,7 +28,7 @@ from greenroom.actors.schemas.session_events import AppendEvent
 from greenroom.runtime import Address
 
 if TYPE_CHECKING:
-    from greenroom.runtime import Doors
+    from greenroom.runtime import RuntimeClient
 
 SESSION = "planted-session"
 WORDS = (
@@ -51,7 +51,7 @@ def json(text: str) -> msgspec.Raw:
     return msgspec.Raw(text.encode())
 
 
-async def live(runtime: Doors) -> None:
+async def live(runtime: RuntimeClient) -> None:
     """Write something of every kind."""
     alice, bob = Agent(runtime, ALICE), Agent(runtime, BOB)
     made = CreateSession(
@@ -126,7 +126,7 @@ async def live(runtime: Doors) -> None:
     await look(runtime)
 
 
-async def look(runtime: Doors) -> dict[str, object]:
+async def look(runtime: RuntimeClient) -> dict[str, object]:
     """Return what can be read of it, in ways that go by every kind of key; without times and ids."""
     alice, bob = Agent(runtime, ALICE), Agent(runtime, BOB)
     session = (await alice.ask(GetSession(session_id=SESSION))).session

@@ -9,7 +9,7 @@ import trio
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from greenroom.runtime import Posted, Result
+    from greenroom.runtime import Result, Ticket
 
 
 class Posting:
@@ -20,7 +20,7 @@ class Posting:
         accepted: Whether it is in its mailbox.
     """
 
-    posted: Posted
+    posted: Ticket
 
     def __init__(self) -> None:
         self.accepted = False
@@ -45,7 +45,7 @@ class Posting:
         return self._told[0].unwrap()
 
 
-def posting(post: Callable[..., Posted], *arguments: Any, **options: Any) -> Posting:
+def posting(post: Callable[..., Ticket], *arguments: Any, **options: Any) -> Posting:
     """Post a message through ``post``, which takes these arguments and then the callback."""
     one = Posting()
     one.posted = post(*arguments, one.done, on_accepted=one.accept, **options)

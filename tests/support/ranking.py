@@ -90,14 +90,14 @@ def search(
     *,
     limit: int = 1_000,
     offset: int = 0,
-    pace: Callable[[], bool] = always,
+    should_yield: Callable[[], bool] = always,
 ) -> Ranked:
     """Return what a search of the notes that are not hidden finds among those that are not left out."""
     corpus = stored(notes)
     visible = np.array([not note.hidden for note in notes], np.bool_)
     wanted = np.array([not note.out for note in notes], np.bool_)
     query = RankQuery.read(text, vectors, offset=offset)
-    found: Ranked = finish(rank(View(corpus, visible), query, wanted, pace, limit=limit))
+    found: Ranked = finish(rank(View(corpus, visible), query, wanted, should_yield, limit=limit))
     return found
 
 

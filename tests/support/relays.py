@@ -15,7 +15,7 @@ from greenroom.runtime import Address, Context, Message, handles
 from greenroom.runtime.base.unix_socket import listening, socket_path
 from greenroom.runtime.lmdb.keys import RELAYED
 from greenroom.runtime.sharing import frames
-from greenroom.runtime.sharing.framed_connection import Wire
+from greenroom.runtime.sharing.framed_connection import FramedConnection
 from greenroom.runtime.sharing.leader import SOCKET_NAME
 from greenroom.runtime.store.store import INDEXES as INDEX_TABLE
 
@@ -43,7 +43,7 @@ class Ask(Message[str], frozen=True):
 
     key: str
 
-    def question(self) -> Any:
+    def precheck(self) -> Any:
         return Address("counter", self.key), Read()
 
 
@@ -61,7 +61,7 @@ class Herald(Shelf):
 
     @handles(Ask)
     def ask(self, _message: Ask, context: Context) -> str:
-        return f"it says {context.answer}"
+        return f"it says {context.precheck_answer}"
 
 
 SHARED: dict[str, Any] = {
@@ -100,21 +100,21 @@ class Bare:
 
     def __init__(self, connection: socket.socket, decode: Any) -> None:
         self.socket = connection
-        self.wire: Wire[Any] = Wire(connection, decode)
-        self.wire.greeted()
+        self.wire: FramedConnection[Any] = FramedConnection(connection, decode)
+        self.wire.end_greeting()
         self.heard: list[Any] = []
 
     def say(self, *words: Any) -> None:
         for word in words:
-            self.wire.say(word)
+            self.wire.send(word)
         self.wire.flush()
 
     async def say_all(self, *words: Any) -> None:
         """Say words that the socket may not take at once."""
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(self.wire.write)
+            nursery.start_soon(self.wire.run_writer)
             self.say(*words)
-            await self.wire.all_sent()
+            await self.wire.drain()
             nursery.cancel_scope.cancel()
 
     def send(self, data: bytes) -> None:
@@ -126,7 +126,9 @@ class Bare:
             for place, word in enumerate(self.heard):
                 if isinstance(word, kind):
                     return self.heard.pop(place)
-            self.heard += [word for word in await self.wire.hear() if not isinstance(word, frames.Beat)]
+            self.heard += [
+                word for word in await self.wire.receive() if not isinstance(word, frames.Heartbeat)
+            ]
 
 
 def hello(**other: Any) -> frames.Hello:
@@ -139,9 +141,11 @@ def welcome(**other: Any) -> frames.Welcome:
     return msgspec.structs.replace(plain, **other)
 
 
-def add(number: int, **other: Any) -> frames.Ask:
+def add(number: int, **other: Any) -> frames.Request:
     """Return the word that asks a counter to add one."""
-    return msgspec.structs.replace(frames.Ask(number, "counter", "visits", "Add", b"{}", b"null"), **other)
+    return msgspec.structs.replace(
+        frames.Request(number, "counter", "visits", "Add", b"{}", b"null"), **other
+    )
 
 
 @contextmanager
@@ -149,7 +153,7 @@ def bare_guest(folder: Path) -> Iterator[Bare]:
     """Connect to the owner of the folder."""
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     connection.connect(str(socket_path(folder, SOCKET_NAME)))
-    bare = Bare(connection, frames.decode_from_host)
+    bare = Bare(connection, frames.decode_from_leader)
     try:
         yield bare
     finally:
@@ -165,7 +169,7 @@ class BareHost:
 
     async def accept(self) -> Bare:
         await trio.lowlevel.wait_readable(self._listener)
-        bare = Bare(self._listener.accept()[0], frames.decode_from_guest)
+        bare = Bare(self._listener.accept()[0], frames.decode_from_follower)
         self._stack.callback(bare.wire.close)
         return bare
 

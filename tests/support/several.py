@@ -13,7 +13,7 @@ import trio
 from harness import MODERN_META, ServerProcess, server_process
 from support.commands import run_on_store
 
-from greenroom.transports.control.client import DoorError, NobodyHomeError, Stats, call
+from greenroom.transports.control.client import ControlSocketError, NoOwnerError, Stats, call
 
 Answer = dict[str, Any]
 UPDATED = "notifications/resources/updated"
@@ -144,7 +144,7 @@ async def relay_statistics(home: Path) -> Answer:
     while True:
         try:
             answer = await trio.to_thread.run_sync(call, home / "store", Stats())
-        except (NobodyHomeError, DoorError):
+        except (NoOwnerError, ControlSocketError):
             await trio.sleep(0.01)
         else:
             relay: Answer = json.loads(answer)["relay"]

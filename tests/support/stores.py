@@ -12,15 +12,15 @@ from pathlib import Path
 import pytest
 
 from greenroom.runtime import PlainCodec, StorageFullError
-from greenroom.runtime.store.store import ACTORS, Store, Work
+from greenroom.runtime.store.store import ACTORS, Store, WriteBatch
 
 
-def put(key: bytes, payload: bytes = b"", owner: object = None, *, reserve: bool = False) -> Work:
-    return Work(owner, [(ACTORS, key, payload)], reserve)
+def put(key: bytes, payload: bytes = b"", owner: object = None, *, reserve: bool = False) -> WriteBatch:
+    return WriteBatch(owner, [(ACTORS, key, payload)], reserve)
 
 
-def delete(key: bytes) -> Work:
-    return Work(None, [(ACTORS, key, None)])
+def delete(key: bytes) -> WriteBatch:
+    return WriteBatch(None, [(ACTORS, key, None)])
 
 
 def fill(store: Store, *, reserve: bool = False, size: int = 3000) -> int:

@@ -71,7 +71,7 @@ async def hear(runtime: SharedRuntime, topics: list[str], number: int) -> None:
 
 async def tell_role(runtime: SharedRuntime) -> None:
     if runtime.role == "attached":
-        await runtime.owning()
+        await runtime.wait_until_owner()
         say(role="owner")
 
 

@@ -16,7 +16,7 @@ from wsproto.connection import Connection as Protocol
 from wsproto.connection import ConnectionType
 from wsproto.events import CloseConnection, Event, Ping, TextMessage
 
-from greenroom.transports.auth.origin_check import Caller
+from greenroom.transports.auth.caller import Caller
 from greenroom.transports.mcp.connection import Limits
 from greenroom.transports.mcp.server import McpServer
 from greenroom.transports.websocket.server import WebSocketOptions, WebSocketServer
@@ -87,6 +87,10 @@ class Peer:
         answer = await self.ask(target, headers)
         assert answer.startswith(b"HTTP/1.1 101"), answer
         return self
+
+    def take(self, data: bytes) -> None:
+        """Take bytes that the test has read itself."""
+        self._protocol.receive_data(data)
 
     async def event(self) -> Event | None:
         """Return the server's next event; None when the connection has ended without one."""
@@ -186,13 +190,13 @@ async def venue_on_tcp(desk: Desk, **options: Any) -> AsyncIterator[int]:
 async def _served(desk: Desk, listeners: Sequence[Any], options: dict[str, Any]) -> AsyncIterator[Venue]:
     place: Venue
 
-    def door_for(caller: Caller, name: str) -> Desk:
+    def agent_for(caller: Caller, name: str) -> Desk:
         place.callers.append((caller, name))
         return desk.open(name)
 
     limits = options.pop("limits", Limits())
     mcp = McpServer(NOTES, desk.open)
-    server = WebSocketServer(mcp, door_for, WebSocketOptions(limits=limits, **options))
+    server = WebSocketServer(mcp, agent_for, WebSocketOptions(limits=limits, **options))
     place = Venue(server)
     async with mcp.running(), trio.open_nursery() as nursery:
         await nursery.start(server.serve, listeners, place.stop)

@@ -22,19 +22,23 @@ from greenroom.actors.auth.namespaces import (
     tag_of_root,
     user_namespace,
 )
-from greenroom.actors.base.orchestration import Errand
+from greenroom.actors.base.orchestration import Orchestration
 from greenroom.actors.base.parse import check_request
 from greenroom.actors.base.strict_json import canonical
-from greenroom.actors.base.threads import aside
+from greenroom.actors.base.threads import run_in_thread
 from greenroom.actors.keys.admin import CreateApiKey, ListApiKeys, RevokeApiKey, RotateApiKey
-from greenroom.actors.memory import key_hints
 from greenroom.actors.memory.directory import RootOfMemory
-from greenroom.actors.memory.fallback_lookup import KeyLookup
-from greenroom.actors.orchestrations.client_session import PassportOptions, TravelErrand, Travels
+from greenroom.actors.orchestrations.client_session import (
+    ClientOrchestration,
+    ClientSessionState,
+    PassportOptions,
+)
 from greenroom.actors.orchestrations.handover import MigrateSession, StartSession
 from greenroom.actors.orchestrations.import_export import ExportMemories, ImportMemories
 from greenroom.actors.orchestrations.passport_export import ExportSession
 from greenroom.actors.orchestrations.passport_restore import RestoreSession
+from greenroom.actors.recall import key_hints
+from greenroom.actors.recall.fallback_lookup import FallbackLookup
 from greenroom.actors.recall.memory_search import MemorySearch
 from greenroom.actors.recall.recall_context import RecallContext
 from greenroom.actors.recall.retrieve_memory import RetrieveMemory
@@ -46,15 +50,15 @@ from greenroom.actors.schemas import session_travel as travel
 from greenroom.actors.schemas.resource_reads import ReadResource
 from greenroom.actors.schemas.resource_uris import parse_uri
 from greenroom.actors.session.directory import ListSessions
-from greenroom.runtime import Address, Doors, Idempotency, Message, Procedure, Query, Refusal
+from greenroom.runtime import Address, Idempotency, Message, Procedure, Query, Refusal, RuntimeClient
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from greenroom.actors.auth.principal import Principal
     from greenroom.actors.keys.quota import Quota
-    from greenroom.actors.orchestrations.client_session import Whereabouts
-    from greenroom.runtime import Posted, Result
+    from greenroom.actors.orchestrations.client_session import SessionLocator
+    from greenroom.runtime import Result, Ticket
 
 R = TypeVar("R")
 Q = TypeVar("Q", bound=msgspec.Struct)
@@ -96,7 +100,7 @@ _OVER_NAMESPACES: dict[str, type[Procedure[Any]]] = {
     "retrieve_memory": RetrieveMemory,
     "recall_context": RecallContext,
 }
-_ERRANDS: dict[str, type[Errand[Any]]] = {
+_ORCHESTRATIONS: dict[str, type[Orchestration[Any]]] = {
     "import_memories": ImportMemories,
     "export_memories": ExportMemories,
     "start_session": StartSession,
@@ -109,7 +113,7 @@ _ERRANDS: dict[str, type[Errand[Any]]] = {
     "revoke_api_key": RevokeApiKey,
 }
 
-REQUESTS: Mapping[str, type[Message[Any] | Query[Any] | Procedure[Any] | Errand[Any]]] = {
+REQUESTS: Mapping[str, type[Message[Any] | Query[Any] | Procedure[Any] | Orchestration[Any]]] = {
     **_TO_SESSION,
     "list_sessions": ListSessions,
     "get_audit_log": GetAuditLog,
@@ -117,7 +121,7 @@ REQUESTS: Mapping[str, type[Message[Any] | Query[Any] | Procedure[Any] | Errand[
     **_TO_MEMORY,
     **_TO_NAMESPACE,
     **_OVER_NAMESPACES,
-    **_ERRANDS,
+    **_ORCHESTRATIONS,
 }
 """The request type of every tool, by the tool's name."""
 
@@ -132,7 +136,7 @@ _ID_ALPHABET = string.ascii_letters + string.digits
 
 
 class _Route(NamedTuple):
-    """How a request finds its actor.
+    """Routing of a request type to its actor.
 
     Attributes:
         tool: The request's name.
@@ -187,7 +191,7 @@ def is_looked_up(request: object) -> bool:
 
 @lru_cache(maxsize=256)
 def _closed_to(scopes: frozenset[str]) -> Mapping[type[Any], tuple[str, str]]:
-    """Return what a holder of ``scopes`` may not ask: by the request's type its name and what it needs."""
+    """Return the requests that ``scopes`` forbid: each type's tool name and the scope that it needs."""
     allowed = auth_scopes.tools_of(scopes)
     return {
         request: (name, auth_scopes.needed_for_tool(name))
@@ -207,19 +211,19 @@ class Agent:
         client: The client's own name for itself, which tells its tool.
         passports: How sessions are signed that travel.
         quota: What it may have, where that is limited.
-        whereabouts: Given, the client has no connection, and this knows which session it works in.
+        locator: Given, the client has no connection, and this knows which session it works in.
     """
 
     def __init__(
         self,
-        runtime: Doors,
+        runtime: RuntimeClient,
         principal: Principal,
         *,
         timezone: str | None = None,
         client: str | None = None,
         passports: PassportOptions | None = None,
         quota: Quota | None = None,
-        whereabouts: Whereabouts | None = None,
+        locator: SessionLocator | None = None,
     ) -> None:
         self._runtime = runtime
         self._quota = quota
@@ -230,13 +234,13 @@ class Agent:
         self._closed = _closed_to(principal.scopes)
         self._resources = auth_scopes.resources_of(principal.scopes)
         self._scope = _idempotency_scope(principal)
-        self._lookup = KeyLookup(runtime, principal, _NAMES)
-        self._travels = Travels(runtime, principal, client, passports, self._scope, whereabouts)
-        self._travels.quota = quota
+        self._lookup = FallbackLookup(runtime, principal, _NAMES)
+        self._client_state = ClientSessionState(runtime, principal, client, passports, self._scope, locator)
+        self._client_state.quota = quota
 
     @property
     def scopes(self) -> frozenset[str]:
-        """What the agent may do."""
+        """The scopes of the agent's principal."""
         return self.principal.scopes
 
     def close(self) -> None:
@@ -245,7 +249,7 @@ class Agent:
         An agent that is not closed holds the one that it started until the runtime is closed, and no other
         tool's start takes that up.
         """
-        self._travels.close()
+        self._client_state.close()
 
     def must_ask(self, request: object) -> bool:
         """Return whether a request cannot be posted, because one actor alone cannot answer it."""
@@ -259,7 +263,7 @@ class Agent:
 
     async def ask(
         self,
-        request: Message[R] | Query[R] | Procedure[R] | Errand[R],
+        request: Message[R] | Query[R] | Procedure[R] | Orchestration[R],
         *,
         checked: bool = False,
         on_accepted: Callable[[], None] | None = None,
@@ -284,8 +288,8 @@ class Agent:
             if not checked:
                 request = await _checked(request)
             if self._quota is not None and is_write(type(request)) and self._quota.counts(request):
-                await self._quota.pay(self._runtime, self.principal, request, self._scope)
-            if isinstance(request, Query | Procedure | Errand):
+                await self._quota.charge(self._runtime, self.principal, request, self._scope)
+            if isinstance(request, Query | Procedure | Orchestration):
                 if on_accepted is not None:
                     on_accepted()
                 return await self._carried_out(request)
@@ -297,9 +301,9 @@ class Agent:
         except Refusal as refusal:
             note_denial(self._runtime, self.principal, request, refusal)
             raise
-        if self._travels.session_id is not None:
-            self._travels.note(request)
-            self._travels.note_reply(answer)
+        if self._client_state.session_id is not None:
+            self._client_state.record_search(request)
+            self._client_state.record_stored(answer)
         return answer
 
     def post(
@@ -309,7 +313,7 @@ class Agent:
         *,
         on_accepted: Callable[[], None] | None = None,
         deadline: float = math.inf,
-    ) -> Posted:
+    ) -> Ticket:
         """Send a request that `parse_request` returned, and be called back instead of waiting.
 
         Args:
@@ -334,9 +338,9 @@ class Agent:
         except Refusal as refusal:
             note_denial(self._runtime, self.principal, request, refusal)
             raise
-        if self._travels.session_id is not None:
-            self._travels.note(request)
-            done = self._travels.noting(request, done)
+        if self._client_state.session_id is not None:
+            self._client_state.record_search(request)
+            done = self._client_state.recording(request, done)
         return self._runtime.post(
             address,
             named,
@@ -347,15 +351,15 @@ class Agent:
             on_accepted=on_accepted,
         )
 
-    def further(self, request: Message[R], first: Refusal) -> Callable[[], Awaitable[R]] | None:
-        """Return what is to be awaited when a post was refused; None: the refusal is the answer.
+    def fallback(self, request: Message[R], first: Refusal) -> Callable[[], Awaitable[R]] | None:
+        """Return the second attempt after a refused post, to be awaited; None: the refusal is the answer.
 
         A key that is not where its request looks first may lie elsewhere.
         """
         if type(request) not in key_hints.BY_KEY or not key_hints.is_missed(request, first):
             return None
         idempotency = self._addressed(request, _ROUTES[type(request)])[2]
-        return partial(self._further, request, idempotency, first)
+        return partial(self._second_answer, request, idempotency, first)
 
     def subscriber(self, window: float = DEBOUNCE_SECONDS) -> ResourceSubscriber:
         """Return a subscriber to resources, a context manager; it hears of what this agent may see.
@@ -366,13 +370,13 @@ class Agent:
         Raises:
             RuntimeClosedError: the runtime is closed.
         """
-        tally = None if self._quota is None else self._quota.subscriptions
-        return ResourceSubscriber(self._runtime, self._runtime.subscriber(window), self.principal, tally)
+        limit = None if self._quota is None else self._quota.subscriptions
+        return ResourceSubscriber(self._runtime, self._runtime.subscriber(window), self.principal, limit)
 
-    async def _further(self, request: Message[R], idempotency: Idempotency | None, first: Refusal) -> R:
-        answer: R = await self._lookup.further(request, idempotency, first)
-        if self._travels.session_id is not None:
-            self._travels.note_reply(answer)
+    async def _second_answer(self, request: Message[R], idempotency: Idempotency | None, first: Refusal) -> R:
+        answer: R = await self._lookup.answer(request, idempotency, first)
+        if self._client_state.session_id is not None:
+            self._client_state.record_stored(answer)
         return answer
 
     async def _answered(
@@ -383,7 +387,7 @@ class Agent:
         idempotency: Idempotency | None,
         on_accepted: Callable[[], None] | None,
     ) -> R:
-        """Return what an actor answers, or where that has no such key what another one answers."""
+        """Return an actor's reply, or where it has no such key, that of the actor that has it."""
         first: R | Refusal
         try:
             first = await self._runtime.ask(
@@ -392,20 +396,20 @@ class Agent:
         except Refusal as refusal:
             first = refusal
         if type(request) in key_hints.BY_KEY and key_hints.is_missed(request, first):
-            found: R = await self._lookup.further(request, idempotency, first)
+            found: R = await self._lookup.answer(request, idempotency, first)
             return found
         if isinstance(first, Refusal):
             raise first
         return first
 
-    async def _carried_out(self, request: Query[R] | Procedure[R] | Errand[R]) -> R:
-        if isinstance(request, TravelErrand):
-            done: R = await request.carry_out(self._travels)
+    async def _carried_out(self, request: Query[R] | Procedure[R] | Orchestration[R]) -> R:
+        if isinstance(request, ClientOrchestration):
+            done: R = await request.carry_out(self._client_state)
             return done
-        if isinstance(request, Errand):
+        if isinstance(request, Orchestration):
             return await request.run(self._runtime, self.principal)
-        if self._travels.session_id is not None:
-            self._travels.note(request)
+        if self._client_state.session_id is not None:
+            self._client_state.record_search(request)
         reply: R = await self._runtime.query(self._timed(request), principal=self.principal)
         return reply
 
@@ -427,7 +431,7 @@ class Agent:
             request = msgspec.structs.replace(request, session_id=session_id)
         if route.kind == "session":
             if request.session_id is None:
-                request = self._travels.completed(request)
+                request = self._client_state.with_session(request)
             return Address("session", request.session_id), request, idempotency
         if route.kind == "agent":
             named = getattr(request, "namespace", None)
@@ -466,15 +470,15 @@ class Agent:
 
 async def _checked(request: Q) -> Q:
     """Return a request after its checks, which take a while if it has a large text, such as a passport."""
-    if isinstance(request, Errand) and any(
+    if isinstance(request, Orchestration) and any(
         isinstance(value, str) and len(value) > LARGE_TEXT for value in msgspec.structs.astuple(request)
     ):
-        return await aside(check_request, request)
+        return await run_in_thread(check_request, request)
     return check_request(request)
 
 
 def _idempotency_scope(principal: Principal) -> str:
-    """Return what stands for all of an identity: who may see less than before gets no answer from then.
+    """Return the idempotency scope of an identity, a digest: one that may see less gets no old answer.
 
     By which key and from where somebody comes is no part of it: a repeat may come by another one. The
     spelling is that of stores from before there were scopes.

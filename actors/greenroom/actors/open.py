@@ -5,48 +5,47 @@ from __future__ import annotations
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, Unpack
 
 from greenroom.actors.audit import record as audit_record
 from greenroom.actors.audit.actor import LOG, AuditActor, NoteDeed
 from greenroom.actors.audit.query import CheckAudit, CheckpointAudit, GetAuditLog, ReadAuditLog
 from greenroom.actors.auth.errors import MAX_VALUE_BYTES
-from greenroom.actors.auth.policy import Heard
+from greenroom.actors.auth.policy import ChangeLabel
 from greenroom.actors.auth.principal import Principal
 from greenroom.actors.base.paths import default_secrets
 from greenroom.actors.base.times import DAY
 from greenroom.actors.embedding import rows as embedding
 from greenroom.actors.embedding.choice import EmbedderChoice, read_choice
 from greenroom.actors.embedding.loader import check_choice
-from greenroom.actors.embedding.model_registry import EmbedderActor
-from greenroom.actors.embedding.progress import GetEmbedding
-from greenroom.actors.embedding.service import open_embedding
-from greenroom.actors.keys.actor import KEEPER, KEY_PREFIX, KeysActor
-from greenroom.actors.keys.repair import revoked
-from greenroom.actors.memory import _gist as gists
+from greenroom.actors.embedding.rows import EmbedderActor
+from greenroom.actors.embedding.service import GetEmbedding, open_embedding
+from greenroom.actors.keys.actor import KEY_PREFIX, KEYS_ADDRESS, KeysActor, revoked
 from greenroom.actors.memory import directory as namespaces
+from greenroom.actors.memory import root_summary
 from greenroom.actors.memory.actor import MemoryActor
 from greenroom.actors.passport.actor import PassportActor
 from greenroom.actors.passport.offers import FindOffers
-from greenroom.actors.recall._choosing import ChooseRoots
+from greenroom.actors.recall.choose_roots import ChooseRoots
 from greenroom.actors.recall.evaluate import TrySearch
+from greenroom.actors.recall.fallback_lookup import PlacesOfKey
 from greenroom.actors.recall.index_verification import AllNamespaces, Imitations, VerifyMemories
-from greenroom.actors.recall.key_places import PlacesOfKey
 from greenroom.actors.recall.memory_search import MemorySearch
 from greenroom.actors.recall.recall_context import RecallContext
 from greenroom.actors.recall.retrieve_memory import RetrieveMemory
 from greenroom.actors.resources.listing import CompleteResource, ListResources
 from greenroom.actors.session import directory_rows as directory
-from greenroom.actors.session import migrations as moves
+from greenroom.actors.session import migrations
 from greenroom.actors.session.directory import ListSessions
-from greenroom.actors.session.handover import HandedSession
+from greenroom.actors.session.handover import HandoverSession
 from greenroom.actors.text.analyze import use_languages
-from greenroom.actors.transfer import pending_imports as underway
+from greenroom.actors.transfer import pending_imports
 from greenroom.actors.transfer.export_actor import ExportActor
 from greenroom.actors.transfer.import_actor import ImportActor
 from greenroom.actors.transfer.import_run import UnembeddedRoots
 from greenroom.runtime import (
     Address,
+    CommonConfig,
     EncryptInfo,
     Index,
     RepairInfo,
@@ -62,14 +61,10 @@ if TYPE_CHECKING:
 
     from greenroom.runtime import (
         Actor,
-        Clock,
-        Committer,
         Encryption,
-        Group,
         Losses,
         Procedure,
         Query,
-        RecordCodec,
         SharedRuntime,
     )
 
@@ -84,10 +79,10 @@ def shared_indexes(audit_days: int) -> list[Index]:
     """Return the shared indexes; audit rows from before there was a journal are kept so many days."""
     return [
         Index(directory.INDEX, names=directory.names_in),
-        Index(moves.INDEX, names=moves.names_in),
+        Index(migrations.INDEX, names=migrations.names_in),
         Index(namespaces.INDEX, names=namespaces.names_in),
-        Index(gists.INDEX, names=gists.names_in),
-        Index(underway.INDEX),
+        Index(root_summary.INDEX, names=root_summary.names_in),
+        Index(pending_imports.INDEX),
         Index(embedding.INDEX),
         Index(embedding.SPACES),
         Index(audit_record.INDEX, ttl=audit_days * DAY),
@@ -106,14 +101,9 @@ async def open_greenroom(
     actors: Iterable[type[Actor]] = (),
     indexes: Iterable[Index] = (),
     queries: Iterable[type[Query[Any] | Procedure[Any]]] = (),
-    groups: Iterable[Group] = (),
-    options: RuntimeOptions | None = None,
-    clock: Clock | None = None,
-    committer: Committer | None = None,
-    codec: RecordCodec | None = None,
     secrets: str | Path | None = None,
-    encryption: Encryption | None = None,
     may: Literal["create", "own", "attach"] = "create",
+    **config: Unpack[CommonConfig],
 ) -> AsyncIterator[SharedRuntime]:
     """Open a runtime with shared sessions and agent memory, inside an ``async with`` block.
 
@@ -133,17 +123,12 @@ async def open_greenroom(
         actors: Actor classes of one's own besides.
         indexes: Shared indexes of one's own besides.
         queries: Queries and procedures of one's own besides.
-        groups: As in `open_runtime`.
-        options: As in `open_runtime`.
-        clock: As in `open_runtime`.
-        committer: As in `open_runtime`.
-        codec: As in `open_runtime`.
         secrets: The folder of the store's secret, from which the keys of the audit log, of API keys and of
             passports follow; made there at first need. None for where it is: in the folder of the data, or
             where the command keeps it unless told otherwise. A new one is then made in the folder of the
             data, where it protects from nobody who can read that.
-        encryption: As in `open_runtime`.
-        may: As in `open_shared_runtime`: how far this process may go.
+        may: How far this process may go, as in `open_shared_runtime`.
+        config: The other options of the runtime.
 
     Raises:
         ValueError: a limit is out of range, or there is no such embedder or language.
@@ -159,11 +144,11 @@ async def open_greenroom(
     choice = read_choice(embedder) if isinstance(embedder, str) else embedder
     check_choice(choice)
     use_languages(languages)
-    configured = type("SessionActor", (HandedSession,), {"content_limit": content_limit})
+    configured = type("SessionActor", (HandoverSession,), {"content_limit": content_limit})
     async with open_shared_runtime(
         path,
         principal_type=Principal,
-        label_type=Heard,
+        label_type=ChangeLabel,
         actors=[configured, *KINDS, *actors],
         indexes=[*shared_indexes(audit_days), *indexes],
         queries=[
@@ -182,7 +167,7 @@ async def open_greenroom(
             TrySearch,
             FindOffers,
             UnembeddedRoots,
-            underway.FindUnderway,
+            pending_imports.FindUnderway,
             AllNamespaces,
             Imitations,
             VerifyMemories,
@@ -192,16 +177,11 @@ async def open_greenroom(
             CheckpointAudit,
             *queries,
         ],
-        groups=groups,
-        options=options,
-        clock=clock,
-        committer=committer,
-        codec=codec,
-        companion=partial(open_embedding, choice=choice),
+        sidecar=partial(open_embedding, choice=choice),
         secrets=[Path(path), default_secrets()] if secrets is None else Path(secrets),
         journals=[audit_record.journal(ttl=audit_days * DAY, max_bytes=audit_bytes)],
-        encryption=encryption,
         may=may,
+        **config,
     ) as runtime:
         yield runtime
 
@@ -224,12 +204,12 @@ def encrypt_greenroom(
         options: Limits of the new file.
 
     Raises:
-        StoreError, UnknownKindError: as `greenroom.runtime.encrypt`.
+        StoreError, ConfigurationError: as `greenroom.runtime.encrypt`.
     """
     return encrypt(
         Path(path),
         encryption,
-        actors=[HandedSession, *KINDS, *actors],
+        actors=[HandoverSession, *KINDS, *actors],
         indexes=[*shared_indexes(AUDIT_DAYS), *indexes],
         options=options,
     )
@@ -259,7 +239,7 @@ def repair_greenroom(
         Path(path),
         Path(destination),
         encryption=encryption,
-        mends={KEEPER: partial(revoked, key=KEY_PREFIX, now=now)},
-        restating=[each.kind for each in (HandedSession, *KINDS) if Restate in each.handlers],
+        mends={KEYS_ADDRESS: partial(revoked, key=KEY_PREFIX, now=now)},
+        restating=[each.kind for each in (HandoverSession, *KINDS) if Restate in each.handlers],
         tell=tell,
     )

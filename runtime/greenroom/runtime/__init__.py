@@ -9,93 +9,162 @@ nor what a session is.
         count = await runtime.ask(Address("counter", "visits"), Increment(by=1))
 """
 
-from greenroom.runtime.actor.actor import Actor as Actor
-from greenroom.runtime.actor.actor import Message as Message
-from greenroom.runtime.actor.actor import Slices as Slices
-from greenroom.runtime.actor.actor import handles as handles
-from greenroom.runtime.actor.actor import reply_type as reply_type
-from greenroom.runtime.actor.context import Context as Context
-from greenroom.runtime.actor.query import IndexReader as IndexReader
-from greenroom.runtime.actor.query import Query as Query
-from greenroom.runtime.api.client import Doors as Doors
-from greenroom.runtime.api.open import open_runtime as open_runtime
-from greenroom.runtime.api.procedure import Desk as Desk
-from greenroom.runtime.api.procedure import Procedure as Procedure
-from greenroom.runtime.api.runtime import Runtime as Runtime
-from greenroom.runtime.base.address import Address as Address
-from greenroom.runtime.base.clock import Clock as Clock
-from greenroom.runtime.base.clock import SystemClock as SystemClock
-from greenroom.runtime.base.errors import ActorFailedError as ActorFailedError
-from greenroom.runtime.base.errors import ActorSetAsideError as ActorSetAsideError
-from greenroom.runtime.base.errors import DeadlineExceededError as DeadlineExceededError
-from greenroom.runtime.base.errors import GreenroomError as GreenroomError
-from greenroom.runtime.base.errors import IdempotencyConflictError as IdempotencyConflictError
-from greenroom.runtime.base.errors import OverloadedError as OverloadedError
-from greenroom.runtime.base.errors import Refusal as Refusal
-from greenroom.runtime.base.errors import RuntimeClosedError as RuntimeClosedError
-from greenroom.runtime.base.errors import StorageFullError as StorageFullError
-from greenroom.runtime.base.errors import StoreDamagedError as StoreDamagedError
-from greenroom.runtime.base.errors import StoreError as StoreError
-from greenroom.runtime.base.errors import StoreFailedError as StoreFailedError
-from greenroom.runtime.base.errors import StoreIdleError as StoreIdleError
-from greenroom.runtime.base.errors import StoreKeyError as StoreKeyError
-from greenroom.runtime.base.errors import StoreOwnedError as StoreOwnedError
-from greenroom.runtime.base.errors import StoreTooNewError as StoreTooNewError
-from greenroom.runtime.base.errors import UnknownKindError as UnknownKindError
-from greenroom.runtime.base.histogram import Distribution as Distribution
-from greenroom.runtime.base.options import RuntimeOptions as RuntimeOptions
-from greenroom.runtime.base.statistics import ActorStatistics as ActorStatistics
-from greenroom.runtime.base.statistics import BusStatistics as BusStatistics
-from greenroom.runtime.base.statistics import CommitStatistics as CommitStatistics
-from greenroom.runtime.base.statistics import DispatcherStatistics as DispatcherStatistics
-from greenroom.runtime.base.statistics import MessageStatistics as MessageStatistics
-from greenroom.runtime.base.statistics import RelayStatistics as RelayStatistics
-from greenroom.runtime.base.statistics import RuntimeStatistics as RuntimeStatistics
-from greenroom.runtime.base.supervision import Group as Group
-from greenroom.runtime.base.supervision import Strategy as Strategy
-from greenroom.runtime.journal.chain import Checkpoint as Checkpoint
-from greenroom.runtime.journal.chain import Entry as Entry
-from greenroom.runtime.journal.chain import Journal as Journal
-from greenroom.runtime.journal.checkpoints import Break as Break
-from greenroom.runtime.journal.revocations import Again as Again
-from greenroom.runtime.journal.secrets import Secret as Secret
-from greenroom.runtime.journal.verify import Finding as Finding
-from greenroom.runtime.journal.verify import JournalReport as JournalReport
-from greenroom.runtime.kernel.callbacks import Posted as Posted
-from greenroom.runtime.kernel.mailbox import Idempotency as Idempotency
-from greenroom.runtime.kernel.mailbox import Result as Result
-from greenroom.runtime.kernel.pubsub import Subscriber as Subscriber
-from greenroom.runtime.lmdb.codec import PlainCodec as PlainCodec
-from greenroom.runtime.lmdb.codec import RecordCodec as RecordCodec
-from greenroom.runtime.lmdb.encryption import Encryption as Encryption
-from greenroom.runtime.lmdb.encryption import key_source as key_source
-from greenroom.runtime.lmdb.key_blinding import Names as Names
-from greenroom.runtime.lmdb.keys import Index as Index
-from greenroom.runtime.lmdb.keys import Row as Row
-from greenroom.runtime.lmdb.write_batch import Work as Work
-from greenroom.runtime.maintenance.backup import BackupInfo as BackupInfo
-from greenroom.runtime.maintenance.backup import RestoreInfo as RestoreInfo
-from greenroom.runtime.maintenance.backup import VerifyReport as VerifyReport
-from greenroom.runtime.maintenance.backup import backup as backup
-from greenroom.runtime.maintenance.backup import restore as restore
-from greenroom.runtime.maintenance.backup import verify as verify
-from greenroom.runtime.maintenance.offline_stats import StoppedStore as StoppedStore
-from greenroom.runtime.maintenance.offline_stats import stopped_statistics as stopped_statistics
-from greenroom.runtime.maintenance.offline_stats import stopped_store as stopped_store
-from greenroom.runtime.maintenance.reencrypt import EncryptInfo as EncryptInfo
-from greenroom.runtime.maintenance.reencrypt import encrypt as encrypt
-from greenroom.runtime.maintenance.reencrypt import rekey as rekey
-from greenroom.runtime.maintenance.repair import Losses as Losses
-from greenroom.runtime.maintenance.repair import MissingRange as MissingRange
-from greenroom.runtime.maintenance.repair import RepairInfo as RepairInfo
-from greenroom.runtime.maintenance.repair import Restate as Restate
-from greenroom.runtime.maintenance.repair import repair as repair
-from greenroom.runtime.maintenance.rotate_secret import renew_secret as renew_secret
-from greenroom.runtime.sharing.runtime import SharedRuntime as SharedRuntime
-from greenroom.runtime.sharing.runtime import open_shared_runtime as open_shared_runtime
-from greenroom.runtime.store.committer import Committer as Committer
-from greenroom.runtime.store.committer import InlineCommitter as InlineCommitter
-from greenroom.runtime.store.committer import ThreadCommitter as ThreadCommitter
-from greenroom.runtime.store.integrity import TableReport as TableReport
-from greenroom.runtime.store.store import Store as Store
-from greenroom.runtime.store.store import StoreStatistics as StoreStatistics
+from __future__ import annotations
+
+from importlib import import_module as _import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from greenroom.runtime.actor.actor import Actor as Actor
+    from greenroom.runtime.actor.actor import handles as handles
+    from greenroom.runtime.actor.context import Context as Context
+    from greenroom.runtime.actor.message import Message as Message
+    from greenroom.runtime.actor.message import Replay as Replay
+    from greenroom.runtime.actor.message import Slices as Slices
+    from greenroom.runtime.actor.message import reply_type as reply_type
+    from greenroom.runtime.actor.query import IndexReader as IndexReader
+    from greenroom.runtime.actor.query import Query as Query
+    from greenroom.runtime.api.client import RuntimeClient as RuntimeClient
+    from greenroom.runtime.api.open import CommonConfig as CommonConfig
+    from greenroom.runtime.api.open import RuntimeConfig as RuntimeConfig
+    from greenroom.runtime.api.open import open_runtime as open_runtime
+    from greenroom.runtime.api.procedure import Procedure as Procedure
+    from greenroom.runtime.api.procedure import ProcedureContext as ProcedureContext
+    from greenroom.runtime.api.runtime import Runtime as Runtime
+    from greenroom.runtime.base.address import Address as Address
+    from greenroom.runtime.base.clock import Clock as Clock
+    from greenroom.runtime.base.clock import SystemClock as SystemClock
+    from greenroom.runtime.base.errors import ActorFailedError as ActorFailedError
+    from greenroom.runtime.base.errors import ActorQuarantinedError as ActorQuarantinedError
+    from greenroom.runtime.base.errors import ConfigurationError as ConfigurationError
+    from greenroom.runtime.base.errors import DeadlineExceededError as DeadlineExceededError
+    from greenroom.runtime.base.errors import GreenroomError as GreenroomError
+    from greenroom.runtime.base.errors import IdempotencyConflictError as IdempotencyConflictError
+    from greenroom.runtime.base.errors import InvalidAddressError as InvalidAddressError
+    from greenroom.runtime.base.errors import OverloadedError as OverloadedError
+    from greenroom.runtime.base.errors import Refusal as Refusal
+    from greenroom.runtime.base.errors import RuntimeClosedError as RuntimeClosedError
+    from greenroom.runtime.base.errors import StorageFullError as StorageFullError
+    from greenroom.runtime.base.errors import StoreDamagedError as StoreDamagedError
+    from greenroom.runtime.base.errors import StoreError as StoreError
+    from greenroom.runtime.base.errors import StoreFailedError as StoreFailedError
+    from greenroom.runtime.base.errors import StoreIdleError as StoreIdleError
+    from greenroom.runtime.base.errors import StoreKeyError as StoreKeyError
+    from greenroom.runtime.base.errors import StoreOwnedError as StoreOwnedError
+    from greenroom.runtime.base.errors import StoreTooNewError as StoreTooNewError
+    from greenroom.runtime.base.errors import UnknownKindError as UnknownKindError
+    from greenroom.runtime.base.histogram import Distribution as Distribution
+    from greenroom.runtime.base.options import RuntimeOptions as RuntimeOptions
+    from greenroom.runtime.base.statistics import ActorStatistics as ActorStatistics
+    from greenroom.runtime.base.statistics import BusStatistics as BusStatistics
+    from greenroom.runtime.base.statistics import CommitStatistics as CommitStatistics
+    from greenroom.runtime.base.statistics import DispatcherStatistics as DispatcherStatistics
+    from greenroom.runtime.base.statistics import MessageStatistics as MessageStatistics
+    from greenroom.runtime.base.statistics import RelayStatistics as RelayStatistics
+    from greenroom.runtime.base.statistics import RuntimeStatistics as RuntimeStatistics
+    from greenroom.runtime.base.statistics import StoreStatistics as StoreStatistics
+    from greenroom.runtime.base.supervision import Group as Group
+    from greenroom.runtime.base.supervision import Strategy as Strategy
+    from greenroom.runtime.journal.chain import Checkpoint as Checkpoint
+    from greenroom.runtime.journal.chain import Journal as Journal
+    from greenroom.runtime.journal.chain import JournalRow as JournalRow
+    from greenroom.runtime.journal.checkpoints import RollbackGap as RollbackGap
+    from greenroom.runtime.journal.secrets import Secret as Secret
+    from greenroom.runtime.journal.verify import Finding as Finding
+    from greenroom.runtime.journal.verify import JournalReport as JournalReport
+    from greenroom.runtime.kernel.callbacks import Ticket as Ticket
+    from greenroom.runtime.kernel.mailbox import Idempotency as Idempotency
+    from greenroom.runtime.kernel.mailbox import Result as Result
+    from greenroom.runtime.kernel.pubsub import Subscriber as Subscriber
+    from greenroom.runtime.lmdb.codec import PlainCodec as PlainCodec
+    from greenroom.runtime.lmdb.codec import RecordCodec as RecordCodec
+    from greenroom.runtime.lmdb.encryption import Encryption as Encryption
+    from greenroom.runtime.lmdb.encryption import key_source as key_source
+    from greenroom.runtime.lmdb.key_blinding import Names as Names
+    from greenroom.runtime.lmdb.keys import Index as Index
+    from greenroom.runtime.lmdb.keys import Row as Row
+    from greenroom.runtime.lmdb.write_batch import WriteBatch as WriteBatch
+    from greenroom.runtime.maintenance.backup import BackupInfo as BackupInfo
+    from greenroom.runtime.maintenance.backup import RestoreInfo as RestoreInfo
+    from greenroom.runtime.maintenance.backup import VerifyReport as VerifyReport
+    from greenroom.runtime.maintenance.backup import backup as backup
+    from greenroom.runtime.maintenance.backup import restore as restore
+    from greenroom.runtime.maintenance.backup import verify as verify
+    from greenroom.runtime.maintenance.offline_stats import StoppedStore as StoppedStore
+    from greenroom.runtime.maintenance.offline_stats import stopped_statistics as stopped_statistics
+    from greenroom.runtime.maintenance.offline_stats import stopped_store as stopped_store
+    from greenroom.runtime.maintenance.reencrypt import EncryptInfo as EncryptInfo
+    from greenroom.runtime.maintenance.reencrypt import encrypt as encrypt
+    from greenroom.runtime.maintenance.reencrypt import rekey as rekey
+    from greenroom.runtime.maintenance.repair import Losses as Losses
+    from greenroom.runtime.maintenance.repair import MissingRange as MissingRange
+    from greenroom.runtime.maintenance.repair import RepairInfo as RepairInfo
+    from greenroom.runtime.maintenance.repair import Restate as Restate
+    from greenroom.runtime.maintenance.repair import repair as repair
+    from greenroom.runtime.maintenance.rotate_secret import renew_secret as renew_secret
+    from greenroom.runtime.sharing.runtime import SharedRuntime as SharedRuntime
+    from greenroom.runtime.sharing.runtime import open_shared_runtime as open_shared_runtime
+    from greenroom.runtime.store.committer import Committer as Committer
+    from greenroom.runtime.store.committer import InlineCommitter as InlineCommitter
+    from greenroom.runtime.store.committer import ThreadCommitter as ThreadCommitter
+    from greenroom.runtime.store.integrity import TableReport as TableReport
+    from greenroom.runtime.store.store import Store as Store
+
+_NAMES = {
+    "actor.actor": "Actor handles",
+    "actor.context": "Context",
+    "actor.message": "Message Replay Slices reply_type",
+    "actor.query": "IndexReader Query",
+    "api.client": "RuntimeClient",
+    "api.open": "CommonConfig RuntimeConfig open_runtime",
+    "api.procedure": "Procedure ProcedureContext",
+    "api.runtime": "Runtime",
+    "base.address": "Address",
+    "base.clock": "Clock SystemClock",
+    "base.errors": (
+        "ActorFailedError ActorQuarantinedError ConfigurationError DeadlineExceededError GreenroomError "
+        "IdempotencyConflictError InvalidAddressError OverloadedError Refusal RuntimeClosedError "
+        "StorageFullError StoreDamagedError StoreError StoreFailedError StoreIdleError StoreKeyError "
+        "StoreOwnedError StoreTooNewError UnknownKindError"
+    ),
+    "base.histogram": "Distribution",
+    "base.options": "RuntimeOptions",
+    "base.statistics": (
+        "ActorStatistics BusStatistics CommitStatistics DispatcherStatistics MessageStatistics "
+        "RelayStatistics RuntimeStatistics StoreStatistics"
+    ),
+    "base.supervision": "Group Strategy",
+    "journal.chain": "Checkpoint Journal JournalRow",
+    "journal.checkpoints": "RollbackGap",
+    "journal.secrets": "Secret",
+    "journal.verify": "Finding JournalReport",
+    "kernel.callbacks": "Ticket",
+    "kernel.mailbox": "Idempotency Result",
+    "kernel.pubsub": "Subscriber",
+    "lmdb.codec": "PlainCodec RecordCodec",
+    "lmdb.encryption": "Encryption key_source",
+    "lmdb.key_blinding": "Names",
+    "lmdb.keys": "Index Row",
+    "lmdb.write_batch": "WriteBatch",
+    "maintenance.backup": "BackupInfo RestoreInfo VerifyReport backup restore verify",
+    "maintenance.offline_stats": "StoppedStore stopped_statistics stopped_store",
+    "maintenance.reencrypt": "EncryptInfo encrypt rekey",
+    "maintenance.repair": "Losses MissingRange RepairInfo Restate repair",
+    "maintenance.rotate_secret": "renew_secret",
+    "sharing.runtime": "SharedRuntime open_shared_runtime",
+    "store.committer": "Committer InlineCommitter ThreadCommitter",
+    "store.integrity": "TableReport",
+    "store.store": "Store",
+}
+"""The public names of each module. A module is imported when one of its names is first asked for."""
+
+_MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
+
+
+if not TYPE_CHECKING:  # a type checker would take it for any name at all
+
+    def __getattr__(name: str) -> object:
+        if name not in _MODULES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = globals()[name] = getattr(_import_module(f"{__name__}.{_MODULES[name]}"), name)
+        return value

@@ -1,4 +1,4 @@
-"""Takes the notes of those who are no actors: doors that let somebody in or not, in whichever process."""
+"""The audit actor: records deeds outside of actors, such as connections accepted or denied."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 import msgspec
 
 from greenroom.actors.audit import record as audit_record
-from greenroom.runtime import Actor, Address, Context, Doors, GreenroomError, Message, handles
+from greenroom.runtime import Actor, Address, Context, GreenroomError, Message, RuntimeClient, handles
 
 if TYPE_CHECKING:
     from greenroom.actors.auth.principal import Principal
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 LOG: Final = Address("audit", "log")
 
 
-_LOST: Final[WeakKeyDictionary[Doors, int]] = WeakKeyDictionary()
+_LOST: Final[WeakKeyDictionary[RuntimeClient, int]] = WeakKeyDictionary()
 """How many notes found nobody who took them, since one did."""
 
 
@@ -39,7 +39,7 @@ class AuditActor(Actor):
 
     @handles(NoteDeed)
     def note(self, message: NoteDeed, context: Context) -> None:
-        """Have the record follow soon."""
+        """Buffer the audit record."""
         row = audit_record.row(
             context.principal, message.action, message.session, dict(message.details), message.outcome
         )
@@ -51,7 +51,7 @@ class AuditActor(Actor):
 
 
 def tell(
-    doors: Doors,
+    doors: RuntimeClient,
     action: str,
     *,
     principal: Principal | None = None,
@@ -89,7 +89,7 @@ def tell(
         _LOST[doors] = lost + 1
 
 
-def note_denial(doors: Doors, principal: Principal, request: object, refusal: Refusal) -> None:
+def note_denial(doors: RuntimeClient, principal: Principal, request: object, refusal: Refusal) -> None:
     """Note a refusal for want of rights that no actor said.
 
     What an actor refuses is noted where the actor is, before the refusal comes here.

@@ -13,7 +13,7 @@ from greenroom.actors.base import cursor as base_cursor
 from greenroom.actors.base.times import to_datetime
 from greenroom.actors.schemas import types
 from greenroom.actors.schemas.replies import Reply
-from greenroom.runtime import Break, Checkpoint, IndexReader, JournalReport, Query, Slices
+from greenroom.runtime import Checkpoint, IndexReader, JournalReport, Query, RollbackGap, Slices
 
 MOST_SCANNED: Final = 20_000
 """So many records are looked at for one page; then it ends, and its cursor goes on."""
@@ -69,7 +69,7 @@ class AuditLog(Reply, frozen=True, kw_only=True):
 class GetAuditLog(Query[AuditLog], frozen=True, kw_only=True):
     """Read the audit log, newest first."""
 
-    sees_notes: ClassVar[bool] = True
+    flushes_journals: ClassVar[bool] = True
 
     action: Annotated[Word, Meta(description="such as add_message or authenticate")] | None = None
     outcome: Annotated[Outcome | None, Meta(description="how it ended")] = None
@@ -105,7 +105,7 @@ class GetAuditLog(Query[AuditLog], frozen=True, kw_only=True):
             position = place_of_row
             if self._wants(found):
                 records.append(found)
-            if reader.slice_over():
+            if reader.should_yield():
                 yield
         audit_record.note(reader, reader.principal, "get_audit_log", None, filters=sorted(filters))
         return AuditLog(
@@ -131,7 +131,7 @@ class GetAuditLog(Query[AuditLog], frozen=True, kw_only=True):
 class ReadAuditLog(Query[AuditLog], frozen=True, kw_only=True):
     """Read the audit log, oldest first, from a number on: for exports."""
 
-    sees_notes: ClassVar[bool] = True
+    flushes_journals: ClassVar[bool] = True
 
     start: int = 0
     limit: int = 1_000
@@ -143,7 +143,7 @@ class ReadAuditLog(Query[AuditLog], frozen=True, kw_only=True):
             if len(records) == self.limit:
                 break
             records.append(_shown(entry.value, entry.time, entry.times, entry.number))
-            if reader.slice_over():
+            if reader.should_yield():
                 yield
         return AuditLog(records=records, count=len(records), scanned=len(records), next_cursor=None)
 
@@ -158,21 +158,21 @@ class AuditChecked(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     report: JournalReport
-    breaks: list[Break]
+    breaks: list[RollbackGap]
     checkpoint: Checkpoint
 
 
 class CheckAudit(Query[AuditChecked], frozen=True, kw_only=True):
     """Check the audit log against its links, against what was seen of it before, and against checkpoints."""
 
-    sees_notes: ClassVar[bool] = True
+    flushes_journals: ClassVar[bool] = True
 
     checkpoints: tuple[Checkpoint, ...] = ()
 
     def run(self, reader: IndexReader) -> Slices[AuditChecked]:
         """Answer with what was found; a check is a deed, too."""
         report = yield from reader.check(audit_record.JOURNAL, self.checkpoints)
-        breaks = reader.breaks(audit_record.JOURNAL)
+        breaks = reader.rollback_gaps(audit_record.JOURNAL)
         found = len(report.findings)
         outcome = "failed" if found else "done"
         audit_record.note(reader, reader.principal, "verify_audit", None, outcome=outcome, findings=found)
@@ -182,7 +182,7 @@ class CheckAudit(Query[AuditChecked], frozen=True, kw_only=True):
 class CheckpointAudit(Query[Checkpoint], frozen=True, kw_only=True):
     """Take a checkpoint of the audit log."""
 
-    sees_notes: ClassVar[bool] = True
+    flushes_journals: ClassVar[bool] = True
 
     def run(self, reader: IndexReader) -> Checkpoint:
         """Answer with it."""

@@ -52,11 +52,11 @@ class AuditRow(msgspec.Struct, frozen=True, array_like=True):
     address: str | None = None
 
 
-class Notes(Protocol):
-    """What takes notes: the context of a handler, the desk of a procedure, a reader, a runtime."""
+class AuditBuffer(Protocol):
+    """Buffers audit records: the context of a handler or procedure, an index reader, a runtime."""
 
     def note(self, journal: str, value: Any) -> None:
-        """Have a row of a journal follow soon."""
+        """Buffer a row of a journal; it is written with a later commit."""
 
 
 def row(
@@ -89,7 +89,7 @@ def record(context: Context, action: str, session: str | None, **details: Any) -
 
 
 def note(
-    notes: Notes,
+    notes: AuditBuffer,
     principal: Principal | None,
     action: str,
     session: str | None,
@@ -97,7 +97,7 @@ def note(
     outcome: str = "done",
     **details: Any,
 ) -> None:
-    """Have an audit record follow soon of what changes nothing, such as a search."""
+    """Buffer an audit record of a read, such as a search; it is written with a later commit."""
     notes.note(JOURNAL, row(principal, action, session, details, outcome))
 
 
@@ -140,7 +140,7 @@ def _denied(
 
 
 def details_of(refusal: Refusal) -> dict[str, Any]:
-    """Return what a record may say of a refusal."""
+    """Return the details of a refusal that an audit record may contain."""
     details: dict[str, Any] = {"code": refusal.code}
     for name in ("field", "scope", "namespace", "unit"):
         if isinstance(value := refusal.details.get(name), str):
@@ -149,7 +149,7 @@ def details_of(refusal: Refusal) -> dict[str, Any]:
 
 
 def action_of(asked: type) -> str:
-    """Return what asking this is called: its ``deed``, or ``add_message`` for ``AddMessage``."""
+    """Return the action's name of a request type: its ``deed``, or ``add_message`` for ``AddMessage``."""
     deed: str | None = getattr(asked, "deed", None)
     if deed is not None:
         return deed

@@ -1,1 +1,1 @@
-"""Who asks and what they may see: principals, scopes, policy, key grants and the errors that say no."""
+"""Identity and access: principals, scopes, visibility policy, key grants, and refusals."""

@@ -1,4 +1,4 @@
-"""What is known of an API key, and what follows from that: values and pure functions."""
+"""API key records and grants, and the principals that follow from them: values and pure functions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ KeyStatus = Literal["active", "expired", "revoked"]
 
 
 class KeyLimits(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What one key may take; None for what the server's settings say, or for no limit where they say none.
+    """The limits of one key; None: the server's setting applies, or no limit where there is none.
 
     Attributes:
         rate: Requests a minute.
@@ -38,7 +38,7 @@ class KeyLimits(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class KeyUsage(msgspec.Struct, frozen=True, array_like=True):
-    """What the holder of a key has had."""
+    """The quota that the holder of a key has used."""
 
     stored_bytes: int = 0
     sessions: int = 0
@@ -46,7 +46,7 @@ class KeyUsage(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Grant(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Who somebody with a key is, and what that lets them do.
+    """The identity and rights that a key grants.
 
     Attributes:
         name: For people.
@@ -109,7 +109,7 @@ class KeyRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Credential(msgspec.Struct, frozen=True, kw_only=True):
-    """What somebody showed when they came, once it was checked.
+    """An authenticated credential: a key, a token, or none.
 
     Attributes:
         id: What is told of it, in the audit log and to limits: a key's id, or ``oauth:`` and a subject.
@@ -128,7 +128,7 @@ class Credential(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def credential_of(key: KeyRecord) -> Credential:
-    """Return what a key is to those whom it lets in."""
+    """Return the credential of an authenticated key."""
     return Credential(
         id=key.key_id,
         grant=key.grant,
@@ -141,7 +141,7 @@ def credential_of(key: KeyRecord) -> Credential:
 def check_claims(
     grant: Grant, *, agent: str | None, agent_type: str | None, projects: frozenset[str]
 ) -> None:
-    """Check what somebody says of themselves against what they were given.
+    """Check the identity that a client claims against its grant.
 
     Raises:
         Refusal: ``PERMISSION_DENIED``: they claim more than that.
@@ -163,7 +163,7 @@ def principal_of(
     projects: frozenset[str],
     address: str | None,
 ) -> Principal:
-    """Return who somebody is whose claims `check_claims` has passed.
+    """Return the principal of a client whose claims have passed `check_claims`.
 
     Args:
         credential: What they showed.

@@ -1,9 +1,9 @@
-"""What an API key looks like: ``gr_<key id>_<secret>``. Pure functions of text.
+"""The format of API keys, ``gr_<key id>_<secret>``: pure functions of text.
 
 The id is public: it names the key in listings and in the audit log. The secret has 256 random bits, so
 nobody guesses it however fast a hash of it is computed, and a slow hash would only cost the server. What
-is kept is a digest under a key of the server (`Doors.derive`), so a stolen store does not even show whether
-a secret that somebody has is one of its.
+is kept is a digest under a key of the server (`RuntimeClient.derive`), so a stolen store does not even
+show whether a given secret is one of its.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _KEY: Final = re.compile(f"{PREFIX}_({KEY_ID})_([A-Za-z0-9]{{{_SECRET_LENGTH}}})
 _LIKE_A_KEY: Final = re.compile(rf"({PREFIX}_[A-Za-z0-9]{{6,20}})_[A-Za-z0-9_-]{{8,}}")
 
 
-class KeyText(NamedTuple):
+class ParsedKey(NamedTuple):
     """A key, taken apart. It is nowhere shown."""
 
     key_id: str
@@ -45,20 +45,20 @@ class KeyText(NamedTuple):
         return f"{PREFIX}_{self.key_id}_{self.secret}"
 
 
-def new_key() -> KeyText:
-    """Return a key that nobody has."""
+def new_key() -> ParsedKey:
+    """Generate a new random key."""
     key_id = "".join(secrets.choice(_ID_ALPHABET) for _ in range(_ID_LENGTH))
-    return KeyText(key_id, "".join(secrets.choice(_SECRET_ALPHABET) for _ in range(_SECRET_LENGTH)))
+    return ParsedKey(key_id, "".join(secrets.choice(_SECRET_ALPHABET) for _ in range(_SECRET_LENGTH)))
 
 
-def read_key(text: str) -> KeyText | None:
+def read_key(text: str) -> ParsedKey | None:
     """Return a key, taken apart; None for what is none."""
     match = _KEY.fullmatch(text)
-    return None if match is None else KeyText(match[1], match[2])
+    return None if match is None else ParsedKey(match[1], match[2])
 
 
-def digest_of(key: KeyText, pepper: bytes) -> bytes:
-    """Return what is kept of a key.
+def digest_of(key: ParsedKey, pepper: bytes) -> bytes:
+    """Return the digest of a key that is stored.
 
     Args:
         key: The key. Its id takes part, so that a digest cannot be moved to another key.
@@ -67,7 +67,7 @@ def digest_of(key: KeyText, pepper: bytes) -> bytes:
     return hmac.digest(pepper, key.whole.encode(), hashlib.sha256)
 
 
-def fits(key: KeyText, pepper: bytes, digest: bytes) -> bool:
+def fits(key: ParsedKey, pepper: bytes, digest: bytes) -> bool:
     """Return whether a digest is that of a key, in a time that tells nothing of how much of it is right."""
     return hmac.compare_digest(digest_of(key, pepper), digest)
 

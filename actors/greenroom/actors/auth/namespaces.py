@@ -42,7 +42,7 @@ def root_of(namespace: str) -> str:
 
 
 def imitated(namespace: str) -> str | None:
-    """Return what a namespace that reads like somebody's should begin with, such as ``user:``; else None.
+    """Return the reserved prefix that a namespace imitates, such as ``user:``; None where it imitates none.
 
     Names are compared byte for byte, so such a namespace is everybody's, whatever a reader takes it for.
     Segments are ASCII, so nothing but the case can deceive.
@@ -122,10 +122,10 @@ def root_at(key: str) -> str:
 
 
 def tag_of_root(root: str) -> bytes:
-    """Return what stands for a root in memory ids."""
+    """Return the tag of a root in memory ids."""
     return blake2b(root.encode(), digest_size=ROOT_TAG_BYTES, person=b"greenroom root").digest()
 
 
 def tag_of_id(memory_id: str) -> bytes:
-    """Return what stands for the root in a memory id."""
+    """Return the root's tag in a memory id."""
     return bytes.fromhex(memory_id[:8] + memory_id[9:13])

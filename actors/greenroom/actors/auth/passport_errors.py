@@ -1,4 +1,4 @@
-"""Why a passport is refused, each reason worded once. Nothing was restored in any of these cases."""
+"""The refusals of passports, each worded once. Nothing was restored in any of these cases."""
 
 from __future__ import annotations
 

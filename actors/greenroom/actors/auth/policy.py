@@ -1,4 +1,4 @@
-"""Who may see what: the one place, as pure functions of a principal and a value.
+"""The visibility policy, all in this module: pure functions of a principal and a value.
 
 Every read, search, statistic and notification asks these functions and decides
 nothing itself. They know neither actors nor storage.
@@ -75,15 +75,15 @@ class MemoryShelf(msgspec.Struct, frozen=True, array_like=True):
     projects: tuple[str, ...] | None = ()
 
 
-class Heard(NamedTuple):
-    """Who may hear of a change: an audience, among those who may see a session of this project."""
+class ChangeLabel(NamedTuple):
+    """The label of a published change: an audience, among those who may see the project's sessions."""
 
     audience: str
     project_id: str | None = None
 
 
 def audience_of(principal: Principal, visibility: Visibility) -> str:
-    """Return who may see a message that ``principal`` sends with ``visibility``."""
+    """Return the audience of a message that ``principal`` sends with ``visibility``."""
     if visibility == "public":
         return PUBLIC
     if visibility == "agent_only" and principal.agent_type is not None:
@@ -135,7 +135,7 @@ def own_audience(agent_id: str) -> str:
     return f"agent:{agent_id}"
 
 
-def hears(principal: Principal, label: Heard) -> bool:
+def may_hear(principal: Principal, label: ChangeLabel) -> bool:
     """Return whether ``principal`` may hear of a change."""
     return may_see_message(principal, label.audience) and may_see_session(principal, label.project_id)
 

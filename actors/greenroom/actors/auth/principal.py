@@ -1,4 +1,4 @@
-"""Who is asking: the identity that a transport attaches to every message."""
+"""The principal: the identity that a transport attaches to every message."""
 
 from __future__ import annotations
 
@@ -43,5 +43,5 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def identity(self) -> Principal:
-        """Who it is, by whichever key and from wherever it comes."""
+        """The principal without its key and address, which do not matter to whose data is whose."""
         return msgspec.structs.replace(self, key_id=None, address=None)

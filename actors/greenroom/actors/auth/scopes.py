@@ -1,4 +1,4 @@
-"""What a scope lets its holder do: one table of what is needed for what, and one pure function.
+"""Scopes: the table of the scope that each tool and resource needs, and pure functions over it.
 
 A scope is ``area:deed``, such as ``sessions:read``, or the word ``admin``. Whoever holds ``*`` may do
 everything, ``memory:*`` everything with memories, ``*:read`` may read what agents work with: sessions,
@@ -96,7 +96,7 @@ NEEDED: Final[Mapping[str, str]] = {
 
 
 def needed_for_tool(name: str) -> str:
-    """Return what a tool needs."""
+    """Return the scope that a tool needs."""
     return TOOLS.get(name, ADMIN)
 
 
@@ -122,5 +122,5 @@ def resources_of(scopes: frozenset[str]) -> frozenset[str]:
 
 
 def unknown_scopes(scopes: Iterable[str]) -> list[str]:
-    """Return those of ``scopes`` that let nobody do anything, because there are none such."""
+    """Return those of ``scopes`` that do not exist."""
     return sorted(set(scopes).difference(SCOPES, WILDCARDS))

@@ -1,4 +1,9 @@
-"""A budget of tokens for what a model reads: whole things only, and what is left out is counted or named."""
+"""Token budgets of answers: estimated sizes, and lists cut to whole items, the rest counted or named.
+
+Each model counts tokens differently, and no model's tokenizer is at hand. A token is four bytes of
+UTF-8 here: English prose has some 4.2 to a token in today's models and JSON some 3; a letter of Greek or
+Cyrillic has two bytes, a Chinese character three, which errs on the side of too many tokens.
+"""
 
 from __future__ import annotations
 
@@ -7,17 +12,27 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from greenroom.actors.base.token_estimate import estimate_tokens
-from greenroom.actors.schemas.replies import OverBudget
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 T = TypeVar("T")
 
+BYTES_PER_TOKEN = 4
 
-class Cut(msgspec.Struct, Generic[T], frozen=True):
-    """What of a list is given where there is a budget.
+
+class OverBudget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What is larger than the whole budget: what it costs, about, and how it is read alone."""
+
+    tokens: int
+    message_id: int | None = None
+    session_id: str | None = None
+    memory_id: str | None = None
+    key: str | None = None
+    version: int | None = None
+
+
+class BudgetedList(msgspec.Struct, Generic[T], frozen=True):
+    """The part of a list that fits into a token budget.
 
     Attributes:
         kept: What fits, in the order of the list.
@@ -34,13 +49,28 @@ class Cut(msgspec.Struct, Generic[T], frozen=True):
     over_budget: list[OverBudget] | UnsetType = UNSET
 
 
+def estimate_tokens(text: str | bytes) -> int:
+    """Return about how many tokens a text is: its bytes in UTF-8 by four, rounded up."""
+    size = (
+        len(text) if isinstance(text, bytes) or text.isascii() else len(text.encode(errors="surrogatepass"))
+    )
+    return tokens_of_size(size)
+
+
+def tokens_of_size(size: int) -> int:
+    """Return about how many tokens so many bytes of UTF-8 are."""
+    return -(-size // BYTES_PER_TOKEN)
+
+
 def tokens_of(thing: Any) -> int:
-    """Return what a thing costs a model that reads it as JSON, about."""
+    """Estimate how many tokens a value takes as JSON."""
     return estimate_tokens(msgspec.json.encode(thing))
 
 
-def cut(things: Sequence[T], max_tokens: int | None, name: Callable[[T], dict[str, Any]]) -> Cut[T]:
-    """Return what fits into a budget one after the other; None: everything.
+def take_in_order(
+    things: Sequence[T], max_tokens: int | None, name: Callable[[T], dict[str, Any]]
+) -> BudgetedList[T]:
+    """Take items in order until the budget is spent; None: everything.
 
     One that alone is larger than the budget is named and passed over: it must not hide the others.
 
@@ -50,7 +80,7 @@ def cut(things: Sequence[T], max_tokens: int | None, name: Callable[[T], dict[st
         name: Returns by which member and value of `OverBudget` a thing is known.
     """
     if max_tokens is None:
-        return Cut(list(things), len(things))
+        return BudgetedList(list(things), len(things))
     kept: list[T] = []
     large: list[OverBudget] = []
     spent = passed = 0
@@ -64,10 +94,10 @@ def cut(things: Sequence[T], max_tokens: int | None, name: Callable[[T], dict[st
             kept.append(thing)
             spent += cost
         passed += 1
-    return Cut(kept, passed, spent, len(things) - len(kept), large or UNSET)
+    return BudgetedList(kept, passed, spent, len(things) - len(kept), large or UNSET)
 
 
-def fill(things: Sequence[T], max_tokens: int) -> tuple[list[T], int]:
+def take_fitting(things: Sequence[T], max_tokens: int) -> tuple[list[T], int]:
     """Return the things that fit into a budget, the first ones first, and what they cost.
 
     One that does not fit is passed over, and those after it still have their chance.

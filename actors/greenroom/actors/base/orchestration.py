@@ -1,7 +1,7 @@
-"""Requests that take several actors, and may take a while: carried out by whoever was asked.
+"""Orchestrations: requests that take several actors, carried out by the process that was asked.
 
-A message is for one actor and a procedure only reads. An *errand* asks one actor after the other in the
-name of its principal. It may end at any moment, with its process or because nobody waits any more, so
+A message is for one actor and a procedure only reads. An *orchestration* asks one actor after the other
+in the name of its principal. It may end at any moment, with its process or because nobody waits any more, so
 what it does must be safe to leave there and to begin again.
 """
 
@@ -15,26 +15,26 @@ import msgspec
 
 if TYPE_CHECKING:
     from greenroom.actors.auth.principal import Principal
-    from greenroom.runtime import Doors
+    from greenroom.runtime import RuntimeClient
 
 R_co = TypeVar("R_co", covariant=True)
 
-Report = Callable[[float, float, str], None]
-"""Hears how far an errand is: what is done, of how much, and in words."""
+ProgressCallback = Callable[[float, float, str], None]
+"""Receives the progress of an orchestration: what is done, of how much, and a sentence."""
 
-REPORT: ContextVar[Report | None] = ContextVar("REPORT", default=None)
-"""Who wants to know in the task that asks; a transport sets it where a client asked for progress."""
-
-
-def report(done: float, total: float, words: str) -> None:
-    """Say how far the errand of this task is, if anybody wants to know."""
-    hears = REPORT.get()
-    if hears is not None:
-        hears(done, total, words)
+PROGRESS_CALLBACK: ContextVar[ProgressCallback | None] = ContextVar("REPORT", default=None)
+"""The callback of the task that asks; a transport sets it where a client asked for progress."""
 
 
-class Errand(msgspec.Struct, Generic[R_co], frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A request to several actors: subclass ``Errand[Reply]`` and define `run`.
+def report_progress(done: float, total: float, words: str) -> None:
+    """Report the progress of this task's orchestration to `PROGRESS_CALLBACK`, if there is one."""
+    callback = PROGRESS_CALLBACK.get()
+    if callback is not None:
+        callback(done, total, words)
+
+
+class Orchestration(msgspec.Struct, Generic[R_co], frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A request to several actors: subclass ``Orchestration[Reply]`` and define `run`.
 
     Class attributes:
         writes: Whether it changes what is stored.
@@ -42,6 +42,6 @@ class Errand(msgspec.Struct, Generic[R_co], frozen=True, kw_only=True, forbid_un
 
     writes: ClassVar[bool] = False
 
-    async def run(self, doors: Doors, principal: Principal) -> R_co:
-        """Carry it out and return the reply."""
+    async def run(self, doors: RuntimeClient, principal: Principal) -> R_co:
+        """Run it in the name of a principal, and return the reply."""
         raise NotImplementedError(f"{type(self).__name__} does not define run()")

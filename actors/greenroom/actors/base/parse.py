@@ -16,7 +16,7 @@ import msgspec
 from greenroom.actors.auth.errors import MAX_VALUE_BYTES, invalid, not_serializable, too_large
 from greenroom.actors.auth.key_format import without_keys
 from greenroom.actors.base.strict_json import check_json
-from greenroom.actors.base.time_arguments import Span, spans_of, with_offset
+from greenroom.actors.base.times import TimeSpan, spans_of, with_offset
 from greenroom.actors.base.validation_messages import part_of, parts_of, shown, violation
 from greenroom.runtime import Refusal
 
@@ -91,7 +91,7 @@ def check_request(request: Q) -> Q:
 
 
 def parse_part(part_type: type[Q], raw: bytes, field: str) -> Q:
-    """Return what is known within the JSON object of one argument; what is unknown is passed over.
+    """Parse the known fields of one JSON object argument; unknown ones are ignored.
 
     Raises:
         Refusal: ``VALIDATION_ERROR``, with names that begin with ``field``.
@@ -150,7 +150,7 @@ def _object_in(name: str, text: bytes) -> bytes:
 @functools.cache
 def _plan(
     request_type: type[Any],
-) -> tuple[msgspec.json.Decoder[Any], tuple[tuple[str, bool], ...], tuple[Span, ...]]:
+) -> tuple[msgspec.json.Decoder[Any], tuple[tuple[str, bool], ...], tuple[TimeSpan, ...]]:
     """Return the type's decoder; its fields of kept JSON, with whether it is an object; and its spans."""
     hints = get_type_hints(request_type, include_extras=True)
     raw_fields = []

@@ -1,4 +1,4 @@
-"""Where things of this program are when nobody says otherwise."""
+"""Default paths of this program's files."""
 
 from __future__ import annotations
 

@@ -1,11 +1,18 @@
-"""Computing beside the event loop: in threads, few at a time, since one may take megabytes and a second."""
+"""Work in threads beside the event loop: computations, few at a time, and slow imports."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
-from typing import Final, TypeVar, TypeVarTuple
+from functools import cache
+from importlib import import_module
+from threading import Thread
+from typing import TYPE_CHECKING, Final, TypeVar, TypeVarTuple
 
 import trio
+
+if TYPE_CHECKING:
+    from greenroom.runtime import Slices
 
 R = TypeVar("R")
 Ts = TypeVarTuple("Ts")
@@ -16,11 +23,39 @@ MOST_AT_ONCE: Final = 2
 _limiter: trio.lowlevel.RunVar[trio.CapacityLimiter] = trio.lowlevel.RunVar("passports aside")
 
 
-async def aside(function: Callable[[*Ts], R], *arguments: *Ts) -> R:
-    """Return what a pure function returns; a caller that is cancelled does not wait for it."""
+async def run_in_thread(function: Callable[[*Ts], R], *arguments: *Ts) -> R:
+    """Run a pure function in a thread; a caller that is cancelled does not wait for it."""
     try:
         limiter = _limiter.get()
     except LookupError:
         limiter = trio.CapacityLimiter(MOST_AT_ONCE)
         _limiter.set(limiter)
     return await trio.to_thread.run_sync(function, *arguments, limiter=limiter, abandon_on_cancel=True)
+
+
+_TURN = 0.001
+"""Seconds in which the import has the interpreter to itself as far as possible."""
+
+
+def imported(module: str) -> Slices[None]:
+    """Import ``module`` in a thread; yields until it is there, so that a handler blocks no other.
+
+    Numpy takes 0.1 s. An import that fails, fails again where its names are wanted.
+    """
+    thread = _importing(module)
+    while thread.is_alive():
+        thread.join(_TURN)
+        yield
+
+
+@cache
+def _importing(module: str) -> Thread:
+    thread = Thread(target=_import, args=[module], name=f"import of {module}", daemon=True)
+    thread.start()
+    return thread
+
+
+def _import(module: str) -> None:
+    import_module(module)
+    if "numpy" in sys.modules:
+        import_module("numpy.ma")  # which `numpy.unique` imports when it is first called

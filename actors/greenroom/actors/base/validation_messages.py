@@ -1,4 +1,4 @@
-"""What an argument takes and what was given instead, in words, from the types of the requests."""
+"""Messages for invalid arguments: what the type takes and what was given instead."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which embedder is wanted: what `--embedder` says, taken apart."""
+"""The choice of an embedder: the value of `--embedder`, parsed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MODEL_BYTES = 120
 
 @dataclass(frozen=True, kw_only=True)
 class EmbedderChoice:
-    """Which embedder is wanted.
+    """The embedder that is configured.
 
     Attributes:
         kind: ``static`` for word vectors that ship with the program, ``onnx`` for a model in a folder,
@@ -33,7 +33,7 @@ class EmbedderChoice:
 
 
 def read_choice(text: str, *, model: str | None = None, key: str | None = None) -> EmbedderChoice:
-    """Return what a text such as ``onnx:/models/minilm`` or ``http://127.0.0.1:11434/v1`` means.
+    """Parse a choice such as ``onnx:/models/minilm`` or ``http://127.0.0.1:11434/v1``.
 
     Args:
         text: ``static``, ``none``, ``onnx:DIR`` or ``http:URL``; a URL may stand alone.

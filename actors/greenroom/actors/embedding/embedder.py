@@ -1,8 +1,10 @@
-"""What an embedder is: texts in, vectors out."""
+"""The interface of embedders: texts in, vectors out; and the words of a query."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from greenroom.actors.text.analyze import spans
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -13,8 +15,8 @@ EMBEDDED_CHARACTERS = 8_192
 """Of a longer text this many characters are embedded: the rest is found by its words."""
 
 
-def prepared(text: str) -> str:
-    """Return what of a text is embedded: its beginning, with ``?`` for what has no UTF-8."""
+def embedded_part(text: str) -> str:
+    """Return the part of a text that is embedded: its beginning, with ``?`` for what has no UTF-8."""
     beginning = text[:EMBEDDED_CHARACTERS]
     return beginning if beginning.isascii() else beginning.encode(errors="replace").decode()
 
@@ -77,3 +79,16 @@ class Embedder(Protocol):
 
     async def aclose(self) -> None:
         """Give back what it holds."""
+
+
+class Word(NamedTuple):
+    """A word and where in the text it stands."""
+
+    start: int
+    end: int
+    spelling: str
+
+
+def words_of(text: str) -> list[Word]:
+    """Return a text's words in order; runs of symbols are none."""
+    return [Word(*found) for found in spans(text) if any(map(str.isalnum, found[2]))]

@@ -1,4 +1,4 @@
-"""What goes wrong with embedders."""
+"""Errors of embedders."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from greenroom.runtime import GreenroomError
 
 
 class EmbedderError(GreenroomError):
-    """An embedder cannot be had, or cannot embed now; whoever searches goes on by words alone.
+    """The embedder cannot be loaded, or cannot embed now; searches go by words alone.
 
     Its sentence says what is missing and how to get it. Unlike `TextRefusedError` it is not about the texts.
 

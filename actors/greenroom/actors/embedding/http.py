@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from greenroom.actors.embedding import quantization
-from greenroom.actors.embedding.embedder import prepared
+from greenroom.actors.embedding.embedder import embedded_part
 from greenroom.actors.embedding.errors import EmbedderError, TextRefusedError
 from greenroom.actors.schemas.vectors import QueryVectors
 
@@ -71,13 +71,15 @@ class HttpEmbedder:
 
     async def embed(self, texts: Sequence[str]) -> list[Vectors]:
         """Return the vectors of texts that are kept."""
-        rows = await self._ask([prepared(text) or " " for text in texts])
-        return [quantization.kept(row) for row in rows]
+        rows = await self._ask([embedded_part(text) or " " for text in texts])
+        return [quantization.quantized(row) for row in rows]
 
     async def query(self, text: str) -> QueryVectors:
         """Return the vector of a text that is searched for."""
-        (row,) = await self._ask([prepared(text) or " "])
-        return QueryVectors(space=self.space, words=[], rows=b"", sentence=quantization.unit(row).tobytes())
+        (row,) = await self._ask([embedded_part(text) or " "])
+        return QueryVectors(
+            space=self.space, words=[], rows=b"", sentence=quantization.normalized(row).tobytes()
+        )
 
     async def aclose(self) -> None:
         """Close the connections."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 import trio
 
 from greenroom.actors.embedding.errors import EmbedderError
-from greenroom.actors.embedding.model_files import read_export
+from greenroom.actors.embedding.model_files import read_model_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -78,7 +78,7 @@ def check_choice(choice: EmbedderChoice) -> None:
         raise EmbedderError(
             f"the embedder {choice} needs onnxruntime, which is not installed: pip install 'greenroom[onnx]'"
         )
-    read_export(Path(choice.place))
+    read_model_files(Path(choice.place))
 
 
 async def load(choice: EmbedderChoice) -> Embedder:
@@ -131,7 +131,7 @@ def _load_local(choice: EmbedderChoice, check: Callable[[], object]) -> LocalEmb
     check()
     from greenroom.actors.embedding.onnx import OnnxEmbedder  # noqa: PLC0415 - as above
 
-    return OnnxEmbedder(read_export(Path(choice.place)), check)
+    return OnnxEmbedder(read_model_files(Path(choice.place)), check)
 
 
 def _import(name: str) -> None:

@@ -1,4 +1,4 @@
-"""What the files of a sentence-transformers export say: how texts go in and vectors come out."""
+"""The files of a sentence-transformers export, read: tokenizer, graph, pooling, prompts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PROMPTS: Final = {"query": ("query",), "document": ("document", "passage", "cor
 
 
 @dataclass(frozen=True, kw_only=True)
-class Export:
+class ModelFiles:
     """A model's files and what they say.
 
     Attributes:
@@ -45,7 +45,7 @@ class Export:
     document_prompt: str
 
     def digest(self) -> str:
-        """Return what tells these files from others, wherever they are."""
+        """Return a digest of the files' contents."""
         digest = hashlib.blake2b(digest_size=8)
         for each in (self.graph, *sorted(self.graph.parent.glob(self.graph.name + "_data")), self.tokenizer):
             with each.open("rb") as file:
@@ -54,8 +54,8 @@ class Export:
         return digest.hexdigest()
 
 
-def read_export(place: Path) -> Export:
-    """Return what a folder holds.
+def read_model_files(place: Path) -> ModelFiles:
+    """Read the model files of a folder.
 
     Args:
         place: The folder, or the ONNX file that is to be taken of several in it.
@@ -71,7 +71,7 @@ def read_export(place: Path) -> Export:
         )
     pooling_folder = _pooling_folder(folder)
     prompts = _object(folder / "config_sentence_transformers.json").get("prompts") or {}
-    return Export(
+    return ModelFiles(
         graph=graph,
         tokenizer=folder / _TOKENIZER,
         pooling=_pooling(_object(folder / pooling_folder / "config.json"), folder),

@@ -14,10 +14,9 @@ import onnxruntime  # type: ignore[import-untyped]  # it has no type information
 import tokenizers
 
 from greenroom.actors.embedding import quantization
-from greenroom.actors.embedding.embedder import prepared
+from greenroom.actors.embedding.embedder import Word, embedded_part, words_of
 from greenroom.actors.embedding.errors import EmbedderError
-from greenroom.actors.embedding.model_files import Export, Pooling
-from greenroom.actors.embedding.words import Word, words_of
+from greenroom.actors.embedding.model_files import ModelFiles, Pooling
 from greenroom.actors.schemas.vectors import QueryVectors
 
 if TYPE_CHECKING:
@@ -33,7 +32,7 @@ _BY_TOKENS: Final = 3  # axes of an output with a vector for each token
 
 
 class _Run(NamedTuple):
-    """What the model made of one text.
+    """The model's output for one text.
 
     Attributes:
         sentence: The vector of the text.
@@ -60,7 +59,7 @@ class OnnxEmbedder:
     is_quick = False
     batch = 16
 
-    def __init__(self, export: Export, check: Callable[[], object]) -> None:
+    def __init__(self, export: ModelFiles, check: Callable[[], object]) -> None:
         self._export = export
         self._tokenizer = _tokenizer(export)
         check()
@@ -85,24 +84,24 @@ class OnnxEmbedder:
     def embed(self, texts: Sequence[str]) -> list[Vectors]:
         """Return the vectors of texts that are kept."""
         prompt = self._export.document_prompt
-        some = [prompt + prepared(text) for text in texts]
+        some = [prompt + embedded_part(text) for text in texts]
         return [
-            quantization.kept(run.sentence, run.tokens if self.has_tokens else None)
+            quantization.quantized(run.sentence, run.tokens if self.has_tokens else None)
             for run in self._run(some)
         ]
 
     def query(self, text: str) -> QueryVectors:
         """Return the vectors of a text that is searched for: of each token, with the word that it is of."""
-        text = prepared(text)
+        text = embedded_part(text)
         prompt = self._export.query_prompt
         (run,) = self._run([prompt + text])
-        found = quantization.unit(run.tokens)
+        found = quantization.normalized(run.tokens)
         words, chosen = _words_of_tokens(words_of(text), run.offsets, len(prompt))
         return QueryVectors(
             space=self.space,
             words=words,
             rows=found[chosen].tobytes() if chosen else b"",
-            sentence=quantization.unit(run.sentence).tobytes(),
+            sentence=quantization.normalized(run.sentence).tobytes(),
         )
 
     def _run(self, texts: list[str]) -> list[_Run]:
@@ -142,7 +141,7 @@ class OnnxEmbedder:
         return _Run(sentence, hidden[plain], [encoding.offsets[index] for index in plain])
 
 
-def _tokenizer(export: Export) -> tokenizers.Tokenizer:
+def _tokenizer(export: ModelFiles) -> tokenizers.Tokenizer:
     try:
         tokenizer = tokenizers.Tokenizer.from_file(str(export.tokenizer))
     except Exception as error:  # the library raises plain Exception
@@ -152,7 +151,7 @@ def _tokenizer(export: Export) -> tokenizers.Tokenizer:
     return tokenizer
 
 
-def _session(export: Export) -> onnxruntime.InferenceSession:
+def _session(export: ModelFiles) -> onnxruntime.InferenceSession:
     options = onnxruntime.SessionOptions()
     # The event loop and the writer want their share, and whoever waits for work must not spin.
     options.intra_op_num_threads = max(1, (os.cpu_count() or 1) // 2)

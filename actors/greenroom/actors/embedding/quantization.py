@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _MOST = 127  # of an int8, whose -128 is not used, so that a vector and its opposite are stored alike
 
 
-def single(rows: npt.NDArray[Any]) -> Floats:
+def to_float32(rows: npt.NDArray[Any]) -> Floats:
     """Return numbers as float32, none of which is infinite; float16 in a third of the time that numpy takes.
 
     The bits of a float16 are those of a float32 with a shorter exponent, so they are moved to their place,
@@ -31,33 +31,33 @@ def single(rows: npt.NDArray[Any]) -> Floats:
     return found
 
 
-def unit(rows: Floats) -> Floats:
+def normalized(rows: Floats) -> Floats:
     """Return rows of unit length; one of zeros stays as it is."""
     lengths = np.sqrt(np.einsum("...i,...i->...", rows, rows))[..., np.newaxis]
     made: Floats = np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > 0)
     return made
 
 
-def kept(sentence: Floats, tokens: Floats | None = None) -> Vectors:
+def quantized(sentence: Floats, tokens: Floats | None = None) -> Vectors:
     """Return a text's vectors as they are kept.
 
     Args:
         sentence: The vector of the text, of any length.
         tokens: Those of its tokens, a row each.
     """
-    small = _small(sentence)
+    small = _to_int8(sentence)
     length = float(np.sqrt(np.einsum("i,i->", small, small, dtype=np.float64)))
     scale = 1 / length if length else 0.0  # what was lost by rounding does not change the length
     if tokens is None:
         return Vectors(scale=scale, values=small.tobytes())
-    rows = unit(tokens)
+    rows = normalized(tokens)
     token_scale = float(np.abs(rows).max(initial=0.0)) / _MOST
     return Vectors(
-        scale=scale, values=small.tobytes(), tokens=_small(rows).tobytes(), token_scale=token_scale
+        scale=scale, values=small.tobytes(), tokens=_to_int8(rows).tobytes(), token_scale=token_scale
     )
 
 
-def _small(numbers: Floats) -> npt.NDArray[np.int8]:
+def _to_int8(numbers: Floats) -> npt.NDArray[np.int8]:
     """Return numbers as integers of which the largest is 127."""
     most = np.abs(numbers).max(initial=0.0)
     return np.rint(numbers * (_MOST / most) if most else numbers).astype(np.int8)

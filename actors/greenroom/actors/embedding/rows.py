@@ -1,4 +1,4 @@
-"""What the shared indexes say of vectors: who lacks some, who serves from which space, and what made a space.
+"""Vector spaces in the shared index: which actors lack vectors, which space each searches, what made a space.
 
 Each actor that keeps memories writes its own rows in `INDEX`, in the commit of what they are about:
 
@@ -10,16 +10,20 @@ So what an embedder still has to do is found without asking every actor there is
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 import msgspec
 
-from greenroom.runtime import Address, Query, Slices
+from greenroom.runtime import Actor, Address, Context, Message, Query, Slices, handles
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from greenroom.runtime import Context, IndexReader, Row
+
+STATIC: Final = "static:wordllama-l2-supercat:1:256"
+"""Of the word vectors that ship with the program. The 1 is our way of making a text's vector of theirs."""
+
 
 INDEX: Final = "embedding"
 WAITING: Final = b"w"
@@ -33,7 +37,7 @@ class Waiting(msgspec.Struct, frozen=True):
 
 
 class Space(msgspec.Struct, frozen=True):
-    """Which embedder made a space.
+    """The embedder that made a vector space.
 
     Attributes:
         embedder: As `--embedder` has it.
@@ -44,12 +48,12 @@ class Space(msgspec.Struct, frozen=True):
     model: str | None = None
 
 
-def serving(space: str) -> bytes:
+def serving_key(space: str) -> bytes:
     """Return the sort key of the row of an actor that searches in a space."""
     return _SERVING + space.encode()
 
 
-def waits(context: Context, *, does: bool) -> None:
+def put_pending(context: Context, *, does: bool) -> None:
     """Stage whether some of the actor's texts lack vectors; for a handler that changes it."""
     if does:
         context.put_row(INDEX, WAITING, Waiting())
@@ -57,16 +61,16 @@ def waits(context: Context, *, does: bool) -> None:
         context.delete_row(INDEX, WAITING)
 
 
-def moves(context: Context, before: str | None, now: str | None) -> None:
+def put_serving(context: Context, before: str | None, now: str | None) -> None:
     """Stage that the actor's searches use vectors of another space than before; None stands for none."""
     if before is not None:
-        context.delete_row(INDEX, serving(before))
+        context.delete_row(INDEX, serving_key(before))
     if now is not None:
-        context.put_row(INDEX, serving(now), Waiting())
+        context.put_row(INDEX, serving_key(now), Waiting())
 
 
 class Unfinished(msgspec.Struct, frozen=True):
-    """What is to be done.
+    """Work that is left for a space.
 
     Attributes:
         addresses: The actors with texts that lack vectors, or whose vectors are of other spaces.
@@ -99,23 +103,50 @@ class FindUnfinished(Query[Unfinished], frozen=True, kw_only=True):
         found: dict[Address, None] = {}
         for row in reader.rows(INDEX, Waiting, prefix=WAITING):
             found[row.address] = None
-            if reader.slice_over():
+            if reader.should_yield():
                 yield
         older: dict[str, Space | None] = {}
         for row in _of_other_spaces(reader, space):
             found[row.address] = None
             name = row.sort_key[len(_SERVING) :].decode()
             older[name] = spaces.get(name)
-            if reader.slice_over():
+            if reader.should_yield():
                 yield
         return Unfinished(list(found), older, space in spaces)
 
 
 def _of_other_spaces(reader: IndexReader, space: str | None) -> Iterator[Row[Waiting]]:
     """Yield the rows of actors that search elsewhere; those that do not may be a million."""
-    own = None if space is None else serving(space)
+    own = None if space is None else serving_key(space)
     for row in reader.rows(INDEX, Waiting, prefix=_SERVING):
         if row.sort_key == own:
             yield from reader.rows(INDEX, Waiting, prefix=_SERVING, start=own + b"\0")
             return
         yield row
+
+
+KIND: Final = "embedder"
+
+
+class NoteEmbedder(Message[None], frozen=True, kw_only=True):
+    """Remember which embedder makes this space."""
+
+    embedder: str
+    model: str | None = None
+
+
+class EmbedderActor(Actor):
+    """One space; its key is the space's name."""
+
+    kind: ClassVar[str] = KIND
+    size: ClassVar[int] = 100
+
+    @handles(NoteEmbedder)
+    def note(self, message: NoteEmbedder, context: Context) -> None:
+        """Write it down where `FindUnfinished` looks."""
+        context.put_row(SPACES, context.address.key.encode(), Space(message.embedder, message.model))
+
+
+def registry_address(space: str) -> Address:
+    """Return the address of the actor that remembers what made a space."""
+    return Address(KIND, space)

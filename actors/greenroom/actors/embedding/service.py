@@ -1,8 +1,8 @@
-"""What runs beside the actors and knows what texts mean: the embedder, loaded when it is first needed.
+"""The embedding service, which runs beside the actors: it loads the embedder when it is first needed.
 
 A search waits for it a moment; when it is not there by then, and while it fails, searches go by
 words alone and say so. Nobody else waits. An actor that keeps texts does three things: it asks
-`embed_nowait` and keeps what it gets in the same commit; where it gets nothing it calls `noticed` and
+`embed_nowait` and keeps what it gets in the same commit; where it gets nothing it calls `add_pending` and
 keeps a row (see `rows`); and it answers `TextsToEmbed` and `StoreVectors`, by which it gets the
 vectors later.
 """
@@ -11,31 +11,105 @@ from __future__ import annotations
 
 import logging
 import math
+from collections import OrderedDict
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Generic, Literal, TypeVar
 
 import msgspec
 import trio
 
-from greenroom.actors.embedding import spaces as embedding_spaces
-from greenroom.actors.embedding.cache import Cache
+from greenroom.actors.embedding import rows
 from greenroom.actors.embedding.choice import EmbedderChoice, read_choice
 from greenroom.actors.embedding.errors import EmbedderError, TextRefusedError
 from greenroom.actors.embedding.loader import load
-from greenroom.actors.embedding.model_registry import NoteEmbedder, register_of
-from greenroom.actors.embedding.progress import EmbeddingState, EmbeddingStatistics
-from greenroom.actors.embedding.rows import FindUnfinished, Space, Unfinished
-from greenroom.actors.embedding.worker import Worker
-from greenroom.runtime import GreenroomError, RuntimeClosedError, StoreFailedError
+from greenroom.actors.embedding.rows import FindUnfinished, NoteEmbedder, Space, Unfinished, registry_address
+from greenroom.actors.embedding.worker import EmbeddingWorker
+from greenroom.runtime import GreenroomError, Procedure, RuntimeClosedError, StoreFailedError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 
     from greenroom.actors.embedding.embedder import Embedder
     from greenroom.actors.schemas.vectors import QueryVectors, Vectors
-    from greenroom.runtime import Address, Doors
+    from greenroom.runtime import Address, ProcedureContext, RuntimeClient
 
     Load = Callable[[EmbedderChoice], Awaitable[Embedder]]
+
+EmbeddingState = Literal["off", "idle", "loading", "ready", "failing"]
+
+
+class EmbeddingStatistics(msgspec.Struct, frozen=True, kw_only=True):
+    """Statistics of the embedding service. Counts are since the runtime was opened unless they say "now".
+
+    Attributes:
+        embedder: Which one is wanted, as `--embedder` has it.
+        state: ``off``: none is wanted; ``idle``: none was needed so far; then ``loading``, ``ready``, or
+            ``failing`` when it cannot be had or does not embed now.
+        space: The name of its vectors, once it was ready.
+        trouble: Why it fails.
+        embedded: Texts that got vectors from the worker.
+        texts_waiting: Texts without vectors of this space, about, now.
+        actors_waiting: How many actors have these, now.
+        older_spaces: The spaces of embedders before this one in which some actors search, now.
+        queries: Searches that asked for vectors.
+        queries_without: Of those, how many got none.
+    """
+
+    embedder: str
+    state: EmbeddingState
+    space: str | None
+    trouble: str | None
+    embedded: int
+    texts_waiting: int
+    actors_waiting: int
+    older_spaces: list[str]
+    queries: int
+    queries_without: int
+
+
+OFF = EmbeddingStatistics(
+    embedder="none",
+    state="off",
+    space=None,
+    trouble=None,
+    embedded=0,
+    texts_waiting=0,
+    actors_waiting=0,
+    older_spaces=[],
+    queries=0,
+    queries_without=0,
+)
+
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class LruCache(Generic[K, V]):
+    """A cache of the values that were used last.
+
+    Args:
+        size: How many.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._values: OrderedDict[K, V] = OrderedDict()
+
+    def get(self, key: K) -> V | None:
+        """Return the value, or None."""
+        found = self._values.get(key)
+        if found is not None:
+            self._values.move_to_end(key)
+        return found
+
+    def put(self, key: K, value: V) -> None:
+        """Keep a value; the one that was not used for longest goes."""
+        self._values[key] = value
+        self._values.move_to_end(key)
+        if len(self._values) > self._size:
+            self._values.popitem(last=False)
+
 
 logger = logging.getLogger(__name__)
 
@@ -53,8 +127,8 @@ QUERIES_KEPT: Final = 256
 LOOK_SECONDS: Final = 60.0
 
 
-class Embedding:
-    """The embedder in force, and what is to be embedded by it. `open_embedding` makes it.
+class EmbeddingService:
+    """The service that loads the embedder, embeds queries, and has texts embedded. `open_embedding` makes it.
 
     Args:
         runtime: Where the actors are.
@@ -62,18 +136,18 @@ class Embedding:
         load: Gets it.
     """
 
-    def __init__(self, runtime: Doors, choice: EmbedderChoice, load: Load = load) -> None:
+    def __init__(self, runtime: RuntimeClient, choice: EmbedderChoice, load: Load = load) -> None:
         self._runtime = runtime
         self._choice = choice
-        self._maker = Space(str(choice), choice.model)
+        self._source = Space(str(choice), choice.model)
         self._load = load
         self._embedder: Embedder | None = None
         self._older: dict[str, Embedder] = {}
-        self._worker = Worker(runtime)
-        self._queries: Cache[tuple[str, str], QueryVectors] = Cache(QUERIES_KEPT)
+        self._worker = EmbeddingWorker(runtime)
+        self._queries: LruCache[tuple[str, str], QueryVectors] = LruCache(QUERIES_KEPT)
         self._needed = trio.Event()
         self._tried = trio.Event()
-        self._caught_up = trio.Event()
+        self._backlog_done = trio.Event()
         self._looked = trio.Event()
         self._asked = self._unanswered = 0
         self._loading_since = math.inf
@@ -112,8 +186,8 @@ class Embedding:
         (vectors,) = self._embedder.quick.embed([text])
         return vectors
 
-    def noticed(self, address: Address) -> None:
-        """Take note of an actor that has texts without vectors, or will have when its handler returns."""
+    def add_pending(self, address: Address) -> None:
+        """Queue an actor that has texts without vectors, or will have when its handler returns."""
         if not self.is_off:
             self._worker.add(address)
             self._needed.set()
@@ -132,9 +206,9 @@ class Embedding:
         self._needed.set()
         if wait and not self.is_off:
             await self._tried.wait()
-        elif not (self._caught_up.is_set() or self.is_off):
-            with trio.move_on_at(self._patience_ends()):
-                await self._caught_up.wait()
+        elif not (self._backlog_done.is_set() or self.is_off):
+            with trio.move_on_at(self._query_deadline()):
+                await self._backlog_done.wait()
         self._asked += 1
         present = [] if self._embedder is None else [self._embedder]
         found = [await self._query(each, text) for each in present]
@@ -147,14 +221,14 @@ class Embedding:
             return None
         return msgspec.structs.replace(made[0], older=tuple(made[1:])) if made[1:] else made[0]
 
-    async def settled(self) -> None:
+    async def wait_idle(self) -> None:
         """Wait until every text that is known of has vectors, which may be never when the embedder fails."""
         if not self.is_off:
             await self._looked.wait()
-            await self._worker.settled()
+            await self._worker.wait_idle()
 
     def statistics(self) -> EmbeddingStatistics:
-        """Return what becomes of meaning."""
+        """Return the statistics of the service."""
         return EmbeddingStatistics(
             embedder=str(self._choice),
             state=self._state(),
@@ -168,26 +242,24 @@ class Embedding:
             queries_without=self._unanswered,
         )
 
-    def give_up(self) -> None:
+    def disable(self) -> None:
         """Go on without an embedder, for good."""
         self._embedder = None
         self._worker.trouble = "the embedder failed, as the log says, and is back at the next start"
         self._tried.set()
-        self._caught_up.set()
+        self._backlog_done.set()
 
     async def run(self) -> None:
         """Load the embedder when it is needed and embed, until it is cancelled."""
         if self.is_off:
             await trio.sleep_forever()
-        unfinished = await self._unfinished(
-            embedding_spaces.STATIC if self._choice.kind == "static" else None
-        )
+        unfinished = await self._unfinished(rows.STATIC if self._choice.kind == "static" else None)
         for address in unfinished.addresses:
-            self.noticed(address)
+            self.add_pending(address)
         self._looked.set()
         try:
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._have_older, unfinished.older)
+                nursery.start_soon(self._load_older, unfinished.older)
                 await self._needed.wait()
                 embedder = await self._loaded()
                 await self._begin(embedder, nursery)
@@ -205,12 +277,12 @@ class Embedding:
         for address in unfinished.addresses:
             self._worker.add(address)
         if not unfinished.is_known:
-            note = NoteEmbedder(embedder=self._maker.embedder, model=self._maker.model)
+            note = NoteEmbedder(embedder=self._source.embedder, model=self._source.model)
             try:
-                await self._runtime.ask(register_of(embedder.space), note)
+                await self._runtime.ask(registry_address(embedder.space), note)
             except GreenroomError as error:  # a full store: nothing is embedded now anyhow
                 logger.warning("what made the space %s cannot be noted: %s", embedder.space, error)
-        nursery.start_soon(self._forget_older, embedder.space)
+        nursery.start_soon(self._release_older, embedder.space)
 
     async def _loaded(self) -> Embedder:
         while True:
@@ -218,27 +290,27 @@ class Embedding:
             try:
                 self._embedder = embedder = await self._load(self._choice)
             except EmbedderError as error:
-                self._worker.failed(error)
+                self._worker.record_failure(error)
                 self._tried.set()
-                self._caught_up.set()
-                await self._worker.rest()
+                self._backlog_done.set()
+                await self._worker.back_off()
             else:
-                self._worker.works()
+                self._worker.record_success()
                 self._tried.set()
                 return embedder
 
     async def _catch_up(self) -> None:
-        await self._worker.settled()
-        self._caught_up.set()
+        await self._worker.wait_idle()
+        self._backlog_done.set()
 
-    def _patience_ends(self) -> float:
+    def _query_deadline(self) -> float:
         """Return until when, in trio's time, a search waits for the embedder."""
         now = trio.current_time()
         seconds = QUERY_SECONDS if self._choice.kind == "http" else LOAD_SECONDS
         own = SHARE * (trio.current_effective_deadline() - now)
         return min(min(self._loading_since, now) + seconds, now + own)
 
-    async def _have_older(self, spaces: Mapping[str, Space | None]) -> None:
+    async def _load_older(self, spaces: Mapping[str, Space | None]) -> None:
         """Load the embedders that made the spaces in which actors still search."""
         for space, made in spaces.items():
             choice = _choice_of(space, made, self._choice)
@@ -254,10 +326,10 @@ class Embedding:
             else:
                 await embedder.aclose()
 
-    async def _forget_older(self, space: str) -> None:
-        """Let go of older embedders when nobody searches in their spaces any more."""
+    async def _release_older(self, space: str) -> None:
+        """Close older embedders once no actor searches in their spaces."""
         while True:
-            await self._worker.settled()
+            await self._worker.wait_idle()
             unfinished = await self._unfinished(space)
             for each in [older for older in self._older if older not in unfinished.older]:
                 await self._older.pop(each).aclose()
@@ -267,7 +339,7 @@ class Embedding:
 
     async def _unfinished(self, space: str | None) -> Unfinished:
         try:
-            return await self._runtime.query(FindUnfinished(space=space, maker=self._maker))
+            return await self._runtime.query(FindUnfinished(space=space, maker=self._source))
         except (RuntimeClosedError, StoreFailedError):  # whoever opened the runtime is about to cancel this
             await trio.sleep_forever()
 
@@ -281,15 +353,15 @@ class Embedding:
         if embedder is not self._embedder:
             made = await _in_time(embedder, text)
             return None if isinstance(made, EmbedderError) else made
-        if self._worker.is_resting:
+        if self._worker.is_backing_off:
             return None
         made = await _in_time(embedder, text)
         if not isinstance(made, EmbedderError):
-            self._worker.works()
+            self._worker.record_success()
             self._queries.put(key, made)
             return made
         if not isinstance(made, TextRefusedError):
-            self._worker.failed(made)
+            self._worker.record_failure(made)
         return None
 
     def _state(self) -> EmbeddingState:
@@ -300,6 +372,15 @@ class Embedding:
         if self._embedder is not None:
             return "ready"
         return "loading" if self._needed.is_set() else "idle"
+
+
+class GetEmbedding(Procedure[EmbeddingStatistics], frozen=True, kw_only=True):
+    """Read the statistics of the embedding service, which the process that owns the folder runs."""
+
+    async def run(self, desk: ProcedureContext) -> EmbeddingStatistics:
+        """Return them; those of no embedder where none runs."""
+        sidecar: EmbeddingService | None = desk.sidecar
+        return OFF if sidecar is None else sidecar.statistics()
 
 
 async def _in_time(embedder: Embedder, text: str) -> QueryVectors | EmbedderError:
@@ -314,8 +395,8 @@ async def _in_time(embedder: Embedder, text: str) -> QueryVectors | EmbedderErro
 
 
 def _choice_of(space: str, made: Space | None, present: EmbedderChoice) -> EmbedderChoice | None:
-    """Return what made a space, if that is known."""
-    if space == embedding_spaces.STATIC:
+    """Return the embedder that made a space, if it is known."""
+    if space == rows.STATIC:
         return EmbedderChoice(kind="static")
     if made is None:
         return None
@@ -327,16 +408,16 @@ def _choice_of(space: str, made: Space | None, present: EmbedderChoice) -> Embed
 
 @asynccontextmanager
 async def open_embedding(
-    runtime: Doors, choice: EmbedderChoice, load: Load = load
-) -> AsyncIterator[Embedding]:
-    """Run what knows the meaning of texts beside the actors, while the block runs; for `open_runtime`.
+    runtime: RuntimeClient, choice: EmbedderChoice, load: Load = load
+) -> AsyncIterator[EmbeddingService]:
+    """Run the embedding service beside the actors while the block runs; for `open_runtime`.
 
     Args:
         runtime: Where the actors are.
         choice: Which embedder is wanted.
         load: Gets it; another one in tests.
     """
-    embedding = Embedding(runtime, choice, load)
+    embedding = EmbeddingService(runtime, choice, load)
     error: BaseException | None = None
     async with trio.open_nursery() as nursery:
         nursery.start_soon(_contained, embedding)
@@ -349,10 +430,10 @@ async def open_embedding(
         raise error
 
 
-async def _contained(embedding: Embedding) -> None:
-    """Run it; a fault of ours costs the meaning of texts, and not the whole server."""
+async def _contained(embedding: EmbeddingService) -> None:
+    """Run it; a fault of ours costs the vectors, and not the whole server."""
     try:
         await embedding.run()
     except Exception:
         logger.exception("the embedder is given up until the next start")
-        embedding.give_up()
+        embedding.disable()

@@ -8,6 +8,7 @@ the other texts. A query's words stay apart: whoever searches knows how rare eac
 from __future__ import annotations
 
 import functools
+import json
 from importlib.util import find_spec
 from itertools import accumulate, chain
 from pathlib import Path
@@ -16,17 +17,44 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import tokenizers
 
-from greenroom.actors.embedding import quantization, spaces
-from greenroom.actors.embedding.embedder import prepared
+from greenroom.actors.embedding import quantization, rows
+from greenroom.actors.embedding.embedder import embedded_part, words_of
 from greenroom.actors.embedding.errors import EmbedderError
-from greenroom.actors.embedding.safetensors import tensors
-from greenroom.actors.embedding.words import words_of
 from greenroom.actors.schemas.vectors import QueryVectors
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from greenroom.actors.schemas.vectors import Vectors
+
+_TYPES: Final = {"F16": np.float16, "F32": np.float32, "F64": np.float64, "I64": np.int64, "I32": np.int32}
+_LENGTH_BYTES: Final = 8
+_HEADER_LIMIT: Final = 100_000_000  # bytes, the format's own limit
+
+
+def tensors(path: Path) -> dict[str, np.ndarray[Any, Any]]:
+    """Return the file's tensors by name; their numbers stay in the file until they are looked at.
+
+    Raises:
+        EmbedderError: the file cannot be read or is not of this format.
+    """
+    try:
+        with path.open("rb") as file:
+            length = int.from_bytes(file.read(_LENGTH_BYTES), "little")
+            header: dict[str, Any] = json.loads(file.read(length) if length <= _HEADER_LIMIT else b"")
+        start = _LENGTH_BYTES + length
+        return {name: _tensor(path, start, about) for name, about in header.items() if name != "__metadata__"}
+    except (OSError, ValueError, AttributeError, KeyError, TypeError) as error:
+        raise EmbedderError(f"{path} cannot be read as safetensors: {error}") from error
+
+
+def _tensor(path: Path, start: int, about: dict[str, Any]) -> np.ndarray[Any, Any]:
+    begin, end = about["data_offsets"]
+    shape = tuple(about["shape"])
+    if end == begin:
+        return np.zeros(shape, _TYPES[about["dtype"]])
+    return np.memmap(path, _TYPES[about["dtype"]], "r", start + begin, shape)
+
 
 _PACKAGE: Final = "wordllama"
 _TOKENIZER: Final = "tokenizers/l2_supercat_tokenizer_config.json"
@@ -44,7 +72,7 @@ class StaticEmbedder:
         table: The vector of each token.
     """
 
-    space = spaces.STATIC
+    space = rows.STATIC
     has_tokens = False
     is_quick = True
     batch = 256
@@ -58,15 +86,15 @@ class StaticEmbedder:
         """Return the vectors of texts that are kept."""
         found: list[Vectors] = []
         for start in range(0, len(texts), _AT_ONCE):
-            some = [prepared(text) for text in texts[start : start + _AT_ONCE]]
+            some = [embedded_part(text) for text in texts[start : start + _AT_ONCE]]
             encodings = self._tokenizer.encode_batch_fast(some, add_special_tokens=False)
             # The mean's direction is the sum's, and more is not kept.
-            found.extend(quantization.kept(*self._sums([encoding.ids])) for encoding in encodings)
+            found.extend(quantization.quantized(*self._sums([encoding.ids])) for encoding in encodings)
         return found
 
     def query(self, text: str) -> QueryVectors:
         """Return the vectors of a text that is searched for: of each word the sum of its tokens'."""
-        words = [word.spelling for word in words_of(prepared(text))]
+        words = [word.spelling for word in words_of(embedded_part(text))]
         once = list(dict.fromkeys(words))  # of thousands of words most are the same
         encodings = self._tokenizer.encode_batch_fast(once, add_special_tokens=False)
         sums = self._sums([encoding.ids for encoding in encodings])
@@ -76,7 +104,7 @@ class StaticEmbedder:
     def _sums(self, texts: Sequence[list[int]]) -> list[quantization.Floats]:
         """Return the sum of the vectors of each text's tokens; those of all texts are in memory at once."""
         ids = [*chain.from_iterable(texts)]
-        rows = quantization.single(self._table.take(ids, axis=0, mode="clip") if ids else self._table[:0])
+        rows = quantization.to_float32(self._table.take(ids, axis=0, mode="clip") if ids else self._table[:0])
         ends = accumulate(map(len, texts))
         return [np.add.reduce(rows[end - len(text) : end]) for text, end in zip(texts, ends, strict=True)]
 

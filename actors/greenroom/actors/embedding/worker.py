@@ -1,4 +1,4 @@
-"""Embedding what the actors have without vectors: in batches, one actor after the other, for ever."""
+"""The background worker that embeds the actors' texts: in batches, one actor after the other."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from greenroom.actors.embedding.backoff import Patience
 from greenroom.actors.embedding.errors import EmbedderError, TextRefusedError
 from greenroom.actors.schemas.memories import StoreVectors, TextsToEmbed
 from greenroom.actors.schemas.vectors import Vectors
@@ -17,14 +16,39 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from greenroom.actors.embedding.embedder import Embedder
-    from greenroom.runtime import Address, Doors
+    from greenroom.runtime import Address, RuntimeClient
+
+FIRST_SECONDS = 1.0
+LONGEST_SECONDS = 300.0
+
+
+class Backoff:
+    """Exponential back-off: twice as long after each failure, from a second to five minutes."""
+
+    def __init__(self) -> None:
+        self._failures = 0
+
+    def after_failure(self, asked_for: float | None = None) -> float:
+        """Return for how many seconds to wait now.
+
+        Args:
+            asked_for: How long the other side wants to be left alone, in seconds.
+        """
+        seconds = min(LONGEST_SECONDS, FIRST_SECONDS * 2.0**self._failures)
+        self._failures = min(self._failures + 1, 16)
+        return min(LONGEST_SECONDS, max(seconds, asked_for or 0.0))
+
+    def after_success(self) -> None:
+        """Forget the failures."""
+        self._failures = 0
+
 
 logger = logging.getLogger(__name__)
 _CLIPPED: Final = 60  # characters of a text in a log
 
 
-class Worker:
-    """Knows which actors have texts without vectors, and sees to it that they get them.
+class EmbeddingWorker:
+    """A queue of actors that have texts without vectors, and the loop that embeds them.
 
     Args:
         runtime: Where the actors are.
@@ -34,16 +58,16 @@ class Worker:
         trouble: Why the embedder cannot be had, or does not embed; None when nothing is wrong.
     """
 
-    def __init__(self, runtime: Doors) -> None:
+    def __init__(self, runtime: RuntimeClient) -> None:
         self._runtime = runtime
         self._waiting: dict[Address, int] = {}  # in the order of their turns, with how many texts about
-        self._postponed: dict[Address, Patience] = {}
+        self._postponed: dict[Address, Backoff] = {}
         self._in_hand: tuple[Address, int] | None = None
         self._wake = trio.Event()
         self._settled = trio.Event()
         self._settled.set()
-        self._patience = Patience()
-        self._resting_until = 0.0
+        self._backoff = Backoff()
+        self._retry_at = 0.0
         self.embedded = 0
         self.trouble: str | None = None
 
@@ -60,13 +84,13 @@ class Worker:
         return sum(self._waiting.values()) + in_hand
 
     def add(self, address: Address) -> None:
-        """Take note of an actor that has texts without vectors, or will have when its handler returns."""
+        """Queue an actor that has texts without vectors, or will have when its handler returns."""
         if address not in self._waiting:
             self._waiting[address] = 1
             self._settled = trio.Event() if self._settled.is_set() else self._settled
             self._wake.set()
 
-    async def settled(self) -> None:
+    async def wait_idle(self) -> None:
         """Wait until every known text has vectors, which may be never when the embedder fails."""
         await self._settled.wait()
 
@@ -82,12 +106,12 @@ class Worker:
                 texts = self._waiting.pop(address)
                 self._in_hand = address, texts
                 try:
-                    left = await self._turn(address, embedder)
+                    left = await self._embed_some(address, embedder)
                 except EmbedderError as error:
                     self._in_hand = None
                     self._waiting = {address: texts} | self._waiting
-                    self.failed(error)
-                    await self.rest()
+                    self.record_failure(error)
+                    await self.back_off()
                     continue
                 except (RuntimeClosedError, StoreFailedError):
                     await trio.sleep_forever()
@@ -104,29 +128,29 @@ class Worker:
                     self._waiting[address] = left  # at the end: the others have their turns, too
 
     @property
-    def is_resting(self) -> bool:
-        """Whether the embedder failed a moment ago and is left alone."""
-        return self.trouble is not None and trio.current_time() < self._resting_until
+    def is_backing_off(self) -> bool:
+        """Whether the embedder failed and its back-off is not over."""
+        return self.trouble is not None and trio.current_time() < self._retry_at
 
-    async def rest(self) -> None:
-        """Leave an embedder that failed alone for a while."""
-        await trio.sleep_until(self._resting_until)
+    async def back_off(self) -> None:
+        """Wait until the back-off is over."""
+        await trio.sleep_until(self._retry_at)
 
-    def failed(self, error: EmbedderError) -> None:
-        """Take note that the embedder does not do what it should."""
+    def record_failure(self, error: EmbedderError) -> None:
+        """Record a failure of the embedder, and begin to back off."""
         if self.trouble is None:
             logger.warning("searches go by words alone for now: %s", error)
         self.trouble = str(error)
-        self._resting_until = trio.current_time() + self._patience.after_failure(error.retry_after)
+        self._retry_at = trio.current_time() + self._backoff.after_failure(error.retry_after)
 
-    def works(self) -> None:
-        """Take note that the embedder does what it should."""
+    def record_success(self) -> None:
+        """Record a success of the embedder, and end the back-off."""
         if self.trouble is not None:
             logger.warning("the embedder works again")
         self.trouble = None
-        self._patience.after_success()
+        self._backoff.after_success()
 
-    async def _turn(self, address: Address, embedder: Embedder) -> int | None:
+    async def _embed_some(self, address: Address, embedder: Embedder) -> int | None:
         """Embed some texts of one actor; return how many are left, about, and None when it took nothing."""
         wanted = TextsToEmbed(space=embedder.space, limit=embedder.batch)
         found = await self._runtime.ask(address, wanted)
@@ -134,18 +158,18 @@ class Worker:
             return 0
         self._in_hand = address, len(found.texts) + found.remaining
         vectors = await _embedded(embedder, [each.text for each in found.texts])
-        self.works()
+        self.record_success()
         pairs = [(each.id, made) for each, made in zip(found.texts, vectors, strict=True)]
         stored = await self._runtime.ask(address, StoreVectors(space=embedder.space, vectors=pairs))
         self.embedded += stored.stored
         return stored.remaining if stored.stored or not stored.remaining else None
 
     def _postpone(self, nursery: trio.Nursery, address: Address, sentence: str) -> None:
-        patience = self._postponed.get(address)
-        if patience is None:
+        backoff = self._postponed.get(address)
+        if backoff is None:
             logger.warning("%s", sentence)
-            patience = self._postponed[address] = Patience()
-        nursery.start_soon(self._add_later, address, patience.after_failure())
+            backoff = self._postponed[address] = Backoff()
+        nursery.start_soon(self._add_later, address, backoff.after_failure())
 
     async def _add_later(self, address: Address, seconds: float) -> None:
         await trio.sleep(seconds)

@@ -21,25 +21,25 @@ LASTING = tuple(name for name in TYPES if name not in CHANGING and name not in N
 """Columns that never change and hold their values themselves."""
 
 
-def packed(array: npt.NDArray[Any]) -> bytes:
+def to_bytes(array: npt.NDArray[Any]) -> bytes:
     """Return an array's bytes, little-endian."""
     return array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes()
 
 
-def unpacked(stored: bytes, dtype: Any) -> npt.NDArray[Any]:
-    """Return what was packed; not to be written to."""
+def from_bytes(stored: bytes, dtype: Any) -> npt.NDArray[Any]:
+    """Return the array of these bytes; it is read-only."""
     return np.frombuffer(stored, np.dtype(dtype).newbyteorder("<"))
 
 
 def block_record(corpus: Rows, rows: npt.NDArray[np.intp]) -> BlockRecord:
     """Return the lasting columns of ``rows``."""
-    columns = {name: packed(corpus.column(name)[rows]) for name in LASTING}
+    columns = {name: to_bytes(corpus.column(name)[rows]) for name in LASTING}
     names: dict[str, list[Any]] = {}
     for name in NAMED:
         used, local = np.unique(corpus.column(name)[rows], return_inverse=True)
         if len(used) and used[0] < 0:
             used, local = used[1:], local - 1
-        columns[name] = packed(local.astype(np.int32))
+        columns[name] = to_bytes(local.astype(np.int32))
         known = corpus.names[name].names
         names[name] = [known[number] for number in used]
     shelves = [msgspec.msgpack.encode(shelf) for shelf in names.pop("shelf")]
@@ -48,7 +48,7 @@ def block_record(corpus: Rows, rows: npt.NDArray[np.intp]) -> BlockRecord:
 
 def changing_record(corpus: Rows, rows: npt.NDArray[np.intp]) -> dict[str, bytes]:
     """Return the changing columns of ``rows``."""
-    return {name: packed(corpus.column(name)[rows]) for name in CHANGING}
+    return {name: to_bytes(corpus.column(name)[rows]) for name in CHANGING}
 
 
 def add_block(
@@ -62,33 +62,33 @@ def add_block(
         changing: Their other columns.
         shelf: Decodes shelves.
     """
-    columns = {name: unpacked(block.columns[name], TYPES[name]) for name in LASTING}
-    columns |= {name: unpacked(changing[name], TYPES[name]) for name in CHANGING}
+    columns = {name: from_bytes(block.columns[name], TYPES[name]) for name in LASTING}
+    columns |= {name: from_bytes(changing[name], TYPES[name]) for name in CHANGING}
     for name in NAMED:
         used = [shelf(stored) for stored in block.shelves] if name == "shelf" else block.names[name]
         number = corpus.names[name].number
         # The last place is what -1 means.
         numbers = np.array([*map(number, used), -1], np.int32)
-        columns[name] = numbers[unpacked(block.columns[name], np.int32)]
+        columns[name] = numbers[from_bytes(block.columns[name], np.int32)]
     corpus.extend(len(columns["id"]), columns)
 
 
 def chunk_record(chunk: Chunk) -> ChunkRecord:
     """Return a chunk of postings as a record."""
-    return ChunkRecord(list(chunk.terms), packed(chunk.ends), packed(chunk.rows), packed(chunk.times))
+    return ChunkRecord(list(chunk.terms), to_bytes(chunk.ends), to_bytes(chunk.rows), to_bytes(chunk.times))
 
 
 def chunk(record: ChunkRecord) -> Chunk:
     """Return the chunk of a record."""
-    ends, rows = unpacked(record.ends, np.uint32), unpacked(record.rows, np.int32)
-    return Chunk(record.terms, ends, rows, unpacked(record.times, np.uint16))
+    ends, rows = from_bytes(record.ends, np.uint32), from_bytes(record.rows, np.int32)
+    return Chunk(record.terms, ends, rows, from_bytes(record.times, np.uint16))
 
 
 def vector_chunk(
     ids: npt.NDArray[np.uint64], values: npt.NDArray[np.int8], scales: npt.NDArray[np.float32]
 ) -> VectorChunk:
     """Return vectors as a record."""
-    return VectorChunk(packed(ids), packed(scales), values.tobytes())
+    return VectorChunk(to_bytes(ids), to_bytes(scales), values.tobytes())
 
 
 def vectors(
@@ -96,4 +96,4 @@ def vectors(
 ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int8], npt.NDArray[np.float32]]:
     """Return ids, values and scales of a record."""
     values = np.frombuffer(record.values, np.int8).reshape(-1, dimensions)
-    return unpacked(record.ids, np.uint64), values, unpacked(record.scales, np.float32)
+    return from_bytes(record.ids, np.uint64), values, from_bytes(record.scales, np.float32)

@@ -1,4 +1,4 @@
-"""Whether the index says what the memories say: for `greenroom verify`."""
+"""Consistency check of the index against the memories, for `greenroom verify`."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from greenroom.actors.index.columns import NAMED, TYPES
 from greenroom.actors.index.document import FIELDS, FOREVER, NEVER, NO_POSITION, Field, analyse
 from greenroom.actors.index.loader import load
 from greenroom.actors.index.memtable import MOST_TIMES
-from greenroom.actors.text.words import Rules, rules_named
+from greenroom.actors.text.words import TextRules, rules_named
 from greenroom.runtime import StoreDamagedError
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from greenroom.actors.index.corpus import Corpus
-    from greenroom.actors.index.document import Document, Pace
+    from greenroom.actors.index.document import Document, ShouldYield
     from greenroom.actors.index.segment import Segment
     from greenroom.runtime import Context, Slices
 
@@ -30,7 +30,7 @@ MOST = 100
 _WRAP = 2**64 - 1
 
 
-class _Findings:
+class _Problems:
     """Sentences, of which only some are kept."""
 
     def __init__(self) -> None:
@@ -53,7 +53,7 @@ def check(
     kept: Corpus | None,
     shelf: Callable[[bytes], Any],
 ) -> Slices[list[str]]:
-    """Return how an index differs from ``documents``, a sentence each; yields when the slice is over.
+    """Compare an index with ``documents``; return the differences, a sentence each.
 
     Args:
         context: Where its records are.
@@ -72,12 +72,12 @@ def check(
     except StoreDamagedError as error:
         return [str(error)]
     corpus = loaded.corpus
-    prints = yield from _fingerprints(corpus, context.slice_over)
-    found = _Findings()
-    yield from _compare_documents(corpus, prints, documents, rules, found, context.slice_over)
+    prints = yield from _fingerprints(corpus, context.should_yield)
+    found = _Problems()
+    yield from _compare_documents(corpus, prints, documents, rules, found, context.should_yield)
     yield from _check_tokens(context, corpus, manifest, found)
     if kept is not None:
-        yield from _compare_memory(corpus, prints, kept, found, context.slice_over)
+        yield from _compare_memory(corpus, prints, kept, found, context.should_yield)
     return found.all()
 
 
@@ -85,9 +85,9 @@ def _compare_documents(
     corpus: Corpus,
     prints: Prints,
     documents: Iterable[Document | None],
-    rules: Rules,
-    found: _Findings,
-    pace: Pace,
+    rules: TextRules,
+    found: _Problems,
+    should_yield: ShouldYield,
 ) -> Slices[None]:
     expected = np.zeros(corpus.size, np.bool_)
     for document in documents:
@@ -99,24 +99,24 @@ def _compare_documents(
             found.add(f"memory {document.id} is not in the index")
             continue
         expected[row] = True
-        analysed = yield from analyse(document, pace, rules)
+        analysed = yield from analyse(document, should_yield, rules)
         wrong = _wrong_columns(corpus, row, document, analysed.flags)
         for field in FIELDS:
             counts = analysed.counts.get(field, {})
-            own = yield from _fingerprint(field, counts, pace)
+            own = yield from _fingerprint(field, counts, should_yield)
             length = min(sum(counts.values()), 2**32 - 1)
             if own != int(prints[field][row]) or length != int(corpus.lengths(field)[row]):
                 wrong.append(f"the terms of its {field}")
         if wrong:
             found.add(f"memory {document.id} is in the index with other values: {', '.join(wrong)}")
-        if pace():
+        if should_yield():
             yield
     for row in map(int, np.flatnonzero(corpus.alive & ~expected)):
         found.add(f"the index has memory {int(corpus.ids[row])}, which is not there")
 
 
 def _check_tokens(
-    context: Context, corpus: Corpus, manifest: records.Manifest, found: _Findings
+    context: Context, corpus: Corpus, manifest: records.Manifest, found: _Problems
 ) -> Slices[None]:
     for name, space in manifest.spaces.items():
         prefix = records.space_prefix(records.TOKENS, space.number)
@@ -126,15 +126,15 @@ def _check_tokens(
                 found.add(f"the index has vectors of memory {number} in {name}, which is not there")
             elif len(stored.values) % space.dimensions:
                 found.add(f"the vectors of memory {number} in {name} have another length")
-            if context.slice_over():
+            if context.should_yield():
                 yield
 
 
 def _compare_memory(
-    corpus: Corpus, prints: Prints, kept: Corpus, found: _Findings, pace: Pace
+    corpus: Corpus, prints: Prints, kept: Corpus, found: _Problems, should_yield: ShouldYield
 ) -> Slices[None]:
     """Compare what was read with what is in memory, which may have its rows in other places."""
-    own = yield from _fingerprints(kept, pace)
+    own = yield from _fingerprints(kept, should_yield)
     living = np.flatnonzero(corpus.alive)
     rows = kept.rows_of(corpus.ids[living])
     same = (rows >= 0) & (np.count_nonzero(kept.alive) == len(living))
@@ -181,18 +181,18 @@ def _wrong_columns(corpus: Corpus, row: int, document: Document, flags: int) -> 
     return wrong
 
 
-def _fingerprints(corpus: Corpus, pace: Pace) -> Slices[Prints]:
+def _fingerprints(corpus: Corpus, should_yield: ShouldYield) -> Slices[Prints]:
     """Return by field and row what stands for the row's terms."""
     found = {field: np.zeros(corpus.size, np.uint64) for field in FIELDS}
     low = 0
-    segments = yield from corpus.all_segments(pace)
+    segments = yield from corpus.all_segments(should_yield)
     for segment in segments:
-        yield from _add_fingerprints(segment, low, found, pace)
+        yield from _add_fingerprints(segment, low, found, should_yield)
         low += segment.size
     return found
 
 
-def _add_fingerprints(segment: Segment, low: int, found: Prints, pace: Pace) -> Slices[None]:
+def _add_fingerprints(segment: Segment, low: int, found: Prints, should_yield: ShouldYield) -> Slices[None]:
     for field, chunks in segment.chunks.items():
         for chunk in chunks:
             terms = (_of_term(field, term) for term in chunk.terms)
@@ -200,15 +200,15 @@ def _add_fingerprints(segment: Segment, low: int, found: Prints, pace: Pace) -> 
             postings = np.repeat(numbers, np.diff(chunk.ends, prepend=np.uint32(0)))
             postings *= chunk.times.astype(np.uint64) * np.uint64(2) + np.uint64(1)
             np.add.at(found[field], chunk.rows + low, postings)
-            if pace():
+            if should_yield():
                 yield
 
 
-def _fingerprint(field: Field, counts: Mapping[str, int], pace: Pace) -> Slices[int]:
+def _fingerprint(field: Field, counts: Mapping[str, int], should_yield: ShouldYield) -> Slices[int]:
     total = 0
     for place, (term, count) in enumerate(counts.items()):
         total += _of_term(field, term) * (2 * min(count, MOST_TIMES) + 1)
-        if not place % 1_024 and pace():
+        if not place % 1_024 and should_yield():
             yield
     return total & _WRAP
 

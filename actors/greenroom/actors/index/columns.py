@@ -1,4 +1,4 @@
-"""What is known of each row, one growing array a column."""
+"""The columns of the rows: one growing array each."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _LEAST = 16
 _ROW_BYTES: int = sum(np.dtype(kind).itemsize for kind in TYPES.values())
 
 
-class Names(Generic[N]):
+class NameTable(Generic[N]):
     """Numbers for names, in order of appearance."""
 
     __slots__ = ("_numbers", "names")

@@ -1,4 +1,4 @@
-"""What is done now and then so that the index stays small and loads fast: one short step a message.
+"""Compaction of the index, one short step a message: merge segments, fold patches, gather vectors.
 
 A new segment is written over many commits and counts from the last of them on, the
 one that names it in the manifest. What changes meanwhile is in patches, which stay.
@@ -15,8 +15,7 @@ import numpy as np
 
 from greenroom.actors.index import arrays, records
 from greenroom.actors.index.document import FIELDS, Field
-from greenroom.actors.index.merge import merged_chunks
-from greenroom.actors.index.merge_policy import merge_start
+from greenroom.actors.index.merge import first_merged, merged_chunks
 from greenroom.actors.index.segment import Chunk, Segment
 
 if TYPE_CHECKING:
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from greenroom.actors.index.loader import Loaded
+    from greenroom.actors.index.loader import LoadedIndex
     from greenroom.runtime import Context, Slices
 
 STEP_BYTES = 262_144
@@ -42,8 +41,8 @@ SMALL_CHUNKS = 32
 
 
 @dataclass(slots=True)
-class _Building:
-    """A segment on its way.
+class _NewSegment:
+    """A segment that is being written.
 
     Attributes:
         number: By what its records are known.
@@ -66,26 +65,26 @@ class _Building:
     touched: set[int] = field(default_factory=set)
 
 
-class Upkeep:
-    """Keeps one index in shape.
+class Compactor:
+    """Compacts one index, step by step.
 
     Args:
         manifest: What the index consists of.
         loaded: The same in memory.
     """
 
-    def __init__(self, manifest: records.Manifest, loaded: Loaded) -> None:
+    def __init__(self, manifest: records.Manifest, loaded: LoadedIndex) -> None:
         self._manifest = manifest
         self._loaded = loaded
         self._corpus = loaded.corpus
-        self._building: _Building | None = None
+        self._building: _NewSegment | None = None
         self._folding = False
         if manifest.building is not None:  # the process ended meanwhile
             manifest.doomed.append(manifest.building)
             manifest.building = None
 
     def touch(self, id: int) -> bool:
-        """Take note of a memory that changed; returns whether its patch has to be kept."""
+        """Record that a memory changed; returns whether its patch has to be kept."""
         if self._building is None:
             return False
         self._building.touched.add(id)
@@ -98,10 +97,10 @@ class Upkeep:
         elif self._manifest.doomed:
             yield from self._clear(context)
         elif self._corpus.tail_is_full():
-            yield from self._corpus.seal(context.slice_over)
+            yield from self._corpus.seal(context.should_yield)
             segments = self._corpus.segments
             fresh = sum(segment.number is None for segment in segments)
-            self._begin(context, merge_start([one.weight for one in segments], fresh), len(segments))
+            self._begin(context, first_merged([one.weight for one in segments], fresh), len(segments))
         elif (place := self._mostly_dead()) is not None:
             self._begin(context, place, place + 1)
         elif (patches := self._many_patches()) is not None:
@@ -120,10 +119,10 @@ class Upkeep:
         number = manifest.building = manifest.next_segment
         manifest.next_segment += 1
         steps = merged_chunks(self._corpus.segments[start:end], kept)
-        self._building = _Building(number, start, end, kept, steps)
+        self._building = _NewSegment(number, start, end, kept, steps)
         context.put(records.MANIFEST, manifest)
 
-    def _build(self, context: Context, building: _Building) -> Slices[None]:
+    def _build(self, context: Context, building: _NewSegment) -> Slices[None]:
         if building.steps is not None:
             staged = 0
             for found in building.steps:
@@ -131,7 +130,7 @@ class Upkeep:
                     staged += self._put_chunk(context, building, *found)
                     if staged > STEP_BYTES:
                         return
-                if context.slice_over():
+                if context.should_yield():
                     yield
             building.steps = None
         low, _ = self._corpus.span(building.start, building.end)
@@ -149,14 +148,14 @@ class Upkeep:
         else:
             yield from self._finish(context, building)
 
-    def _put_chunk(self, context: Context, building: _Building, name: Field, chunk: Chunk) -> int:
+    def _put_chunk(self, context: Context, building: _NewSegment, name: Field, chunk: Chunk) -> int:
         written = building.chunks[name]
         record = arrays.chunk_record(chunk)
         context.put(records.chunk_key(building.number, name, len(written)), record)
         written.append(chunk)
         return len(record.ends) + len(record.rows) + len(record.times) + sum(map(len, record.terms))
 
-    def _finish(self, context: Context, building: _Building) -> Slices[None]:
+    def _finish(self, context: Context, building: _NewSegment) -> Slices[None]:
         """Put the new segment in the place of those that it was made of, in memory and on disk."""
         corpus, manifest, loaded = self._corpus, self._manifest, self._loaded
         start, end = building.start, building.end
@@ -167,7 +166,7 @@ class Upkeep:
             context.delete(records.row_key(number))
             for part in range(loaded.long.pop(number, 0)):
                 context.delete(records.more_key(number, part))
-            if context.slice_over():
+            if context.should_yield():
                 yield
         untouched = loaded.patched - building.touched
         ids = np.fromiter(untouched, np.uint64, len(untouched))
@@ -185,7 +184,7 @@ class Upkeep:
         manifest.building = None
         context.put(records.MANIFEST, manifest)
         segment = Segment(size, building.chunks, building.number)
-        yield from corpus.replace(start, end, segment, building.kept, context.slice_over)
+        yield from corpus.replace(start, end, segment, building.kept, context.should_yield)
         self._building = None
 
     def _clear(self, context: Context) -> Slices[None]:
@@ -197,7 +196,7 @@ class Upkeep:
         for key, _ in islice(found, CLEARED):
             context.delete(key)
             cleared += 1
-            if context.slice_over():
+            if context.should_yield():
                 yield
         if cleared < CLEARED:
             del doomed[0]
@@ -254,7 +253,7 @@ class Upkeep:
         for number in map(int, ids):
             context.delete(records.patch_key(number))
             self._loaded.patched.discard(number)
-            if context.slice_over():
+            if context.should_yield():
                 yield
 
     # -- vectors -----------------------------------------------------------
@@ -277,12 +276,12 @@ class Upkeep:
             key = records.vector_key(space.number, number)
             chunk = context.get(key, records.VectorChunk)
             assert chunk is not None, "chunks are deleted here only"
-            gathered.append(arrays.unpacked(chunk.ids, np.uint64))
+            gathered.append(arrays.from_bytes(chunk.ids, np.uint64))
             rows += chunks.pop(number)
             context.delete(key)
             if rows >= VECTOR_ROWS:
                 break
-            if context.slice_over():
+            if context.should_yield():
                 yield
         ids = np.unique(np.concatenate(gathered))
         places = self._corpus.rows_of(ids)

@@ -9,20 +9,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from greenroom.actors.index.document import FIELDS, Field, analyse
-from greenroom.actors.index.memtable import Postings, Tail
-from greenroom.actors.index.merge import merged_chunks
-from greenroom.actors.index.merge_policy import TAIL_POSTINGS, TAIL_ROWS, merge_start
-from greenroom.actors.index.neighbours import Neighbours, Order, neighbours
+from greenroom.actors.index.memtable import Memtable, Postings
+from greenroom.actors.index.merge import TAIL_POSTINGS, TAIL_ROWS, first_merged, merged_chunks
+from greenroom.actors.index.neighbours import ConversationOrder, Neighbours, neighbours
 from greenroom.actors.index.rows import Rows
 from greenroom.actors.index.segment import Chunk, Segment, sealed
-from greenroom.actors.index.vectors import Matrix
+from greenroom.actors.index.vectors import VectorMatrix
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import numpy.typing as npt
 
-    from greenroom.actors.index.document import Analysed, Document, Pace
+    from greenroom.actors.index.document import Analysed, Document, ShouldYield
     from greenroom.runtime import Slices
 
 _POSTED = 1_024  # terms posted without a pause (0.5 ms)
@@ -43,39 +42,41 @@ class Corpus(Rows):
         super().__init__()
         self.segments: list[Segment] = []
         self.fetch_tokens: Callable[[str, int], npt.NDArray[np.int8] | None] | None = None
-        self._tail = Tail()
+        self._tail = Memtable()
         self._tail_start = 0
-        self._matrices: dict[str, Matrix] = {}
-        self._order = Order()
+        self._matrices: dict[str, VectorMatrix] = {}
+        self._order = ConversationOrder()
         self._neighbours: tuple[int, Neighbours] | None = None
 
     # -- writing -----------------------------------------------------------
 
-    def add(self, document: Document, pace: Pace) -> Slices[int]:
-        """Analyse and add a document; returns its row. Yields when ``pace`` says so."""
-        analysed = yield from analyse(document, pace)
-        return (yield from self.add_analysed(document, analysed, pace))
+    def add(self, document: Document, should_yield: ShouldYield) -> Slices[int]:
+        """Analyse and add a document; returns its row. Yields when ``should_yield()``."""
+        analysed = yield from analyse(document, should_yield)
+        return (yield from self.add_analysed(document, analysed, should_yield))
 
-    def add_analysed(self, document: Document, analysed: Analysed, pace: Pace) -> Slices[int]:
-        """Add a document that was analysed before; returns its row. Yields when ``pace`` says so."""
+    def add_analysed(self, document: Document, analysed: Analysed, should_yield: ShouldYield) -> Slices[int]:
+        """Add a document that was analysed before; returns its row. Yields when ``should_yield()``."""
         row = self.add_row(document, analysed)
         self._tail.size += 1
-        yield from self.post(row, analysed.counts, pace)
+        yield from self.post_terms(row, analysed.counts, should_yield)
         return row
 
-    def post(self, row: int, counts: Mapping[Field, Mapping[str, int]], pace: Pace) -> Slices[None]:
-        """Add terms to a row of the tail, each for the first time; yields when ``pace`` says so."""
+    def post_terms(
+        self, row: int, counts: Mapping[Field, Mapping[str, int]], should_yield: ShouldYield
+    ) -> Slices[None]:
+        """Add terms to a row of the tail, each for the first time; yields when ``should_yield()``."""
         place = row - self._tail_start
         for field, terms in counts.items():
             remaining = iter(terms.items())
             total = int(self._columns.arrays[f"length.{field}"][row])
             while step := list(islice(remaining, _POSTED)):
                 total += self._tail.post(field, place, step)
-                if pace():
+                if should_yield():
                     yield
             self._columns.arrays[f"length.{field}"][row] = min(total, 2**32 - 1)
 
-    def attach(self, segment: Segment) -> None:
+    def attach_segment(self, segment: Segment) -> None:
         """Take the postings of the rows that were added last, while the tail is empty."""
         assert not self._tail.size, "what is in the tail is newer"
         self.segments.append(segment)
@@ -93,7 +94,7 @@ class Corpus(Rows):
         known = rows >= 0
         matrix = self._matrices.get(space)
         if matrix is None:
-            matrix = self._matrices[space] = Matrix(values.shape[1])
+            matrix = self._matrices[space] = VectorMatrix(values.shape[1])
         matrix.set(rows[known], values[known], scales[known])
         return int(known.sum())
 
@@ -112,12 +113,12 @@ class Corpus(Rows):
         """Return whether the tail should become a segment."""
         return self._tail.size >= TAIL_ROWS or self._tail.postings >= TAIL_POSTINGS
 
-    def tidy(self, pace: Pace) -> Slices[None]:
+    def compact(self, should_yield: ShouldYield) -> Slices[None]:
         """Seal a full tail and merge what is due, for a corpus that is only in memory."""
         if not self.tail_is_full():
             return
-        yield from self.seal(pace)
-        start = merge_start([segment.weight for segment in self.segments], 1)
+        yield from self.seal(should_yield)
+        start = first_merged([segment.weight for segment in self.segments], 1)
         if start == len(self.segments) - 1:
             return
         kept = self.kept(start, len(self.segments))
@@ -125,22 +126,24 @@ class Corpus(Rows):
         for found in merged_chunks(self.segments[start:], kept):
             if found is not None:
                 chunks[found[0]].append(found[1])
-            if pace():
+            if should_yield():
                 yield
-        yield from self.replace(start, len(self.segments), Segment(int(kept.sum()), chunks), kept, pace)
+        yield from self.replace(
+            start, len(self.segments), Segment(int(kept.sum()), chunks), kept, should_yield
+        )
 
-    def seal(self, pace: Pace) -> Slices[None]:
-        """Make a segment of the tail, and begin a new one; yields when ``pace`` says so."""
+    def seal(self, should_yield: ShouldYield) -> Slices[None]:
+        """Make a segment of the tail, and begin a new one; yields when ``should_yield()``."""
         if self._tail.size:
-            segment = yield from sealed(self._tail, pace)
-            self._tail = Tail()
-            self.attach(segment)
+            segment = yield from sealed(self._tail, should_yield)
+            self._tail = Memtable()
+            self.attach_segment(segment)
 
-    def all_segments(self, pace: Pace) -> Slices[list[Segment]]:
-        """Return the segments, and what the tail would be as one; yields when ``pace`` says so."""
+    def all_segments(self, should_yield: ShouldYield) -> Slices[list[Segment]]:
+        """Return the segments, and what the tail would be as one; yields when ``should_yield()``."""
         if not self._tail.size:
             return self.segments
-        last = yield from sealed(self._tail, pace)
+        last = yield from sealed(self._tail, should_yield)
         return [*self.segments, last]
 
     def span(self, start: int, end: int) -> tuple[int, int]:
@@ -154,7 +157,7 @@ class Corpus(Rows):
         return self.alive[low:high].copy()
 
     def replace(
-        self, start: int, end: int, segment: Segment, kept: npt.NDArray[np.bool_], pace: Pace
+        self, start: int, end: int, segment: Segment, kept: npt.NDArray[np.bool_], should_yield: ShouldYield
     ) -> Slices[None]:
         """Put the segment that was merged from ``start`` to ``end - 1`` in their place.
 
@@ -163,7 +166,7 @@ class Corpus(Rows):
             end: The first after it that was not.
             segment: What became of them.
             kept: Which of their rows it has.
-            pace: Whether to yield.
+            should_yield: Whether to yield.
         """
         low, high = self.span(start, end)
         self.segments[start:end] = [segment] if segment.size else []
@@ -175,13 +178,13 @@ class Corpus(Rows):
             self.keep(rows)
             self._tail_start -= high - low - segment.size
             for matrix in self._matrices.values():
-                yield from matrix.keep(rows, size, pace)
+                yield from matrix.keep(rows, size, should_yield)
             self._order.renumber(places)
 
     # -- neighbours --------------------------------------------------------
 
     def neighbours(self, mask: npt.NDArray[np.bool_]) -> Neighbours:
-        """Return who stands next to whom among the rows of ``mask`` only, and each row's place."""
+        """Return the neighbours in conversations among the rows of ``mask`` only, and each row's place."""
         order = self._order.rows(self.conversation, self.position)
         return neighbours(order, self.conversation, mask)
 

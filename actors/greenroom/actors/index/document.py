@@ -1,4 +1,4 @@
-"""What the index is given for one memory, and how it becomes terms.
+"""Documents, which the index is given for memories, and their analysis into terms.
 
 Nothing here needs numpy: a memory can be written without loading the index.
 """
@@ -19,14 +19,14 @@ from greenroom.actors.text.analyze import asks, current_rules, stretches, tokens
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from greenroom.actors.text.words import Rules
+    from greenroom.actors.text.words import TextRules
     from greenroom.runtime import Slices
 
 Field = Literal["text", "key", "tags", "author", "labels"]
 """Parts of a memory with postings; ``labels`` are whole tags as given, to filter by, the others are terms."""
 
 FIELDS: tuple[Field, ...] = get_args(Field)
-Pace = Callable[[], bool]
+ShouldYield = Callable[[], bool]
 """Says whether a generator should yield now."""
 
 QUESTION = 1
@@ -98,7 +98,7 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Analysed(NamedTuple):
-    """What a document is found by.
+    """The terms and flags of a document.
 
     Attributes:
         counts: How often each term occurs, by field; fields without terms are left out.
@@ -109,24 +109,26 @@ class Analysed(NamedTuple):
     flags: int
 
 
-def analyse(document: Document, pace: Pace, rules: Rules | None = None) -> Slices[Analysed]:
-    """Return what ``document`` is found by; yields when ``pace`` says so.
+def analyse(
+    document: Document, should_yield: ShouldYield, rules: TextRules | None = None
+) -> Slices[Analysed]:
+    """Analyse a document into terms; yields when ``should_yield()``.
 
     Args:
         document: What is to be found.
-        pace: Whether to yield.
+        should_yield: Whether to yield.
         rules: How texts become terms; the current ones unless given.
     """
     rules = rules or current_rules()
     text: Counter[str] = Counter()
     for stretch in stretches(document.text, _STRETCH):
         _count(text, stretch, rules)
-        if pace():
+        if should_yield():
             yield
     tags: Counter[str] = Counter()
     for tag in document.tags:
         _count(tags, tag, rules)
-        if pace():
+        if should_yield():
             yield
     key: Counter[str] = Counter()
     author: Counter[str] = Counter()
@@ -139,28 +141,30 @@ def analyse(document: Document, pace: Pace, rules: Rules | None = None) -> Slice
         "author": author,
         "labels": dict.fromkeys(document.tags, 1),
     }
-    temporal = yield from is_temporal(text, pace, rules)
+    temporal = yield from is_temporal(text, should_yield, rules)
     flags = (QUESTION if asks(document.text) else 0) | (TEMPORAL if temporal else 0)
     return Analysed({field: counts for field, counts in every.items() if counts}, flags)
 
 
-def _count(counts: Counter[str], text: str, rules: Rules) -> None:
+def _count(counts: Counter[str], text: str, rules: TextRules) -> None:
     counts.update(chain.from_iterable([posted for _, _, posted in tokens(text, rules)]))
 
 
-def is_temporal(terms: Iterable[str], pace: Pace, rules: Rules | None = None) -> Slices[bool]:
-    """Return whether one of the terms, made by these rules, names a time; yields when ``pace`` says so."""
+def is_temporal(
+    terms: Iterable[str], should_yield: ShouldYield, rules: TextRules | None = None
+) -> Slices[bool]:
+    """Return whether one of the terms, made by these rules, names a time; yields when ``should_yield()``."""
     times = _temporal_terms(rules or current_rules())
     remaining = iter(terms)
     while step := list(islice(remaining, _COUNTED)):
         if not times.isdisjoint(step) or any(map(_YEAR.fullmatch, step)):
             return True
-        if pace():
+        if should_yield():
             yield
     return False
 
 
 @lru_cache(maxsize=2)
-def _temporal_terms(rules: Rules) -> frozenset[str]:
+def _temporal_terms(rules: TextRules) -> frozenset[str]:
     """Return the terms of words for times."""
     return frozenset(term for token in tokens(_TIMES, rules) for term in token.posted)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import msgspec
 
-from greenroom.actors.base.lazy_import import imported
+from greenroom.actors.base.threads import imported
 from greenroom.actors.index import records
 from greenroom.actors.index.document import FOREVER, Analysed, Document, Field, analyse
 from greenroom.actors.text.analyze import current_rules
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from greenroom.actors.index.compaction import Upkeep
+    from greenroom.actors.index.compaction import Compactor
     from greenroom.actors.index.corpus import Corpus
-    from greenroom.actors.index.loader import Loaded
+    from greenroom.actors.index.loader import LoadedIndex
     from greenroom.actors.schemas.vectors import Vectors
     from greenroom.runtime import Context, Slices
 
@@ -33,11 +33,11 @@ _WRITES = 1_024  # records of the tail and patches before a look whether there i
 
 
 class TidyIndex(Message[None], frozen=True):
-    """An actor's word to itself that its index may want a step of upkeep; see `MemoryIndex.tidy`."""
+    """An actor's word to itself that its index may want a step of upkeep; see `MemoryIndex.compact`."""
 
 
-class Changes(TypedDict, total=False):
-    """What may change of a memory without a new version; see `Document`."""
+class ColumnChanges(TypedDict, total=False):
+    """The columns of a memory that change without a new version; see `Document`."""
 
     importance: float
     uses: int
@@ -52,7 +52,7 @@ class MemoryIndex:
 
     Everything is staged in the commit of the message that calls. What was loaded is
     changed alike, so a message that fails must drop this object, as a rollback of the actor does.
-    The actor handles `TidyIndex` with `tidy`, and has no records of its own whose keys begin with ``i``.
+    The actor handles `TidyIndex` with `compact`, and has no records of its own whose keys begin with ``i``.
 
     Args:
         shelf: The type of the documents' shelves.
@@ -67,8 +67,8 @@ class MemoryIndex:
         self._decode_shelf = msgspec.msgpack.Decoder(shelf).decode
         self._manifest: records.Manifest | None = None
         self._is_stored = False
-        self._loaded: Loaded | None = None
-        self._upkeep: Upkeep | None = None
+        self._loaded: LoadedIndex | None = None
+        self._compactor: Compactor | None = None
         self._writes: int | None = None  # since the last look; None as long as nobody counted
 
     # -- writing -----------------------------------------------------------
@@ -79,14 +79,14 @@ class MemoryIndex:
         Returns:
             What it is found by.
         """
-        analysed = yield from analyse(document, context.slice_over)
+        analysed = yield from analyse(document, context.should_yield)
         self._begin(context)
         parts = yield from _stage_row(context, document, analysed)
         if self._loaded is not None:
-            yield from self._loaded.corpus.add_analysed(document, analysed, context.slice_over)
+            yield from self._loaded.corpus.add_analysed(document, analysed, context.should_yield)
             if parts:
                 self._loaded.long[document.id] = parts
-        self._written(context)
+        self._count_write(context)
         return analysed
 
     def remove(self, context: Context, id: int) -> None:
@@ -94,7 +94,7 @@ class MemoryIndex:
         if self._lacks(id):
             return
         row = context.get(records.row_key(id), records.RowRecord)
-        must_mark = self._upkeep is not None and self._upkeep.touch(id)
+        must_mark = self._compactor is not None and self._compactor.touch(id)
         if row is not None:
             context.delete(records.row_key(id))
             for part in range(row.parts):
@@ -111,9 +111,9 @@ class MemoryIndex:
         if self._loaded is not None:
             self._loaded.long.pop(id, None)
             self._loaded.corpus.remove(id)
-        self._written(context)
+        self._count_write(context)
 
-    def change(self, context: Context, id: int, **changes: Unpack[Changes]) -> None:
+    def change(self, context: Context, id: int, **changes: Unpack[ColumnChanges]) -> None:
         """Change what may change of a memory; an unknown one is no error."""
         if self._lacks(id):
             return
@@ -121,12 +121,12 @@ class MemoryIndex:
         if "expires_at" in values:
             expires_at = values.pop("expires_at")
             values["expires"] = FOREVER if expires_at is None else expires_at
-        if self._upkeep is not None:
-            self._upkeep.touch(id)
+        if self._compactor is not None:
+            self._compactor.touch(id)
         self._patch(context, id, (context.get(records.patch_key(id), records.Patch) or {}) | values)
         if self._loaded is not None:
             self._loaded.corpus.change(id, values)
-        self._written(context)
+        self._count_write(context)
 
     def set_vectors(
         self, context: Context, space: str, vectors: Sequence[tuple[int, Vectors]]
@@ -140,7 +140,7 @@ class MemoryIndex:
         known = [(number, vector) for number, vector in vectors if corpus.row(number) is not None]
         if not known:
             return 0
-        from greenroom.actors.index.codec import pack  # noqa: PLC0415 - needs numpy, loaded by now
+        from greenroom.actors.index.vectors import pack  # noqa: PLC0415 - needs numpy, loaded by now
 
         ids, values, scales, record = pack(known)
         self._begin(context)
@@ -160,7 +160,7 @@ class MemoryIndex:
                 context.put(records.token_key(found.number, number), tokens)
         context.put(records.MANIFEST, manifest)
         corpus.set_vectors(space, ids, values, scales)
-        self._written(context)
+        self._count_write(context)
         return len(known)
 
     def drop_space(self, context: Context, space: str) -> Slices[None]:
@@ -176,11 +176,11 @@ class MemoryIndex:
             self._loaded.chunks.pop(space, None)
             self._loaded.corpus.drop_vectors(space)
 
-    def tidy(self, context: Context) -> Slices[None]:
-        """Do one short step of upkeep, if there is one to do, and come back for the next."""
+    def compact(self, context: Context) -> Slices[None]:
+        """Do one short step of compaction, if there is one to do, and come back for the next."""
         yield from self.loaded(context)
-        assert self._upkeep is not None, "what is loaded has its upkeep"
-        if (yield from self._upkeep.step(context)):
+        assert self._compactor is not None, "what is loaded has its upkeep"
+        if (yield from self._compactor.step(context)):
             context.set_timer(TIMER, context.now, TidyIndex())
         self._writes = 0
 
@@ -196,13 +196,13 @@ class MemoryIndex:
             manifest = context.get(records.MANIFEST, records.Manifest)
         except StoreDamagedError:
             manifest = None
-        self.forget()
+        self.unload()
         self._manifest, loaded = yield from rebuild(context, manifest, documents, current_rules().name)
         self._is_stored = True
         self._take(loaded)
 
     def check(self, context: Context, documents: Iterable[Document | None]) -> Slices[list[str]]:
-        """Return how the index differs from the memories that there are, a sentence each.
+        """Compare the index with the memories; return the differences, a sentence each.
 
         It is read anew from its records, and what is in memory is compared as well.
         """
@@ -247,9 +247,9 @@ class MemoryIndex:
         """Return an estimate of the memory in use, in bytes."""
         return 0 if self._loaded is None else self._loaded.corpus.resident_bytes()
 
-    def forget(self) -> None:
+    def unload(self) -> None:
         """Drop what is in memory; the next search loads it again."""
-        self._loaded = self._upkeep = self._manifest = self._writes = None
+        self._loaded = self._compactor = self._manifest = self._writes = None
 
     # -- parts -------------------------------------------------------------
 
@@ -289,12 +289,12 @@ class MemoryIndex:
             logger.warning("the index of %s is broken and is made anew: %s", context.address, error)
         yield from self.rebuild(context, self._documents(context))
 
-    def _take(self, loaded: Loaded) -> None:
-        from greenroom.actors.index.compaction import Upkeep  # noqa: PLC0415 - needs numpy, loaded by now
+    def _take(self, loaded: LoadedIndex) -> None:
+        from greenroom.actors.index.compaction import Compactor  # noqa: PLC0415 - needs numpy, loaded by now
 
         assert self._manifest is not None, "what is loaded has a manifest"
         self._loaded = loaded
-        self._upkeep = Upkeep(self._manifest, loaded)
+        self._compactor = Compactor(self._manifest, loaded)
         self._writes = 0
 
     def _lacks(self, id: int) -> bool:
@@ -306,8 +306,8 @@ class MemoryIndex:
         if self._loaded is not None:
             self._loaded.patched.add(id)
 
-    def _written(self, context: Context) -> None:
-        """Take note of a write, and see to it that the index is tidied now and then."""
+    def _count_write(self, context: Context) -> None:
+        """Count a write, and schedule a step of compaction now and then."""
         if self._writes is None:
             self._writes = sum(
                 1
@@ -320,7 +320,7 @@ class MemoryIndex:
             context.set_timer(TIMER, context.now, TidyIndex())
 
     def _token_vectors(self, context: Context, space: str, id: int) -> npt.NDArray[np.int8] | None:
-        from greenroom.actors.index.codec import token_matrix  # noqa: PLC0415 - needs numpy, loaded by now
+        from greenroom.actors.index.vectors import token_matrix  # noqa: PLC0415 - needs numpy, loaded by now
 
         known = self._known(context).spaces.get(space)
         if known is None:
@@ -336,7 +336,7 @@ def _stage_row(context: Context, document: Document, analysed: Analysed) -> Slic
     number = 0
     for number, counts in enumerate(parts, 1):
         context.put(records.more_key(document.id, number - 1), counts)
-        if context.slice_over():
+        if context.should_yield():
             yield
     row = records.RowRecord(
         shelf=msgspec.msgpack.encode(document.shelf),
@@ -377,5 +377,5 @@ def _parts(counts: records.Counts) -> Iterator[records.Counts]:
 def _delete_all(context: Context, prefix: bytes) -> Slices[None]:
     for key, _ in context.scan(msgspec.Raw, prefix=prefix):
         context.delete(key)
-        if context.slice_over():
+        if context.should_yield():
             yield

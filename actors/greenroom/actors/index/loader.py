@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True)
-class Loaded:
+class LoadedIndex:
     """The index in memory, and what has to be known of its records.
 
     Attributes:
@@ -37,7 +37,7 @@ class Loaded:
     chunks: dict[str, dict[int, int]] = field(default_factory=dict)
 
 
-def load(context: Context, manifest: records.Manifest, shelf: Callable[[bytes], Any]) -> Slices[Loaded]:
+def load(context: Context, manifest: records.Manifest, shelf: Callable[[bytes], Any]) -> Slices[LoadedIndex]:
     """Return the index as it is stored; yields when the slice is over.
 
     Args:
@@ -49,7 +49,7 @@ def load(context: Context, manifest: records.Manifest, shelf: Callable[[bytes], 
         StoreDamagedError: a record is missing or does not fit the others.
     """
     corpus = Corpus()
-    found = Loaded(corpus)
+    found = LoadedIndex(corpus)
     for segment in manifest.segments:
         yield from _load_segment(context, corpus, segment, shelf)
     for key, row in context.scan(records.RowRecord, prefix=records.ROWS):
@@ -57,31 +57,31 @@ def load(context: Context, manifest: records.Manifest, shelf: Callable[[bytes], 
         if row.parts:
             found.long[number] = row.parts
         yield from _load_row(context, corpus, number, row, shelf)
-        if context.slice_over():
+        if context.should_yield():
             yield
     for key, patch in context.scan(records.Patch, prefix=records.PATCHES):
         number = records.id_of(key)
         found.patched.add(number)
         with _whole(key):
             corpus.change(number, patch)
-        if context.slice_over():
+        if context.should_yield():
             yield
     yield from load_vectors(context, manifest, found)
     return found
 
 
-def load_vectors(context: Context, manifest: records.Manifest, found: Loaded) -> Slices[None]:
+def load_vectors(context: Context, manifest: records.Manifest, found: LoadedIndex) -> Slices[None]:
     """Read the vectors of all spaces; yields when the slice is over."""
     for name, space in manifest.spaces.items():
         prefix = records.space_prefix(records.VECTORS, space.number)
         for key, chunk in context.scan(records.VectorChunk, prefix=prefix):
             take_vectors(key, chunk, name, space, found)
-            if context.slice_over():
+            if context.should_yield():
                 yield
 
 
 def take_vectors(
-    key: bytes, chunk: records.VectorChunk, name: str, space: records.Space, found: Loaded
+    key: bytes, chunk: records.VectorChunk, name: str, space: records.Space, found: LoadedIndex
 ) -> None:
     """Add the vectors of one chunk.
 
@@ -104,7 +104,7 @@ def _load_segment(
         changing = _there(key, context.get(key, dict[str, bytes]))
         with _whole(key):
             arrays.add_block(corpus, lasting, changing, shelf)
-        if context.slice_over():
+        if context.should_yield():
             yield
     if corpus.size - before != segment.rows:
         raise _damaged(records.segment_prefix(segment.number))
@@ -116,9 +116,9 @@ def _load_segment(
             stored = _there(key, context.get(key, records.ChunkRecord))
             with _whole(key):
                 chunks[name].append(arrays.chunk(stored))
-            if context.slice_over():
+            if context.should_yield():
                 yield
-    corpus.attach(Segment(segment.rows, chunks, segment.number))
+    corpus.attach_segment(Segment(segment.rows, chunks, segment.number))
 
 
 def _load_row(
@@ -143,15 +143,15 @@ def _load_row(
         rating=row.rating,
         supersedes=row.supersedes,
     )
-    place = yield from corpus.add_analysed(document, Analysed(row.counts, row.flags), context.slice_over)
+    place = yield from corpus.add_analysed(document, Analysed(row.counts, row.flags), context.should_yield)
     for part in range(row.parts):
         key = records.more_key(id, part)
         counts = _there(key, context.get(key, records.Counts))  # type: ignore[type-abstract]
-        yield from corpus.post(place, counts, context.slice_over)
+        yield from corpus.post_terms(place, counts, context.should_yield)
 
 
 class _whole:  # noqa: N801 - reads as the words that it stands for
-    """What is wrong within this block is that a record does not fit."""
+    """Report errors within this block as a damaged record."""
 
     def __init__(self, key: bytes) -> None:
         self._key = key

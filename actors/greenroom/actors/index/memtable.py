@@ -25,7 +25,7 @@ _ARRAY_BYTES = 100
 Postings = tuple["npt.NDArray[np.int32]", "npt.NDArray[np.uint16]"]
 
 
-class Tail:
+class Memtable:
     """Postings by field and term; a posting is a row, shifted, and how often the term occurs there.
 
     Attributes:
@@ -77,7 +77,7 @@ class Tail:
         return len(known) if isinstance(known, array) else int(known is not None)
 
     def vocabulary(self, field: Field) -> Iterator[list[str]]:
-        """Yield the terms of a field in blocks, each in order; nobody may write to them."""
+        """Yield the terms of a field in blocks, each in order; they are read-only."""
         terms, blocks = self.fields[field], self._blocks[field]
         for place, start in enumerate(range(0, len(terms), BLOCK)):
             if place == len(blocks):

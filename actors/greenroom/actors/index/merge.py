@@ -1,8 +1,12 @@
-"""Several neighbouring segments become one, a few thousand terms at a time."""
+"""Merging of segments: which are merged, and the merge itself, a few thousand terms at a time.
+
+Sizes of segments fall off geometrically, so each row is rewritten a few times only.
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -15,6 +19,29 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     import numpy.typing as npt
+
+TAIL_ROWS = 1_024
+"""Rows in the tail from which it is merged; loading one takes 20 us."""
+TAIL_POSTINGS = 131_072
+RATIO = 3
+
+
+def first_merged(weights: Sequence[int], fresh: int) -> int:
+    """Return with which run a merge begins that ends with the last ``fresh`` runs.
+
+    An earlier run takes part unless it outweighs all later ones by more than `RATIO`.
+
+    Args:
+        weights: What each run costs to merge, the oldest first.
+        fresh: How many runs at the end take part in any case.
+    """
+    start = len(weights) - fresh
+    total = sum(weights[start:])
+    while start and weights[start - 1] <= RATIO * total:
+        start -= 1
+        total += weights[start]
+    return start
+
 
 _STEP_TERMS = 4_096  # looked at in one step, over all segments (3 ms)
 _STEP_POSTINGS = 32_768
@@ -56,7 +83,7 @@ def merged_chunks(
 
 
 class _Cursor:
-    """How far the chunks of one segment are merged."""
+    """The position of a merge in the chunks of one segment."""
 
     __slots__ = ("_chunks", "_number", "_place", "_postings", "_terms")
 

@@ -1,4 +1,4 @@
-"""Who stands next to whom in a conversation."""
+"""Neighbours in conversations: the row before and after each row."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Neighbours(NamedTuple):
     order: npt.NDArray[np.int32]
 
 
-class Order:
+class ConversationOrder:
     """The rows of conversations, by conversation, position and row; those without a position come last."""
 
     __slots__ = ("_rows", "size")
@@ -55,7 +55,7 @@ class Order:
         return self._rows
 
     def renumber(self, places: Rows) -> None:
-        """Take note of new row numbers, -1 for rows that are gone."""
+        """Apply new row numbers, -1 for rows that are gone."""
         known = places[: self.size]
         moved = known[self._rows]
         self._rows = moved[moved >= 0]
@@ -92,7 +92,7 @@ def neighbours(order: Rows, conversation: Rows, mask: npt.NDArray[np.bool_]) -> 
     """Return the neighbours among the rows of ``mask`` only.
 
     Args:
-        order: All rows as `Order.rows` returns them.
+        order: All rows as `ConversationOrder.rows` returns them.
         conversation: The number of each row's conversation.
         mask: The rows that exist for this purpose.
     """

@@ -1,4 +1,4 @@
-"""Where the index lies among its actor's records. All keys begin with ``i``; numbers are big-endian.
+"""The records of the index and their keys. All keys begin with ``i``; numbers are big-endian.
 
     "im"                            the manifest
     "ir" id                         a row of the tail
@@ -78,7 +78,7 @@ class SegmentRecord(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Manifest(msgspec.Struct, array_like=True):
-    """What the index consists of.
+    """The manifest of the index: its segments, spaces and rules.
 
     Attributes:
         format: `FORMAT` when it was made.
@@ -168,52 +168,52 @@ class TokenVectors(msgspec.Struct, frozen=True, array_like=True):
 
 
 def row_key(id: int) -> bytes:
-    """Return where a row of the tail lies."""
+    """Return the record key of a row of the tail."""
     return ROWS + id.to_bytes(8)
 
 
 def more_key(id: int, part: int) -> bytes:
-    """Return where more terms of a row lie."""
+    """Return the record key of a further part of a row's terms."""
     return MORE + id.to_bytes(8) + part.to_bytes(4)
 
 
 def patch_key(id: int) -> bytes:
-    """Return where it lies what changed of a row."""
+    """Return the record key of a row's patch."""
     return PATCHES + id.to_bytes(8)
 
 
 def segment_prefix(segment: int) -> bytes:
-    """Return what the keys of a segment begin with."""
+    """Return the prefix of the keys of a segment."""
     return SEGMENTS + segment.to_bytes(4)
 
 
 def block_key(segment: int, block: int) -> bytes:
-    """Return where the columns of a block lie that never change."""
+    """Return the record key of a block's immutable columns."""
     return segment_prefix(segment) + b"c" + block.to_bytes(4)
 
 
 def changing_key(segment: int, block: int) -> bytes:
-    """Return where the columns of a block lie that change."""
+    """Return the record key of a block's mutable columns."""
     return segment_prefix(segment) + b"d" + block.to_bytes(4)
 
 
 def chunk_key(segment: int, field: Field, chunk: int) -> bytes:
-    """Return where a chunk of postings lies."""
+    """Return the record key of a chunk of postings."""
     return segment_prefix(segment) + b"p" + FIELDS.index(field).to_bytes(1) + chunk.to_bytes(4)
 
 
 def space_prefix(kind: bytes, space: int) -> bytes:
-    """Return what the keys of a space's `VECTORS` or `TOKENS` begin with."""
+    """Return the prefix of the keys of a space's `VECTORS` or `TOKENS`."""
     return kind + space.to_bytes(2)
 
 
 def vector_key(space: int, chunk: int) -> bytes:
-    """Return where a chunk of vectors lies."""
+    """Return the record key of a chunk of vectors."""
     return space_prefix(VECTORS, space) + chunk.to_bytes(8)
 
 
 def token_key(space: int, id: int) -> bytes:
-    """Return where the vectors of a row's tokens lie."""
+    """Return the record key of the vectors of a row's tokens."""
     return space_prefix(TOKENS, space) + id.to_bytes(8)
 
 

@@ -1,4 +1,4 @@
-"""What is known of each row but its terms and vectors: columns, names, and which row a memory has."""
+"""The rows of the index without terms and vectors: columns, names, and the row of each memory."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from greenroom.actors.index.columns import NAMED, Columns, Names
+from greenroom.actors.index.columns import NAMED, Columns, NameTable
 from greenroom.actors.index.document import FOREVER, NEVER, NO_POSITION, Field
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class Rows:
 
     def __init__(self) -> None:
         self.arrangement = next(_BEGINNINGS)
-        self.names: dict[str, Names[Any]] = {name: Names() for name in NAMED}
+        self.names: dict[str, NameTable[Any]] = {name: NameTable() for name in NAMED}
         self._columns = Columns()
         self._row_of: dict[int, int] | None = None  # only when ids do not ascend
 
@@ -162,7 +162,7 @@ class Rows:
 
     @property
     def numbers(self) -> npt.NDArray[np.uint64]:
-        """What stands for the memories through all their versions."""
+        """The numbers of the memories, the same for all versions."""
         return self.column("number")
 
     @property

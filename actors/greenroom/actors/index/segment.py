@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from greenroom.actors.index.document import FIELDS, Field
-from greenroom.actors.index.memtable import Postings, Tail, unpack
+from greenroom.actors.index.memtable import Memtable, Postings, unpack
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     import numpy.typing as npt
 
-    from greenroom.actors.index.document import Pace
+    from greenroom.actors.index.document import ShouldYield
     from greenroom.runtime import Slices
 
 CHUNK_TERMS = 4_096
@@ -95,11 +95,11 @@ class Segment:
         return self.chunks[field][place - 1].count(term) if place else 0
 
 
-def sealed(tail: Tail, pace: Pace) -> Slices[Segment]:
-    """Return the tail as a segment; yields when ``pace`` says so."""
+def sealed(tail: Memtable, should_yield: ShouldYield) -> Slices[Segment]:
+    """Return the tail as a segment; yields when ``should_yield()``."""
     chunks: dict[Field, list[Chunk]] = {}
     for field, postings in tail.fields.items():
-        terms = yield from _in_order(postings, pace)
+        terms = yield from _in_order(postings, should_yield)
         chunks[field] = []
         block: list[str] = []
         packed, ends = array("Q"), array("I")
@@ -114,20 +114,20 @@ def sealed(tail: Tail, pace: Pace) -> Slices[Segment]:
             if len(block) == CHUNK_TERMS or len(packed) >= CHUNK_POSTINGS:
                 chunks[field].append(Chunk(block, np.array(ends, np.uint32), *unpack(packed)))
                 block, packed, ends = [], array("Q"), array("I")
-            if not len(block) % 256 and pace():
+            if not len(block) % 256 and should_yield():
                 yield
         if block:
             chunks[field].append(Chunk(block, np.array(ends, np.uint32), *unpack(packed)))
     return Segment(tail.size, chunks)
 
 
-def _in_order(terms: Iterable[str], pace: Pace) -> Slices[Iterator[str]]:
+def _in_order(terms: Iterable[str], should_yield: ShouldYield) -> Slices[Iterator[str]]:
     """Return ``terms`` sorted; sorting all at once would take 0.5 s for a million."""
     remaining = iter(terms)
     runs: list[list[str]] = []
     while run := list(islice(remaining, _RUN)):
         run.sort()
         runs.append(run)
-        if pace():
+        if should_yield():
             yield
     return iter(runs[0]) if len(runs) == 1 else heapq.merge(*runs)

@@ -1,22 +1,27 @@
-"""Vectors of the rows in one space, as one growing matrix of bytes."""
+"""The vectors of one space: a growing matrix of bytes, and its records."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from greenroom.actors.index.arrays import vector_chunk
+
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from greenroom.actors.index.document import Pace
+    from greenroom.actors.index.document import ShouldYield
+    from greenroom.actors.index.records import TokenVectors, VectorChunk
+    from greenroom.actors.schemas.vectors import Vectors
     from greenroom.runtime import Slices
 
 _LEAST = 64
 _MOVED = 4_096  # rows moved without a pause (0.5 ms)
 
 
-class Matrix:
+class VectorMatrix:
     """One int8 vector a row with its scale; a row without a vector is all zero.
 
     Attributes:
@@ -57,8 +62,8 @@ class Matrix:
         self.reserve(size)
         return self._values[:size], self._scales[:size], self._has[:size]
 
-    def keep(self, rows: npt.NDArray[np.intp], size: int, pace: Pace) -> Slices[None]:
-        """Leave only ``rows`` of the first ``size``, in order; yields when ``pace`` says so."""
+    def keep(self, rows: npt.NDArray[np.intp], size: int, should_yield: ShouldYield) -> Slices[None]:
+        """Leave only ``rows`` of the first ``size``, in order; yields when ``should_yield()``."""
         self.reserve(size)
         for start in range(0, len(rows), _MOVED):
             moved = rows[start : start + _MOVED]
@@ -66,7 +71,7 @@ class Matrix:
             if moved[-1] >= end:  # nothing moved so far otherwise
                 for array in (self._values, self._scales, self._has):
                     array[start:end] = array[moved]
-            if pace():
+            if should_yield():
                 yield
         for array in (self._values, self._scales, self._has):
             array[len(rows) : size] = 0
@@ -80,3 +85,18 @@ def _grown(array: npt.NDArray[Any], room: int) -> npt.NDArray[Any]:
     grown = np.zeros((room, *array.shape[1:]), array.dtype)
     grown[: len(array)] = array
     return grown
+
+
+def pack(
+    vectors: Sequence[tuple[int, Vectors]],
+) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int8], npt.NDArray[np.float32], VectorChunk]:
+    """Return ids, values and scales of at least one vector, and their record."""
+    ids = np.array([number for number, _ in vectors], np.uint64)
+    values = np.frombuffer(b"".join(vector.values for _, vector in vectors), np.int8).reshape(len(ids), -1)
+    scales = np.array([vector.scale for _, vector in vectors], np.float32)
+    return ids, values, scales, vector_chunk(ids, values, scales)
+
+
+def token_matrix(record: TokenVectors, dimensions: int) -> npt.NDArray[np.int8]:
+    """Return the vectors of one row's tokens."""
+    return np.frombuffer(record.values, np.int8).reshape(-1, dimensions)

@@ -1,20 +1,23 @@
-"""The keeper of the API keys. There is one, and it is asked when a key changes, not when one is used."""
+"""The actor of all API keys of a store; it is asked when a key changes, not when one is used."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from greenroom.actors.audit import record as audit_record
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth import scopes as auth_scopes
-from greenroom.actors.auth.grants import KeyRecord, KeyUsage
+from greenroom.actors.auth.grants import Grant, KeyRecord, KeyUsage
 from greenroom.actors.schemas import keys as requests
-from greenroom.runtime import Actor, Address, Again, Context, Refusal, Slices, handles
+from greenroom.runtime import Actor, Address, Context, Refusal, Replay, Slices, handles
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 KIND: Final = "keys"
-KEEPER: Final = Address(KIND, "all")
+KEYS_ADDRESS: Final = Address(KIND, "all")
 CHANGED: Final = "greenroom:keys"
 """The topic that tells of every change, under which no resource can be heard of."""
 
@@ -56,7 +59,7 @@ class KeysActor(Actor):
         known = 0
         for _ in context.scan(msgspec.Raw, prefix=KEY_PREFIX):
             known += 1
-            if context.slice_over():
+            if context.should_yield():
                 yield
         if known >= MOST_KEYS:
             raise Refusal(
@@ -100,7 +103,9 @@ class KeysActor(Actor):
         )
         ends = min(old.expires, context.now + request.overlap)
         _put(context, msgspec.structs.replace(old, expires=ends, replaced_by=fresh.key_id))
-        context.lasting(requests.KeyEnded(key_id=old.key_id, at=ends, revoked=False), until=old.expires)
+        context.record_revocation(
+            requests.KeyEnded(key_id=old.key_id, at=ends, revoked=False), until=old.expires
+        )
         _put(context, fresh)
         audit_record.record(context, "rotate_api_key", None, key=old.key_id, replaced_by=fresh.key_id)
         return fresh
@@ -116,12 +121,12 @@ class KeysActor(Actor):
         record = msgspec.structs.replace(record, revoked=context.now)
         _put(context, record)
         ended = requests.KeyEnded(key_id=record.key_id, at=context.now, revoked=True)
-        context.lasting(ended, until=record.expires)
+        context.record_revocation(ended, until=record.expires)
         audit_record.record(context, "revoke_api_key", None, key=record.key_id)
         return record
 
-    @handles(Again)
-    def end_again(self, told: Again, context: Context) -> None:
+    @handles(Replay)
+    def end_again(self, told: Replay, context: Context) -> None:
         """End what had ended when an older store was brought back; keys that are not in it need nothing."""
         context.use_reserve()
         for ended in map(_ended, told.values):
@@ -141,7 +146,7 @@ class KeysActor(Actor):
         records: list[KeyRecord] = []
         for _key, record in context.scan(KeyRecord, prefix=KEY_PREFIX):
             records.append(record)
-            if context.slice_over():
+            if context.should_yield():
                 yield
         if context.principal is not None:  # else a process that lets people in reads them
             audit_record.note(context, context.principal, "list_api_keys", None, keys=len(records))
@@ -149,7 +154,7 @@ class KeysActor(Actor):
 
     @handles(requests.ChargeKey)
     def charge(self, request: requests.ChargeKey, context: Context) -> None:
-        """Count what somebody is about to have."""
+        """Charge a key's quota."""
         record = _find(context, request.key_id)
         place = _USAGE + (record.origin or record.key_id).encode()
         used = context.get(place, KeyUsage) or KeyUsage()
@@ -163,7 +168,7 @@ class KeysActor(Actor):
 
     @handles(requests.NoteKeyUses)
     def note(self, request: requests.NoteKeyUses, context: Context) -> None:
-        """Write down when keys were used last. Nobody waits for that, and nobody is told."""
+        """Write down when keys were used last; no reply is waited for, and no change is published."""
         for key_id, used in request.uses.items():
             record = context.get(KEY_PREFIX + key_id.encode(), KeyRecord)
             if record is not None and used > (record.last_used or 0):
@@ -183,6 +188,37 @@ def _put(context: Context, record: KeyRecord) -> None:
 
 
 def _check_admin(context: Context) -> None:
-    """Refuse whoever may not administer; the doors do so, too."""
+    """Refuse a principal without the admin scope; the transports do so, too."""
     if context.principal is None or not auth_scopes.allows(context.principal.scopes, auth_scopes.ADMIN):
         raise auth_errors.scope_missing("administering API keys", auth_scopes.ADMIN)
+
+
+LOST: Final = KeyRecord(
+    key_id="lost",
+    digest=b"",
+    grant=Grant(name="keys lost in a repair", scopes=frozenset()),
+    created=0,
+    created_by=None,
+    expires=0,
+)
+"""Stands for keys of which nothing is left: without any key a server would let everybody in."""
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(KeyRecord).decode
+
+
+def revoked(records: Mapping[bytes, bytes], *, key: bytes, now: int) -> dict[bytes, bytes]:
+    """Revoke every key in the records of the keys' actor, which may lack some; at least one is there then.
+
+    Nobody can say of a key that is still there what else was to be known of it.
+
+    Args:
+        records: Those that are sound.
+        key: What the keys of the keys' own records begin with.
+        now: The time in microseconds since 1970.
+    """
+    mended = dict(records)
+    keys = {place: _decode(record) for place, record in records.items() if place.startswith(key)}
+    for place, record in (keys or {key + LOST.key_id.encode(): LOST}).items():
+        mended[place] = _encode(msgspec.structs.replace(record, revoked=record.revoked or now))
+    return mended

@@ -1,7 +1,7 @@
-"""Making, listing, rotating and revoking API keys: what tools and the command line ask.
+"""Create, list, rotate and revoke API keys: the requests of tools and the command line.
 
-The key itself is made by whoever asks and told once. Only its digest travels to the keeper, so it is in no
-message, no stored answer and no log.
+The key itself is made by whoever asks and told once. Only its digest goes to the keys' actor, so it is in
+no message, no stored answer and no log.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from greenroom.actors.auth.grants import (
     KeyRecord,
     KeyStatus,
 )
-from greenroom.actors.auth.key_format import KEY_ID, PURPOSE, KeyText, digest_of, new_key, without_keys
+from greenroom.actors.auth.key_format import KEY_ID, PURPOSE, ParsedKey, digest_of, new_key, without_keys
 from greenroom.actors.auth.tool_profiles import TOOL_PROFILES, ToolProfileName
-from greenroom.actors.base.orchestration import Errand
+from greenroom.actors.base.orchestration import Orchestration
 from greenroom.actors.base.times import DAY, SECOND, optional_datetime, to_datetime
-from greenroom.actors.keys.actor import KEEPER
+from greenroom.actors.keys.actor import KEYS_ADDRESS
 from greenroom.actors.schemas.keys import KeepKey, ReadKeys, ReplaceKey, RevokeKey
 from greenroom.actors.schemas.replies import Reply
 
 if TYPE_CHECKING:
     from greenroom.actors.auth.principal import Principal
-    from greenroom.runtime import Doors
+    from greenroom.runtime import RuntimeClient
 
 KeyName = Annotated[str, Meta(min_length=1, max_length=100, description="what people call it")]
 KeyId = Annotated[
@@ -120,7 +120,7 @@ class ApiKeyRevoked(Reply, frozen=True, kw_only=True):
     key: ApiKeyView
 
 
-class CreateApiKey(Errand[ApiKeyMade], frozen=True, kw_only=True):
+class CreateApiKey(Orchestration[ApiKeyMade], frozen=True, kw_only=True):
     """Make an API key."""
 
     writes: ClassVar[bool] = True
@@ -140,7 +140,7 @@ class CreateApiKey(Errand[ApiKeyMade], frozen=True, kw_only=True):
     max_subscriptions: Annotated[Count, Meta(description="open at once")] | None = None
     tools: Annotated[Profiles, Meta(description="tools listed; null = as the server says")] | None = None
 
-    async def run(self, doors: Doors, principal: Principal) -> ApiKeyMade:
+    async def run(self, doors: RuntimeClient, principal: Principal) -> ApiKeyMade:
         """Make the key.
 
         Raises:
@@ -155,8 +155,9 @@ class CreateApiKey(Errand[ApiKeyMade], frozen=True, kw_only=True):
         ):
             raise auth_errors.invalid(
                 "projects",
-                f"projects: {auth_scopes.EVERYTHING!r}, {auth_scopes.ADMIN!r} and {auth_scopes.AUDIT!r} are about every "
-                "project; leave the projects out, or give other scopes, such as sessions:* and memory:*",
+                f"projects: {auth_scopes.EVERYTHING!r}, {auth_scopes.ADMIN!r} and {auth_scopes.AUDIT!r} are "
+                "about every project; leave the projects out, or give other scopes, such as sessions:* and "
+                "memory:*",
             )
         grant = Grant(
             name=self.name,
@@ -182,22 +183,22 @@ class CreateApiKey(Errand[ApiKeyMade], frozen=True, kw_only=True):
             grant=grant,
             lifetime=self.expires_in_days * DAY,
         )
-        return _made(key, await doors.ask(KEEPER, kept, principal=principal))
+        return _made(key, await doors.ask(KEYS_ADDRESS, kept, principal=principal))
 
 
-class ListApiKeys(Errand[ApiKeyList], frozen=True, kw_only=True):
+class ListApiKeys(Orchestration[ApiKeyList], frozen=True, kw_only=True):
     """List the API keys."""
 
     include_ended: Annotated[bool, Meta(description="those that ended, too")] = True
 
-    async def run(self, doors: Doors, principal: Principal) -> ApiKeyList:
+    async def run(self, doors: RuntimeClient, principal: Principal) -> ApiKeyList:
         """Return them, oldest first."""
-        read = await doors.ask(KEEPER, ReadKeys(), principal=principal)
+        read = await doors.ask(KEYS_ADDRESS, ReadKeys(), principal=principal)
         views = [view_of(record, read.now) for record in read.keys]
         return ApiKeyList(keys=[view for view in views if self.include_ended or view.status == "active"])
 
 
-class RotateApiKey(Errand[ApiKeyMade], frozen=True, kw_only=True):
+class RotateApiKey(Orchestration[ApiKeyMade], frozen=True, kw_only=True):
     """Make a key in the place of another one, which goes on for a while."""
 
     writes: ClassVar[bool] = True
@@ -208,7 +209,7 @@ class RotateApiKey(Errand[ApiKeyMade], frozen=True, kw_only=True):
     ] = OVERLAP_SECONDS
     expires_in_days: Annotated[Days, Meta(description="null = as long as the old one had")] | None = None
 
-    async def run(self, doors: Doors, principal: Principal) -> ApiKeyMade:
+    async def run(self, doors: RuntimeClient, principal: Principal) -> ApiKeyMade:
         """Make the key.
 
         Raises:
@@ -222,28 +223,28 @@ class RotateApiKey(Errand[ApiKeyMade], frozen=True, kw_only=True):
             overlap=self.overlap_seconds * SECOND,
             lifetime=None if self.expires_in_days is None else self.expires_in_days * DAY,
         )
-        return _made(key, await doors.ask(KEEPER, kept, principal=principal))
+        return _made(key, await doors.ask(KEYS_ADDRESS, kept, principal=principal))
 
 
-class RevokeApiKey(Errand[ApiKeyRevoked], frozen=True, kw_only=True):
+class RevokeApiKey(Orchestration[ApiKeyRevoked], frozen=True, kw_only=True):
     """End an API key at once, and everything that is open because of it."""
 
     writes: ClassVar[bool] = True
 
     key_id: KeyId
 
-    async def run(self, doors: Doors, principal: Principal) -> ApiKeyRevoked:
+    async def run(self, doors: RuntimeClient, principal: Principal) -> ApiKeyRevoked:
         """Revoke it.
 
         Raises:
             Refusal: ``KEY_NOT_FOUND``.
         """
-        record = await doors.ask(KEEPER, RevokeKey(key_id=self.key_id), principal=principal)
+        record = await doors.ask(KEYS_ADDRESS, RevokeKey(key_id=self.key_id), principal=principal)
         return ApiKeyRevoked(key=view_of(record, record.revoked or record.created))
 
 
 def view_of(record: KeyRecord, now: int) -> ApiKeyView:
-    """Return what may be shown of a key."""
+    """Return the public view of a key."""
     grant = record.grant
     return ApiKeyView(
         key_id=record.key_id,
@@ -266,5 +267,5 @@ def view_of(record: KeyRecord, now: int) -> ApiKeyView:
     )
 
 
-def _made(key: KeyText, record: KeyRecord) -> ApiKeyMade:
+def _made(key: ParsedKey, record: KeyRecord) -> ApiKeyMade:
     return ApiKeyMade(api_key=key.whole, key=view_of(record, record.created))

@@ -1,12 +1,12 @@
-"""The keys as one process knows them: whom a key lets in, and who is told when it does not any more.
+"""The API keys cached in one process: authentication, and connections that end when their key ends.
 
-A ring is filled by a query and again after each change that the bus tells of, so the keeper is not asked
-when a key is used, and a revocation reaches every process as fast as any other change.
+The cache is loaded when it is opened and after each change that the bus publishes, so no actor is asked when
+a key is used, and a revocation reaches every process as fast as any other change.
 
 Invariants:
 
-- Nobody is let in by a key that has expired by the clock, whatever the ring has heard.
-- Whoever holds a place because of a key is told once, when the ring first sees that the key opens nothing.
+- A key that has expired by the clock authenticates nobody, whatever was loaded.
+- Each connection held by a key is ended once, when the cache first sees that the key is no longer valid.
 - Once there is any key in the store, also one that ended, everybody needs one: the last key that ends
   must not open the door.
 """
@@ -23,7 +23,7 @@ import trio
 
 from greenroom.actors.auth.key_format import PURPOSE, fits, new_key, read_key
 from greenroom.actors.base.times import SECOND
-from greenroom.actors.keys.actor import CHANGED, KEEPER
+from greenroom.actors.keys.actor import CHANGED, KEYS_ADDRESS
 from greenroom.actors.schemas.keys import NoteKeyUses, ReadKeys
 from greenroom.runtime import GreenroomError, RuntimeClosedError, SystemClock
 
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from greenroom.actors.auth.grants import KeyRecord
-    from greenroom.runtime import Clock, Doors
+    from greenroom.runtime import Clock, RuntimeClient
 
 logger = logging.getLogger(__name__)
 
 USES_SECONDS: Final = 60.0
-"""How often uses are written down, and how long the ring goes without a look at the clock."""
+"""How often uses are written down, and how long the cache goes without a look at the clock."""
 
 OPEN_SECONDS: Final = 3_600.0
 """How often it is written down that something is still open because of a key, which is a use, too."""
@@ -49,27 +49,27 @@ class KeyRefusedError(Exception):
     """A key opens nothing. Its sentence says why, but never which part of a key is wrong."""
 
 
-class KeyRing:
-    """The keys of a store, in one process. `open_key_ring` makes it.
+class KeyCache:
+    """The keys of a store, cached in one process; made by `open_key_cache`.
 
     Args:
-        doors: Where the keeper is asked.
+        doors: Where the keys' actor is asked.
         required: Whether a key is needed also when there is none in the store.
         clock: Tells when keys expire.
     """
 
-    def __init__(self, doors: Doors, *, required: bool, clock: Clock) -> None:
+    def __init__(self, doors: RuntimeClient, *, required: bool, clock: Clock) -> None:
         self._doors = doors
         self._always = required
         self._clock = clock
         self._keys: dict[str, KeyRecord] = {}
         self._pepper = b""
         self._uses: dict[str, int] = {}
-        self._places: set[Place] = set()
+        self._holds: set[Hold] = set()
         self._nobody = new_key()
 
     def __repr__(self) -> str:
-        return f"<KeyRing of {len(self._keys)} keys>"
+        return f"<KeyCache of {len(self._keys)} keys>"
 
     def now(self) -> int:
         """Return the time by the clock that keys expire by."""
@@ -77,16 +77,16 @@ class KeyRing:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there never was a key."""
+        """Whether the store never had a key."""
         return not self._keys
 
     @property
     def required(self) -> bool:
-        """Whether everybody needs a key."""
+        """Whether every client needs a key."""
         return self._always or bool(self._keys)
 
     def authenticate(self, text: str) -> KeyRecord:
-        """Return the key that somebody shows.
+        """Return the record of a key that a client presents.
 
         Raises:
             KeyRefusedError: it opens nothing.
@@ -101,8 +101,8 @@ class KeyRing:
         self._uses[known.key_id] = self._clock.now()
         return known
 
-    def may_be_new(self, text: str) -> bool:
-        """Return whether what somebody shows looks like a key that this ring has not heard of."""
+    def is_unknown(self, text: str) -> bool:
+        """Return whether a text is a well-formed key that is not cached: it may have been made just now."""
         shown = read_key(text)
         return shown is not None and shown.key_id not in self._keys
 
@@ -119,56 +119,56 @@ class KeyRing:
         return known
 
     @contextmanager
-    def place(
+    def hold(
         self, key_id: str | None, end: Callable[[str], None], *, until: int | None = None
     ) -> Iterator[None]:
-        """Hold a place because of a key while the block runs, or because none is needed (None).
+        """Watch a connection while the block runs: end it when its key ends, or when one is needed (None).
 
         Args:
             key_id: The key.
-            end: Called once, with a sentence, when that holds no more; it must not wait.
-            until: Given, it is no key of ours that holds the place, and it ends within a minute of this
-                time (microseconds since 1970).
+            end: Called once, with the reason as a sentence; it must not wait.
+            until: Given, the connection came by a token instead, and ends within a minute of this time
+                (microseconds since 1970).
         """
-        held = Place(end, key_id, until)
-        self._places.add(held)
+        hold = Hold(end, key_id, until)
+        self._holds.add(hold)
         try:
-            self._look_at(held)
+            self._check_hold(hold)
             yield
         finally:
-            self._places.discard(held)
+            self._holds.discard(hold)
 
     def _check(self, key: KeyRecord) -> None:
         status = key.status(self._clock.now())
         if status != "active":
             raise KeyRefusedError(f"the key {key.key_id} is {status}")
 
-    def _look_at(self, place: Place) -> None:
-        """Take a place away that nothing holds any more."""
-        if place.until is not None:
-            if self._clock.now() >= place.until:
-                place.leave("the token has expired")
-        elif place.key_id is None:
+    def _check_hold(self, hold: Hold) -> None:
+        """End a connection whose key or token is no longer valid."""
+        if hold.until is not None:
+            if self._clock.now() >= hold.until:
+                hold.end("the token has expired")
+        elif hold.key_id is None:
             if self.required:
-                place.leave("a key is needed from now on")
+                hold.end("a key is needed from now on")
         else:
             try:
-                self.find(place.key_id)
+                self.find(hold.key_id)
             except KeyRefusedError as error:
-                place.leave(str(error))
+                hold.end(str(error))
 
     # -- keeping up ------------------------------------------------------------------------------
 
     async def load(self) -> None:
-        """Read the keys, and tell those whose key opens nothing any more; raises as `Doors.ask`."""
-        read = await self._doors.ask(KEEPER, ReadKeys())
+        """Load the keys, and end connections whose key is no longer valid; raises as `RuntimeClient.ask`."""
+        read = await self._doors.ask(KEYS_ADDRESS, ReadKeys())
         self._pepper = self._doors.derive(PURPOSE)
         self._keys = {record.key_id: record for record in read.keys}
-        self._sweep()
+        self._check_holds()
 
-    def _sweep(self) -> None:
-        for place in list(self._places):
-            self._look_at(place)
+    def _check_holds(self) -> None:
+        for hold in list(self._holds):
+            self._check_hold(hold)
 
     async def run(self) -> None:
         """Keep up with changes, the clock and uses, until the runtime is closed."""
@@ -183,8 +183,8 @@ class KeyRing:
                     with trio.move_on_after(self._pause()):
                         await subscriber.next()
                         fresh = False
-                    self._sweep()
-                    self._note_uses()
+                    self._check_holds()
+                    self._write_uses()
                 except RuntimeClosedError:
                     return
                 except GreenroomError as error:  # the owner is away; another one comes
@@ -197,11 +197,11 @@ class KeyRing:
         due = [record.expires - now for record in self._keys.values() if record.expires > now]
         return min([USES_SECONDS, *(left / SECOND for left in due)])
 
-    def _note_uses(self) -> None:
-        """Have uses written down that are not, once a minute for each key at most."""
+    def _write_uses(self) -> None:
+        """Write down uses that are not written yet, at most once a minute for each key."""
         now = self._clock.now()
-        for place in self._places:
-            key = self._keys.get(place.key_id or "")
+        for hold in self._holds:
+            key = self._keys.get(hold.key_id or "")
             if key is not None and now - (key.last_used or 0) >= OPEN_SECONDS * SECOND:
                 self._uses.setdefault(key.key_id, now)
         due = {
@@ -210,15 +210,15 @@ class KeyRing:
             if (key := self._keys.get(key_id)) is None or used - (key.last_used or 0) >= USES_SECONDS * SECOND
         }
         if due:
-            self._doors.tell(KEEPER, NoteKeyUses(uses=due))
+            self._doors.tell(KEYS_ADDRESS, NoteKeyUses(uses=due))
             for key_id, used in due.items():
                 del self._uses[key_id]
                 if key_id in self._keys:
                     self._keys[key_id] = msgspec.structs.replace(self._keys[key_id], last_used=used)
 
 
-class Place:
-    """What somebody has because of a key."""
+class Hold:
+    """A connection that depends on a key or a token."""
 
     __slots__ = ("_end", "key_id", "until")
 
@@ -227,27 +227,27 @@ class Place:
         self.key_id = key_id
         self.until = until
 
-    def leave(self, sentence: str) -> None:
-        """Take it away; a second time does nothing."""
+    def end(self, sentence: str) -> None:
+        """End it; a second time does nothing."""
         end, self._end = self._end, None
         if end is not None:
             end(sentence)
 
 
 @asynccontextmanager
-async def open_key_ring(
-    doors: Doors, *, required: bool = False, clock: Clock | None = None
-) -> AsyncIterator[KeyRing]:
-    """Return the keys of a store, kept up while the block runs; raises as `Doors.ask`.
+async def open_key_cache(
+    doors: RuntimeClient, *, required: bool = False, clock: Clock | None = None
+) -> AsyncIterator[KeyCache]:
+    """Open the cache of a store's keys, kept up to date while the block runs; raises as `RuntimeClient.ask`.
 
     Args:
         doors: What `open_greenroom` opened.
         required: Whether a key is needed also when there is none in the store.
         clock: The runtime's.
     """
-    ring = KeyRing(doors, required=required, clock=clock if clock is not None else SystemClock())
-    await ring.load()
+    cache = KeyCache(doors, required=required, clock=clock if clock is not None else SystemClock())
+    await cache.load()
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(ring.run)
-        yield ring
+        nursery.start_soon(cache.run)
+        yield cache
         nursery.cancel_scope.cancel()

@@ -1,7 +1,7 @@
-"""How much somebody may ask in a time, and how much they may have: counts in memory, no clock, no I/O.
+"""Rate limits and count limits: token buckets and counters in memory, without a clock or I/O.
 
-A `Bucket` holds tokens that come at a steady rate. It is one number: the time at which the bucket would be
-full again if nothing more were taken (GCRA). Buckets outlive connections, so connecting again fills none.
+A `TokenBucket` holds tokens that come at a steady rate. It is one number: the time at which it would be full
+again if nothing more were taken (GCRA). Buckets outlive connections, so connecting again fills none.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ REMEMBERED: Final = 16_384
 _MINUTE: Final = 60.0
 
 
-class Bucket:
-    """One holder's tokens.
+class TokenBucket:
+    """A token bucket, by the generic cell rate algorithm (GCRA).
 
     Args:
         rate: Tokens that come in a minute.
@@ -47,7 +47,7 @@ class Bucket:
         return 0.0
 
 
-class Buckets:
+class TokenBuckets:
     """The buckets of many holders, by name.
 
     Args:
@@ -58,27 +58,27 @@ class Buckets:
     def __init__(self, rate: float, burst: int) -> None:
         self._rate = rate
         self._burst = burst
-        self._by_name: OrderedDict[str, tuple[Bucket, float, int]] = OrderedDict()
+        self._by_name: OrderedDict[str, tuple[TokenBucket, float, int]] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._by_name)
 
-    def of(self, name: str, rate: float | None = None, burst: int | None = None) -> Bucket:
-        """Return somebody's bucket, a new one where what they may take has changed."""
+    def of(self, name: str, rate: float | None = None, burst: int | None = None) -> TokenBucket:
+        """Return a holder's bucket, a new one where its rate or burst has changed."""
         rate, burst = rate or self._rate, burst or self._burst
         kept = self._by_name.get(name)
         if kept is not None and kept[1:] == (rate, burst):
             self._by_name.move_to_end(name)
             return kept[0]
-        bucket = Bucket(rate, burst)
+        bucket = TokenBucket(rate, burst)
         self._by_name[name] = bucket, rate, burst
         if len(self._by_name) > REMEMBERED:
             self._by_name.popitem(last=False)
         return bucket
 
 
-class Tally:
-    """How many of something somebody has, and may have; None for any number."""
+class CountLimit:
+    """A counter with an upper limit; None for no limit."""
 
     __slots__ = ("count", "limit")
 

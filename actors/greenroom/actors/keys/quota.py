@@ -1,9 +1,9 @@
-"""What somebody with a key may have: bytes that they send to be kept, sessions, namespaces, subscriptions.
+"""Quotas of a key: stored bytes, sessions, namespaces, subscriptions.
 
 Of a request that writes, the values of its arguments are counted, as far as they were given: neither their
 names nor what is usual. So an empty session costs its purpose.
 A namespace counts by its root, unless that is the agent's, the user's or has memories already.
-Bytes, sessions and namespaces are counted by the keeper of the keys, before what costs them is done, so a
+Bytes, sessions and namespaces are counted by the keys' actor, before what costs them is done, so a
 count may be too high after a failure and is never too low. A repeat with the same idempotency key and the
 same arguments is counted once.
 Subscriptions are counted by the process that has the connection.
@@ -18,8 +18,8 @@ import msgspec
 
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth.namespaces import agent_namespace, root_of, user_namespace
-from greenroom.actors.keys.actor import KEEPER
-from greenroom.actors.keys.limits import Tally
+from greenroom.actors.keys.actor import KEYS_ADDRESS
+from greenroom.actors.keys.limits import CountLimit
 from greenroom.actors.memory.directory import NewRoots
 from greenroom.actors.schemas.keys import ChargeKey
 from greenroom.runtime import Idempotency, Refusal
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 
     from greenroom.actors.auth.grants import Credential
     from greenroom.actors.auth.principal import Principal
-    from greenroom.runtime import Doors
+    from greenroom.runtime import RuntimeClient
 
 FREE: Final = frozenset({"DeleteMemory", "ForgetMemory", "RateMemory", "EndSession"})
 """Writes that make nothing more."""
 
 
 class Quota:
-    """What the holder of one key may have, in this process.
+    """The quota of one key, in this process.
 
     Args:
         credential: What the key was made for.
@@ -49,28 +49,28 @@ class Quota:
         self._is_counted = credential.by_key and any(
             limit is not None for limit in (limits.stored_bytes, limits.sessions, limits.namespaces)
         )
-        self.subscriptions = Tally(limits.subscriptions)
+        self.subscriptions = CountLimit(limits.subscriptions)
 
     def counts(self, request: Any) -> bool:
         """Return whether a writing request has to be paid for before it is carried out."""
         return self._is_counted and type(request).__name__ not in FREE
 
-    async def pay(self, doors: Doors, principal: Principal, request: Any, scope: str) -> None:
-        """Have a writing request counted.
+    async def charge(self, doors: RuntimeClient, principal: Principal, request: Any, scope: str) -> None:
+        """Charge a writing request to the key's quota.
 
         Args:
-            doors: Where the keeper is asked.
+            doors: Where the keys' actor is asked.
             principal: Who asks.
             request: The request.
             scope: That of the caller's idempotency keys.
 
         Raises:
             Refusal: ``QUOTA_EXCEEDED``: that would be too much; nothing was counted.
-            GreenroomError: as `Doors.ask`.
+            GreenroomError: as `RuntimeClient.ask`.
         """
         namespace = getattr(request, "namespace", None)
         if namespace is not None and type(request).__name__ in _MAKES_ROOTS:
-            await pay_roots(doors, principal, [root_of(namespace)])
+            await charge_roots(doors, principal, [root_of(namespace)])
         arguments = msgspec.json.encode(request)
         charge = ChargeKey(
             key_id=self._key_id,
@@ -85,19 +85,19 @@ class Quota:
             once = Idempotency(f"{scope} quota {type(request).__name__} {which}", key, b"")
         await _charge(doors, charge, once)
 
-    async def pay_bytes(self, doors: Doors, stored_bytes: int, deed: str) -> None:
-        """Have bytes counted that are to be kept, once for each deed; raises as `pay`."""
+    async def charge_bytes(self, doors: RuntimeClient, stored_bytes: int, deed: str) -> None:
+        """Charge stored bytes, once for each deed; raises as `charge`."""
         if self._is_counted:
             charge = ChargeKey(key_id=self._key_id, stored_bytes=stored_bytes)
             await _charge(doors, charge, Idempotency(deed, "bytes", b""))
 
 
-async def pay_roots(doors: Doors, principal: Principal, roots: Collection[str]) -> None:
+async def charge_roots(doors: RuntimeClient, principal: Principal, roots: Collection[str]) -> None:
     """Have those of some roots counted that are new, once for all of them; whoever has no key pays nothing.
 
     Raises:
         Refusal: ``QUOTA_EXCEEDED``: that would be too many; nothing was counted.
-        GreenroomError: as `Doors.ask`.
+        GreenroomError: as `RuntimeClient.ask`.
     """
     own = {user_namespace(principal), agent_namespace(principal)}
     if principal.key_id is None or own.issuperset(roots):
@@ -110,7 +110,7 @@ async def pay_roots(doors: Doors, principal: Principal, roots: Collection[str]) 
 
 
 def given_bytes(request: msgspec.Struct) -> int:
-    """Return how many bytes of UTF-8 the values of a request are that somebody gave; it may keep them all."""
+    """Return the size in bytes of UTF-8 of the values that a request gives, all of which it may store."""
     total = 0
     for field in msgspec.structs.fields(request):
         value = getattr(request, field.name)
@@ -120,10 +120,10 @@ def given_bytes(request: msgspec.Struct) -> int:
     return total
 
 
-async def _charge(doors: Doors, charge: ChargeKey, once: Idempotency | None) -> None:
+async def _charge(doors: RuntimeClient, charge: ChargeKey, once: Idempotency | None) -> None:
     try:
-        await doors.ask(KEEPER, charge, idempotency=once)
-    except Refusal as refusal:  # the keeper does not know who asks; whoever does notes it
+        await doors.ask(KEYS_ADDRESS, charge, idempotency=once)
+    except Refusal as refusal:  # the actor does not know who asks; whoever does notes it
         raise auth_errors.denial(refusal) from None
 
 

@@ -5,30 +5,35 @@ from __future__ import annotations
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth import policy
 from greenroom.actors.index import TidyIndex
-from greenroom.actors.memory import _gist as gist
-from greenroom.actors.memory import embedding, keyvalue, listing, statistics
-from greenroom.actors.memory import forget as forgetting
-from greenroom.actors.memory import key_lookup as by_key
-from greenroom.actors.memory import ratings as rating
-from greenroom.actors.memory import reads as reading
-from greenroom.actors.memory import removal as removing
-from greenroom.actors.memory import search as finding
-from greenroom.actors.memory import store_requests as storing
-from greenroom.actors.memory import upgrade as upgrading
-from greenroom.actors.memory import verify as verifying
+from greenroom.actors.memory import (
+    embedding,
+    export,
+    forget,
+    import_staging,
+    key_lookup,
+    keyvalue,
+    listing,
+    ratings,
+    reads,
+    removal,
+    root_summary,
+    search,
+    statistics,
+    store_requests,
+    upgrade,
+    verify,
+)
 from greenroom.actors.memory.records import names_in
-from greenroom.actors.memory.repository import Keeper
+from greenroom.actors.memory.repository import MemoryRepository
 from greenroom.actors.memory.resource import memory_resource
-from greenroom.actors.memory.transfer import MemoryExchange
-from greenroom.actors.schemas import index_checks as upkeep
 from greenroom.actors.schemas import keyvalue as requests
-from greenroom.actors.schemas import memories, replies
+from greenroom.actors.schemas import memories, replies, transfer
 from greenroom.actors.schemas import memory_replies as answers
 from greenroom.actors.schemas import resource_reads as resources
-from greenroom.runtime import Context, Restate, Slices, handles
+from greenroom.runtime import Actor, Context, Restate, Slices, handles
 
 
-class MemoryActor(MemoryExchange):
+class MemoryActor(Actor):
     """The memories below one root, addressed by it; those of an agent by the agent's id alone."""
 
     kind = "memory"
@@ -36,11 +41,11 @@ class MemoryActor(MemoryExchange):
 
     def activate(self, context: Context) -> None:
         """Find the highest number in use; everything else stays on disk."""
-        self._keeper = Keeper(context)
+        self._repository = MemoryRepository(context)
 
     def resident_bytes(self) -> int:
         """Return an estimate of the memory in use."""
-        return self.size + self._keeper.resident_bytes()
+        return self.size + self._repository.resident_bytes()
 
     # -- an agent's key-value memory -----------------------------------------
 
@@ -49,7 +54,7 @@ class MemoryActor(MemoryExchange):
         self, request: requests.SetMemory, context: Context
     ) -> replies.MemoryStored | Slices[replies.MemoryStored]:
         """Store a value."""
-        return keyvalue.store(self._keeper, request, context)
+        return keyvalue.store(self._repository, request, context)
 
     @handles(requests.GetMemory)
     def get_value(
@@ -57,8 +62,8 @@ class MemoryActor(MemoryExchange):
     ) -> replies.MemoryRead | Slices[replies.MemoryRead]:
         """Answer a value: the agent's own, or the one in a namespace that is named."""
         if request.namespace is not None:
-            return reading.value(self._keeper, request, context)
-        return keyvalue.read(self._keeper, request, context)
+            return reads.value(self._repository, request, context)
+        return keyvalue.read(self._repository, request, context)
 
     @handles(requests.ListMemory)
     def entries(self, request: requests.ListMemory, context: Context) -> Slices[replies.MemoryList]:
@@ -68,7 +73,7 @@ class MemoryActor(MemoryExchange):
     @handles(requests.DeleteMemory)
     def delete(self, request: requests.DeleteMemory, context: Context) -> replies.MemoryDeleted:
         """Delete an entry."""
-        return keyvalue.delete(self._keeper, request, context)
+        return keyvalue.delete(self._repository, request, context)
 
     @handles(resources.ReadResource)
     def resource(self, request: resources.ReadResource, context: Context) -> Slices[resources.MemoryResource]:
@@ -84,122 +89,154 @@ class MemoryActor(MemoryExchange):
     @handles(memories.StoreMemory)
     def store(self, request: memories.StoreMemory, context: Context) -> Slices[answers.MemorySaved]:
         """Store a memory."""
-        return storing.store(self._keeper, request, context)
+        return store_requests.store(self._repository, request, context)
 
     @handles(memories.UpdateMemory)
     def update(self, request: memories.UpdateMemory, context: Context) -> Slices[answers.MemorySaved]:
         """Store a new version of a memory."""
-        return storing.update(self._keeper, request, context)
+        return store_requests.update(self._repository, request, context)
 
     @handles(memories.ForgetMemory)
     def forget(self, request: memories.ForgetMemory, context: Context) -> Slices[answers.MemoryForgotten]:
         """Forget memories, or list those that would be."""
-        return forgetting.forget(self._keeper, request, context)
+        return forget.forget(self._repository, request, context)
 
     @handles(memories.RateMemory)
     def rate(self, request: memories.RateMemory, context: Context) -> Slices[answers.MemoryRated]:
         """Take a rating."""
-        return rating.rate(self._keeper, request, context)
+        return ratings.rate(self._repository, request, context)
 
     @handles(memories.ReadMemory)
     def read(self, request: memories.ReadMemory, context: Context) -> Slices[answers.MemoryShown]:
         """Answer one memory."""
-        return reading.read(self._keeper, request, context)
+        return reads.read(self._repository, request, context)
 
     @handles(memories.ListVersions)
     def versions(self, request: memories.ListVersions, context: Context) -> Slices[answers.MemoryVersions]:
         """Answer a page of a memory's versions."""
-        return reading.versions(self._keeper, request, context)
+        return reads.versions(self._repository, request, context)
 
     @handles(memories.ListMemories)
     def page(self, request: memories.ListMemories, context: Context) -> Slices[answers.MemoryPage]:
         """Answer a page of memories."""
-        return listing.page(self._keeper, request, context)
+        return listing.page(self._repository, request, context)
 
     @handles(memories.MemoryStats)
     def count(self, request: memories.MemoryStats, context: Context) -> Slices[answers.MemoryStatistics]:
         """Count memories."""
-        return statistics.count(self._keeper, request, context)
+        return statistics.count(self._repository, request, context)
 
     @handles(memories.FindMemories)
-    def find(self, request: memories.FindMemories, context: Context) -> Slices[answers.Found]:
+    def find(self, request: memories.FindMemories, context: Context) -> Slices[answers.RootSearchResult]:
         """Search."""
-        return finding.find(self._keeper, request, context)
+        return search.find(self._repository, request, context)
 
     @handles(memories.LocateKey)
     def locate(self, request: memories.LocateKey, context: Context) -> Slices[answers.KeyLocated]:
         """Answer where a key lies."""
-        return by_key.locate(self._keeper, request, context)
+        return key_lookup.locate(self._repository, request, context)
 
     @handles(memories.NoteUses)
     def note_uses(self, request: memories.NoteUses, context: Context) -> None:
         """Count what a search over several owners has shown."""
-        finding.note_uses(self._keeper, request, context)
+        search.note_uses(self._repository, request, context)
 
     # -- the memory service ----------------------------------------------------
 
     @handles(memories.AddMemory)
     def add(self, request: memories.AddMemory, context: Context) -> Slices[answers.MemorySaved]:
         """Store the first version of a memory."""
-        return storing.add(self._keeper, request, context)
+        return store_requests.add(self._repository, request, context)
 
     @handles(memories.ReviseMemory)
     def revise(self, request: memories.ReviseMemory, context: Context) -> Slices[answers.MemorySaved]:
         """Store the next version of a memory."""
-        return storing.revise(self._keeper, request, context)
+        return store_requests.revise(self._repository, request, context)
 
     @handles(memories.DropMemory)
     def drop(self, request: memories.DropMemory, context: Context) -> Slices[answers.MemoryForgotten]:
         """Delete a memory softly."""
-        return forgetting.drop(self._keeper, request, context)
+        return forget.drop(self._repository, request, context)
 
     # -- by itself -------------------------------------------------------------
 
     @handles(requests.SweepMemory)
     def sweep(self, _: requests.SweepMemory, context: Context) -> Slices[None]:
         """Remove a batch of what has expired or was purged, and come back for the rest."""
-        return removing.sweep(self._keeper, context)
+        return removal.sweep(self._repository, context)
 
     @handles(requests.WriteUses)
     def write_uses(self, _: requests.WriteUses, context: Context) -> Slices[None]:
         """Write down how often memories were used."""
-        return self._keeper.uses.write(context, self._keeper.index)
+        return self._repository.uses.write(context, self._repository.index)
 
     @handles(requests.UpgradeMemory)
     def upgrade(self, _: requests.UpgradeMemory, context: Context) -> Slices[None]:
         """Index a batch of what an older program stored."""
-        return upgrading.step(self._keeper, context)
+        return upgrade.step(self._repository, context)
 
     @handles(TidyIndex)
     def tidy(self, _: TidyIndex, context: Context) -> Slices[None]:
         """Do a step of the index's upkeep."""
-        yield from self._keeper.index.tidy(context)
-        yield from gist.tidy(self._keeper, context)
+        yield from self._repository.index.compact(context)
+        yield from root_summary.tidy(self._repository, context)
 
-    @handles(requests.MakeGist)
-    def make_gist(self, _: requests.MakeGist, context: Context) -> Slices[None]:
+    @handles(requests.SummarizeRoot)
+    def summarize(self, _: requests.SummarizeRoot, context: Context) -> Slices[None]:
         """Say in short what there is, for searches that choose whom they ask."""
-        yield from upgrading.finish(self._keeper, context)
-        yield from gist.make(self._keeper, context)
+        yield from upgrade.finish(self._repository, context)
+        yield from root_summary.make(self._repository, context)
 
     @handles(Restate)
     def restate(self, _: Restate, context: Context) -> None:
         """Write the rows again by which searches and the embedder find the root."""
         context.use_reserve()
-        self._keeper.list_again(context)
-        embedding.list_again(self._keeper, context)
+        self._repository.list_again(context)
+        embedding.list_again(self._repository, context)
 
-    @handles(upkeep.VerifyIndex)
-    def verify(self, request: upkeep.VerifyIndex, context: Context) -> Slices[upkeep.IndexVerified]:
+    @handles(memories.VerifyIndex)
+    def verify(self, request: memories.VerifyIndex, context: Context) -> Slices[memories.IndexVerified]:
         """Compare the index with the memories."""
-        return verifying.verify(self._keeper, request, context)
+        return verify.verify(self._repository, request, context)
 
     @handles(memories.TextsToEmbed)
     def texts(self, request: memories.TextsToEmbed, context: Context) -> Slices[answers.UnembeddedTexts]:
         """Hand over texts to the embedder."""
-        return embedding.texts(self._keeper, request, context)
+        return embedding.texts(self._repository, request, context)
 
     @handles(memories.StoreVectors)
     def vectors(self, request: memories.StoreVectors, context: Context) -> Slices[answers.VectorsStored]:
         """Keep vectors."""
-        return embedding.store(self._keeper, request, context)
+        return embedding.store(self._repository, request, context)
+
+    # -- import and export ----------------------------------------------------
+
+    @handles(transfer.StageLines)
+    def stage_lines(self, request: transfer.StageLines, context: Context) -> transfer.Staged:
+        """Keep a batch of lines until it is decided what becomes of them."""
+        return import_staging.stage(self._repository, request, context)
+
+    @handles(transfer.ReadStaged)
+    def read_staged(self, request: transfer.ReadStaged, context: Context) -> transfer.Staged:
+        """Answer how much of an import is here."""
+        return import_staging.staged(request, context)
+
+    @handles(transfer.TryLines)
+    def try_lines(self, request: transfer.TryLines, context: Context) -> Slices[transfer.Counts]:
+        """Count what would become of lines."""
+        return import_staging.try_lines(self._repository, request, context)
+
+    @handles(transfer.ApplyLines)
+    def apply_lines(self, request: transfer.ApplyLines, context: Context) -> Slices[None]:
+        """Write a batch of what was decided."""
+        return import_staging.apply(self._repository, request, context)
+
+    @handles(transfer.DropLines)
+    def drop_lines(self, request: transfer.DropLines, context: Context) -> Slices[None]:
+        """Remove a batch of what was given up."""
+        return import_staging.drop(request, context)
+
+    @handles(transfer.ExportPage)
+    def export_page(self, request: transfer.ExportPage, context: Context) -> Slices[transfer.ExportedPage]:
+        """Answer a page of an export."""
+        return export.page(self._repository, request, context)

@@ -70,7 +70,7 @@ def _summed_up(root: str, shelves: tuple[MemoryShelf, ...]) -> NamespaceRow:
 
 @lru_cache(maxsize=4_096)
 def _digest(user: str | None, agent: str | None) -> bytes:
-    """Return what stands for the owner of a shelf: its agent, or where it has none its user."""
+    """Return the digest of a shelf's owner: its agent, or where it has none its user."""
     owner = f"user {user}" if agent is None else f"agent {agent}"
     return blake2b(owner.encode(), digest_size=_DIGEST_BYTES).digest()
 
@@ -120,7 +120,7 @@ class ListNamespaces(Query[list[str]], frozen=True, kw_only=True):
             is_below = root is None or names.is_below(row.value.root, root)
             if is_below and may_have_something(reader.principal, row.value):
                 found.append(row.value.root)
-            if reader.slice_over():
+            if reader.should_yield():
                 yield
         return found
 
@@ -137,7 +137,7 @@ class NewRoots(Query[list[str]], frozen=True, kw_only=True):
             where = names.memory_address(root)
             if reader.get(INDEX, names.tag_of_root(root), where, NamespaceRow) is None:
                 found.append(root)
-            if reader.slice_over():
+            if reader.should_yield():
                 yield
         return found
 

@@ -31,7 +31,7 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Metadata(NamedTuple):
-    """What was given as metadata.
+    """The metadata of a request, its known fields apart.
 
     Attributes:
         known: The fields that mean something.
@@ -45,7 +45,7 @@ class Metadata(NamedTuple):
 
 
 def read_metadata(request: StoreMemory | UpdateMemory) -> Metadata:
-    """Return what was given as ``metadata``, with the known fields that were given beside it.
+    """Read ``metadata``, with the known fields that were given beside it.
 
     Raises:
         Refusal: ``VALIDATION_ERROR``: a known field is not what it must be, or is given twice and differs.
@@ -86,7 +86,7 @@ def merged(stored: bytes, others: Mapping[str, msgspec.Raw]) -> bytes:
 
 
 def content_of(content: str | None, value: msgspec.Raw | UnsetType) -> tuple[bytes, int] | None:
-    """Return what was given as bytes, and its form; None for nothing.
+    """Return the given content or value as bytes, and its form; None where neither is given.
 
     Raises:
         Refusal: ``VALIDATION_ERROR``: both were given, or too much.

@@ -1,12 +1,11 @@
-"""Vectors of memories: what the embedder is told, and what it brings."""
+"""Vectors of memories: asking the embedder for them, and storing them."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from greenroom.actors.embedding import rows
-from greenroom.actors.memory import _gist as gist
-from greenroom.actors.memory import upgrade as upgrading
+from greenroom.actors.memory import root_summary, upgrade
 from greenroom.actors.memory.values import beginning
 from greenroom.actors.schemas import memories as requests
 from greenroom.actors.schemas import memory_replies as replies
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from greenroom.actors.index.corpus import Corpus
-    from greenroom.actors.memory.repository import Keeper
+    from greenroom.actors.memory.repository import MemoryRepository
     from greenroom.actors.schemas.vectors import Vectors
     from greenroom.runtime import Context, Slices
 
@@ -34,113 +33,117 @@ def said(text: str, author: str) -> str:
 
 
 def embedded(value: bytes, form: int, author: str) -> str:
-    """Return what of a value that is not compressed is embedded."""
+    """Return the text of an uncompressed value that is embedded."""
     return said(beginning(value, form, EMBEDDED_CHARACTERS), author)
 
 
-def attend(keeper: Keeper, context: Context, written: Sequence[tuple[int, str]]) -> Slices[None]:
+def attend(
+    repository: MemoryRepository, context: Context, written: Sequence[tuple[int, str]]
+) -> Slices[None]:
     """Stage vectors of memories that were just written, by update number and text, or see to it later."""
-    companion = context.companion
-    if companion is None or not written:
+    sidecar = context.sidecar
+    if sidecar is None or not written:
         return
     vectors: list[tuple[int, Vectors]] = []
     for update, text in written:
-        made = companion.embed_nowait(text)
+        made = sidecar.embed_nowait(text)
         if made is None:
-            wait(keeper, context)
+            wait(repository, context)
             break
         vectors.append((update, made))
-        if context.slice_over():
+        if context.should_yield():
             yield
     if vectors:
-        space = companion.space
-        before = serving(keeper, context)
-        yield from keeper.index.set_vectors(context, space, vectors)
-        gist.note_vectors(keeper, context, space, vectors)
+        space = sidecar.space
+        before = serving(repository, context)
+        yield from repository.index.set_vectors(context, space, vectors)
+        root_summary.note_vectors(repository, context, space, vectors)
         if before is None:
-            rows.moves(context, None, space)
+            rows.put_serving(context, None, space)
 
 
-def wait(keeper: Keeper, context: Context) -> None:
+def wait(repository: MemoryRepository, context: Context) -> None:
     """Stage that memories lack vectors, and tell the embedder; once is enough until they have them."""
-    if not keeper.waits and context.companion is not None:
-        keeper.waits = True
-        rows.waits(context, does=True)
-        context.companion.noticed(context.address)
+    if not repository.embedder_notified and context.sidecar is not None:
+        repository.embedder_notified = True
+        rows.put_pending(context, does=True)
+        context.sidecar.add_pending(context.address)
 
 
-def list_again(keeper: Keeper, context: Context) -> None:
+def list_again(repository: MemoryRepository, context: Context) -> None:
     """Stage the rows of the embedder's index, which may be lost; it finds out whether vectors are lacking."""
-    space = serving(keeper, context)
-    rows.moves(context, None, space)
-    if keeper.counter:
-        wait(keeper, context)
+    space = serving(repository, context)
+    rows.put_serving(context, None, space)
+    if repository.counter:
+        wait(repository, context)
 
 
-def look(keeper: Keeper, context: Context, corpus: Corpus) -> None:
+def look(repository: MemoryRepository, context: Context, corpus: Corpus) -> None:
     """Tell the embedder of memories that lack vectors, now that they are searched."""
-    companion = context.companion
-    if companion is None or keeper.waits:
+    sidecar = context.sidecar
+    if sidecar is None or repository.embedder_notified:
         return
-    if companion.space is None or _lacking(corpus, companion.space):
-        wait(keeper, context)
+    if sidecar.space is None or _lacking(corpus, sidecar.space):
+        wait(repository, context)
 
 
-def serving(keeper: Keeper, context: Context) -> str | None:
+def serving(repository: MemoryRepository, context: Context) -> str | None:
     """Return the space in which searches compare: the oldest, which stays until a new one is complete."""
-    spaces = keeper.index.spaces(context)
+    spaces = repository.index.spaces(context)
     return spaces[0] if spaces else None
 
 
 def texts(
-    keeper: Keeper, request: requests.TextsToEmbed, context: Context
+    repository: MemoryRepository, request: requests.TextsToEmbed, context: Context
 ) -> Slices[replies.UnembeddedTexts]:
     """Hand over texts without vectors of a space."""
-    if not keeper.counter:
-        rows.waits(context, does=False)
+    if not repository.counter:
+        rows.put_pending(context, does=False)
         return replies.UnembeddedTexts(texts=[], remaining=0)
-    yield from upgrading.finish(keeper, context)
-    corpus = yield from keeper.index.loaded(context)
+    yield from upgrade.finish(repository, context)
+    corpus = yield from repository.index.loaded(context)
     found: list[replies.UnembeddedText] = []
     size = 0
     for update in corpus.without_vectors(request.space, request.limit):
-        held = keeper.updated(context, update)
-        if held is not None and size < BATCH_CHARACTERS:
-            value, version = yield from keeper.value(context, held.entry)
-            form = 0 if version.more is None else version.more.form
-            text = embedded(value, form, keeper.author(held.entry))
+        stored = repository.by_update(context, update)
+        if stored is not None and size < BATCH_CHARACTERS:
+            value, version = yield from repository.value(context, stored.entry)
+            form = 0 if version.details is None else version.details.form
+            text = embedded(value, form, repository.author(stored.entry))
             found.append(replies.UnembeddedText(id=update, text=text))
             size += len(text)
-        if context.slice_over():
+        if context.should_yield():
             yield
     remaining = _lacking(corpus, request.space) - len(found)
     if not found:
-        yield from _complete(keeper, context, request.space)
+        yield from _complete(repository, context, request.space)
     return replies.UnembeddedTexts(texts=found, remaining=max(0, remaining))
 
 
-def store(keeper: Keeper, request: requests.StoreVectors, context: Context) -> Slices[replies.VectorsStored]:
+def store(
+    repository: MemoryRepository, request: requests.StoreVectors, context: Context
+) -> Slices[replies.VectorsStored]:
     """Keep vectors; when all have theirs, the space takes the place of older ones."""
-    before = serving(keeper, context)
-    stored = yield from keeper.index.set_vectors(context, request.space, request.vectors)
-    gist.note_vectors(keeper, context, request.space, request.vectors)
+    before = serving(repository, context)
+    stored = yield from repository.index.set_vectors(context, request.space, request.vectors)
+    root_summary.note_vectors(repository, context, request.space, request.vectors)
     if before is None and stored:
-        rows.moves(context, None, request.space)
-    corpus = yield from keeper.index.loaded(context)
+        rows.put_serving(context, None, request.space)
+    corpus = yield from repository.index.loaded(context)
     remaining = _lacking(corpus, request.space)
     if not remaining:
-        yield from _complete(keeper, context, request.space)
+        yield from _complete(repository, context, request.space)
     return replies.VectorsStored(stored=stored, remaining=remaining)
 
 
-def _complete(keeper: Keeper, context: Context, space: str) -> Slices[None]:
-    keeper.waits = False
-    rows.waits(context, does=False)
-    for other in keeper.index.spaces(context):
+def _complete(repository: MemoryRepository, context: Context, space: str) -> Slices[None]:
+    repository.embedder_notified = False
+    rows.put_pending(context, does=False)
+    for other in repository.index.spaces(context):
         if other != space:
-            yield from keeper.index.drop_space(context, other)
-            rows.moves(context, other, space)
-    yield from gist.renew(keeper, context, space)
+            yield from repository.index.drop_space(context, other)
+            rows.put_serving(context, other, space)
+    yield from root_summary.renew(repository, context, space)
 
 
 def _lacking(corpus: Corpus, space: str) -> int:

@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING
 from greenroom.actors.audit import record as audit_record
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth import policy
-from greenroom.actors.memory import records
-from greenroom.actors.memory import removal as removing
-from greenroom.actors.memory import upgrade as upgrading
-from greenroom.actors.memory.filters import Filter, newest_first
-from greenroom.actors.memory.repository import Held, Keeper
+from greenroom.actors.memory import records, removal, upgrade
+from greenroom.actors.memory.filters import EntryFilter, newest_first
+from greenroom.actors.memory.repository import MemoryRepository, StoredEntry
 from greenroom.actors.memory.store_requests import check_version
 from greenroom.actors.memory.views import forgotten
 from greenroom.actors.schemas import memories as requests
@@ -29,55 +27,59 @@ ROWS = 4
 
 
 def forget(
-    keeper: Keeper, request: requests.ForgetMemory, context: Context
+    repository: MemoryRepository, request: requests.ForgetMemory, context: Context
 ) -> Slices[replies.MemoryForgotten]:
     """Forget what is named or fits, or list what would be forgotten."""
     given = [request.memory_id is not None, request.key is not None, request.filters is not None]
     if sum(given) != 1:
         raise auth_errors.invalid("memory_id", "memory_id: give one of memory_id, key and filters")
-    namespace = request.namespace or keeper.root
+    namespace = request.namespace or repository.root
     if request.memory_id is None:
         policy.check_writes_namespace(context.principal, namespace)
-    yield from upgrading.finish(keeper, context)
+    yield from upgrade.finish(repository, context)
     at_once = _at_once(context)
     if request.filters is None:
-        held = _named(keeper, context, request, namespace)
-        check_version(keeper, namespace, held[0].entry.key, held[0], request.expected_version)
-        matched = len(held)
+        stored = _named(repository, context, request, namespace)
+        check_version(repository, namespace, stored[0].entry.key, stored[0], request.expected_version)
+        matched = len(stored)
     else:
-        fitting = Filter(keeper, context, request.filters, request.namespace)
-        held = []
+        fitting = EntryFilter(repository, context, request.filters, request.namespace)
+        stored = []
         matched = 0
         for one in newest_first(context):
             if fitting.fits(one.entry):
                 matched += 1
                 if matched <= max(at_once, SHOWN):
-                    held.append(one)
-            if context.slice_over():
+                    stored.append(one)
+            if context.should_yield():
                 yield
     done = request.confirm or matched == 1
-    gone = held[:at_once] if done else []
+    gone = stored[:at_once] if done else []
     answer = replies.MemoryForgotten(
         forgotten=len(gone),
         purged=request.purge and bool(gone),
-        confirm_needed=not done and bool(held),
+        confirm_needed=not done and bool(stored),
         matched=matched,
         remaining=matched - len(gone),
-        memories=[forgotten(keeper, one.entry) for one in (gone or held)[:SHOWN]],
+        memories=[forgotten(repository, one.entry) for one in (gone or stored)[:SHOWN]],
     )
     if gone:
-        yield from _end(keeper, context, gone, purge=request.purge, action="forget_memory")
+        yield from _end(repository, context, gone, purge=request.purge, action="forget_memory")
     return answer
 
 
-def drop(keeper: Keeper, request: requests.DropMemory, context: Context) -> Slices[replies.MemoryForgotten]:
+def drop(
+    repository: MemoryRepository, request: requests.DropMemory, context: Context
+) -> Slices[replies.MemoryForgotten]:
     """Delete a memory, for the memory service; a missing one is no error."""
     policy.check_writes_namespace(context.principal, request.namespace)
-    yield from upgrading.finish(keeper, context)
-    held = keeper.find(context, keeper.sub(request.namespace), None, request.key)
-    there = [] if held is None else [held]
+    yield from upgrade.finish(repository, context)
+    stored = repository.find(context, repository.sub(request.namespace), None, request.key)
+    there = [] if stored is None else [stored]
     if request.purge:
-        there += [one for one in _buried(keeper, context, request.namespace, request.key) if one != held]
+        there += [
+            one for one in _buried(repository, context, request.namespace, request.key) if one != stored
+        ]
     gone = there[: _at_once(context)]
     answer = replies.MemoryForgotten(
         forgotten=len(gone),
@@ -85,11 +87,11 @@ def drop(keeper: Keeper, request: requests.DropMemory, context: Context) -> Slic
         confirm_needed=False,
         matched=len(there),
         remaining=len(there) - len(gone),
-        memories=[forgotten(keeper, one.entry) for one in gone[:SHOWN]],
+        memories=[forgotten(repository, one.entry) for one in gone[:SHOWN]],
     )
     if gone:
         details = {"task_id": request.task_id, "by": request.deleted_by}
-        yield from _end(keeper, context, gone, purge=request.purge, action="delete_memory", **details)
+        yield from _end(repository, context, gone, purge=request.purge, action="delete_memory", **details)
     return answer
 
 
@@ -98,55 +100,63 @@ def _at_once(context: Context) -> int:
     return max(1, context.most_rows(ROWS * AT_ONCE) // ROWS)
 
 
-def _named(keeper: Keeper, context: Context, request: requests.ForgetMemory, namespace: str) -> list[Held]:
+def _named(
+    repository: MemoryRepository, context: Context, request: requests.ForgetMemory, namespace: str
+) -> list[StoredEntry]:
     """Return what an id or a key names; to be purged, also what was forgotten before."""
-    held: list[Held] = []
+    stored: list[StoredEntry] = []
     if request.memory_id is not None:
-        one = keeper.find_id(context, request.memory_id, forgotten=request.purge)
+        one = repository.find_id(context, request.memory_id, forgotten=request.purge)
         if one is not None:
-            policy.check_writes_namespace(context.principal, keeper.namespace(one.entry.sub))
+            policy.check_writes_namespace(context.principal, repository.namespace(one.entry.sub))
             return [one]
-        raise keeper.not_found(context, request.memory_id, None)
+        raise repository.not_found(context, request.memory_id, None)
     assert request.key is not None, "one of both was given"
-    one = keeper.find(context, keeper.sub(namespace), None, request.key)
+    one = repository.find(context, repository.sub(namespace), None, request.key)
     if one is not None:
-        held.append(one)
+        stored.append(one)
     if request.purge:
-        held += [each for each in _buried(keeper, context, namespace, request.key) if each != one]
-    if not held:
-        raise keeper.not_found(context, None, request.key, namespace)
-    return held
+        stored += [each for each in _buried(repository, context, namespace, request.key) if each != one]
+    if not stored:
+        raise repository.not_found(context, None, request.key, namespace)
+    return stored
 
 
-def _buried(keeper: Keeper, context: Context, namespace: str, key: str) -> list[Held]:
+def _buried(repository: MemoryRepository, context: Context, namespace: str, key: str) -> list[StoredEntry]:
     """Return what was forgotten under a key, as far as the sender may see it."""
-    prefix = records.entry_key(None, key, keeper.sub(namespace))
+    prefix = records.entry_key(None, key, repository.sub(namespace))
     return [
-        held
-        for held in keeper.places(context, prefix)
-        if held.entry.deleted_at is not None and keeper.may_see(context.principal, held.entry)
+        stored
+        for stored in repository.entries_of_key(context, prefix)
+        if stored.entry.deleted_at is not None and repository.may_see(context.principal, stored.entry)
     ]
 
 
 def _end(
-    keeper: Keeper, context: Context, gone: list[Held], *, purge: bool, action: str, **details: str
+    repository: MemoryRepository,
+    context: Context,
+    gone: list[StoredEntry],
+    *,
+    purge: bool,
+    action: str,
+    **details: str,
 ) -> Slices[None]:
     context.use_reserve()
-    for held in gone:
+    for stored in gone:
         # One of them may have taken the place of another one, which so has changed meanwhile.
-        current = keeper.numbered(context, held.entry.number)
+        current = repository.by_number(context, stored.entry.number)
         assert current is not None, "it is still there"
-        (removing.remove if purge else removing.forget)(keeper, context, current)
+        (removal.remove if purge else removal.forget)(repository, context, current)
         audit_record.record(
             context,
             action,
             current.entry.session_id,
-            namespace=keeper.namespace(current.entry.sub),
+            namespace=repository.namespace(current.entry.sub),
             key=current.entry.key,
             version=current.entry.version,
             purged=purge,
             **details,
         )
-        if context.slice_over():
+        if context.should_yield():
             yield
-    keeper.removed(context)
+    removal.finish(repository, context)

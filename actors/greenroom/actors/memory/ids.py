@@ -16,7 +16,7 @@ _TAIL_BYTES = 16 - ROOT_TAG_BYTES
 
 
 def tail_of_number(secret: bytes, number: int) -> bytes:
-    """Return what follows the root in the id of the entry with this number."""
+    """Return the tail, which follows the root's tag, of the id of the entry with this number."""
     made = bytearray(blake2b(number.to_bytes(8), digest_size=_TAIL_BYTES, key=secret).digest())
     made[0] = made[0] & 0x0F | 0x80  # the version
     made[2] = made[2] & 0x3F | 0x80  # the variant
@@ -30,5 +30,5 @@ def memory_id(tag: bytes, tail: bytes) -> str:
 
 
 def tail_of_id(given: str) -> bytes:
-    """Return what follows the root in an id."""
+    """Return the tail of an id, which follows the root's tag."""
     return bytes.fromhex(given[14:18] + given[19:23] + given[24:])

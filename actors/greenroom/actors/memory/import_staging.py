@@ -1,4 +1,4 @@
-"""Importing: lines are kept until it is decided what becomes of them, and then written batch by batch.
+"""Staging of imports: lines are kept until the import is decided, and then written batch by batch.
 
 What is kept lies in the records ``j staging``: the head, then ``j staging number`` for each batch, and
 ``j staging p`` for lines that wait for the memory that they supersede. A batch leaves in the commit that
@@ -20,10 +20,9 @@ from greenroom.actors.auth import namespaces as names
 from greenroom.actors.auth import policy
 from greenroom.actors.auth.principal import Principal
 from greenroom.actors.base.times import to_microseconds
-from greenroom.actors.memory import embedding, records
-from greenroom.actors.memory import upgrade as upgrading
-from greenroom.actors.memory.records import PLAIN, Ends, Entry
-from greenroom.actors.memory.repository import Held, Keeper
+from greenroom.actors.memory import embedding, records, upgrade
+from greenroom.actors.memory.records import PLAIN, Entry, VersionTimes
+from greenroom.actors.memory.repository import MemoryRepository, StoredEntry
 from greenroom.actors.memory.writes import Draft, write
 from greenroom.actors.schemas import transfer as requests
 from greenroom.actors.schemas.import_lines import decode_line, metadata_of
@@ -48,8 +47,8 @@ _OF_CONFLICT: dict[OnConflict, Outcome] = {
 }
 
 
-class Head(msgspec.Struct, frozen=True, array_like=True):
-    """What is known of the lines of one import that are for this root.
+class ImportHeader(msgspec.Struct, frozen=True, array_like=True):
+    """The state of one import's lines for this root.
 
     Attributes:
         staged: How many batches came.
@@ -79,12 +78,12 @@ class _Judged(NamedTuple):
     """A line with what is there already, and what would become of it."""
 
     draft: Draft
-    held: Held | None
+    stored: StoredEntry | None
     outcome: Outcome
 
 
 def digest_with(digest: bytes, lines: Iterable[msgspec.Raw]) -> bytes:
-    """Return what stands for all batches so far and one more."""
+    """Return the digest of all batches so far and one more."""
     return blake2b(digest + b"\n".join(map(bytes, lines)), digest_size=_TAG_BYTES).digest()
 
 
@@ -96,19 +95,21 @@ def topic_of(import_id: str) -> str:
 # -- before the decision -------------------------------------------------------
 
 
-def stage(keeper: Keeper, request: requests.StageLines, context: Context) -> requests.Staged:
+def stage(repository: MemoryRepository, request: requests.StageLines, context: Context) -> requests.Staged:
     """Keep a batch; one that is there already is kept once.
 
     Raises:
-        Refusal: ``IMPORT_NOT_STAGING``: nobody would decide what becomes of it; as `Keeper.check_root`.
+        Refusal: ``IMPORT_NOT_STAGING``: the import takes no more lines; as `MemoryRepository.check_root`.
     """
-    known: requests.ImportProgress | None = context.answer
+    known: requests.ImportProgress | None = context.precheck_answer
     if known is None or (known.staging, known.state) != (request.staging, "staging"):
         raise Refusal(requests.NOT_STAGING, "this import is decided, or was given up; it takes no more lines")
-    head = _head(context, request.staging) or Head(request.root, context.principal, request.on_conflict)
+    head = _head(context, request.staging) or ImportHeader(
+        request.root, context.principal, request.on_conflict
+    )
     _check_asker(head, context)
     policy.check_writes_namespace(context.principal, request.root)
-    keeper.check_root(request.root)
+    repository.check_root(request.root)
     if request.number == head.staged:
         if request.number == 0:  # another one may have decided since the question, and even be done
             told = requests.LinesStaged(staging=request.staging, root=request.root)
@@ -123,7 +124,7 @@ def stage(keeper: Keeper, request: requests.StageLines, context: Context) -> req
 
 
 def staged(request: requests.ReadStaged, context: Context) -> requests.Staged:
-    """Answer how many batches there are; an export asks that, too, whoever makes it."""
+    """Answer how many batches are staged; an export asks that, too."""
     head = _head(context, request.staging)
     if head is None:
         return requests.Staged(batches=0, applied=0)
@@ -131,16 +132,18 @@ def staged(request: requests.ReadStaged, context: Context) -> requests.Staged:
     return requests.Staged(batches=head.staged, applied=head.applied, digest=digest)
 
 
-def try_lines(keeper: Keeper, request: requests.TryLines, context: Context) -> Slices[dict[str, int]]:
-    """Count what would become of lines; raises as `Keeper.check_root`."""
+def try_lines(
+    repository: MemoryRepository, request: requests.TryLines, context: Context
+) -> Slices[dict[str, int]]:
+    """Count what would become of lines; raises as `MemoryRepository.check_root`."""
     policy.check_writes_namespace(context.principal, request.root)
-    keeper.check_root(request.root)
-    head = Head(request.root, context.principal, request.on_conflict)
+    repository.check_root(request.root)
+    head = ImportHeader(request.root, context.principal, request.on_conflict)
     counts: dict[str, int] = Counter()
     for raw in request.lines:
-        judged = yield from _judged(keeper, context, head, decode_line(raw))
+        judged = yield from _judged(repository, context, head, decode_line(raw))
         counts[judged.outcome] += 1
-        if context.slice_over():
+        if context.should_yield():
             yield
     return dict(counts)
 
@@ -155,30 +158,30 @@ def drop(request: requests.DropLines, context: Context) -> Slices[None]:
             context.tell(context.address, request)
             return
         context.delete(key)
-        if context.slice_over():
+        if context.should_yield():
             yield
 
 
 # -- after it --------------------------------------------------------------------
 
 
-def apply(keeper: Keeper, request: requests.ApplyLines, context: Context) -> Slices[None]:
+def apply(repository: MemoryRepository, request: requests.ApplyLines, context: Context) -> Slices[None]:
     """Write a batch, and go on with the next one; after the last one say so."""
     head = _head(context, request.staging)
     if head is None:  # all is done
         return
-    yield from upgrading.finish(keeper, context)
+    yield from upgrade.finish(repository, context)
     is_first = head.applied == 0
     written: list[tuple[int, str]] = []
     if head.applied < request.batches:
         key = _batch_key(request.staging, head.applied)
         lines = context.get(key, list[bytes]) or []
         context.delete(key)
-        head = yield from _write_all(keeper, context, request.staging, head, lines, written)
+        head = yield from _write_all(repository, context, request.staging, head, lines, written)
         head = msgspec.structs.replace(head, applied=head.applied + 1)
     else:
-        head = yield from _write_waiting(keeper, context, request.staging, head, written)
-    yield from embedding.attend(keeper, context, written)
+        head = yield from _write_waiting(repository, context, request.staging, head, written)
+    yield from embedding.attend(repository, context, written)
     if head.applied < request.batches or head.waiting:
         context.put(_head_key(request.staging), head)
         context.tell(context.address, request)
@@ -187,12 +190,16 @@ def apply(keeper: Keeper, request: requests.ApplyLines, context: Context) -> Sli
     else:
         _finish(context, request.staging, head)
     audience = policy.own_audience(head.principal.agent_id)
-    context.publish(topic_of(requests.import_address(request.staging).key), policy.Heard(audience))
+    context.publish(topic_of(requests.import_address(request.staging).key), policy.ChangeLabel(audience))
 
 
 def _write_waiting(
-    keeper: Keeper, context: Context, staging: str, head: Head, written: list[tuple[int, str]]
-) -> Slices[Head]:
+    repository: MemoryRepository,
+    context: Context,
+    staging: str,
+    head: ImportHeader,
+    written: list[tuple[int, str]],
+) -> Slices[ImportHeader]:
     """Write a batch of the lines that waited for others, the newest first, as chains are told.
 
     A line that still waits has its turn again after the others. When all of them do, the next one is
@@ -206,77 +213,83 @@ def _write_waiting(
         is_last_resort = head.passed >= head.waiting
         head = msgspec.structs.replace(head, waiting=head.waiting - 1)
         before = head.waiting
-        head = yield from _write_line(keeper, context, staging, head, raw, written, wait=not is_last_resort)
+        head = yield from _write_line(
+            repository, context, staging, head, raw, written, wait=not is_last_resort
+        )
         if head.waiting > before:
             head = msgspec.structs.replace(head, passed=head.passed + 1, vain=head.vain + 1)
         elif head.vain < _MOST_IN_VAIN:
             head = msgspec.structs.replace(head, passed=0)
-        if context.slice_over():
+        if context.should_yield():
             yield
     return head
 
 
 def _write_all(
-    keeper: Keeper,
+    repository: MemoryRepository,
     context: Context,
     staging: str,
-    head: Head,
+    head: ImportHeader,
     lines: Iterable[bytes],
     written: list[tuple[int, str]],
-) -> Slices[Head]:
+) -> Slices[ImportHeader]:
     for raw in lines:
-        head = yield from _write_line(keeper, context, staging, head, raw, written, wait=True)
-        if context.slice_over():
+        head = yield from _write_line(repository, context, staging, head, raw, written, wait=True)
+        if context.should_yield():
             yield
     return head
 
 
 def _write_line(
-    keeper: Keeper,
+    repository: MemoryRepository,
     context: Context,
     staging: str,
-    head: Head,
+    head: ImportHeader,
     raw: bytes,
     written: list[tuple[int, str]],
     *,
     wait: bool,
-) -> Slices[Head]:
+) -> Slices[ImportHeader]:
     """Write a line, or let it wait for what it supersedes; return what is known of the import then.
 
     What is written is noted in ``written``, by update number and text.
     """
     line = decode_line(raw)
-    judged = yield from _judged(keeper, context, head, line)
+    judged = yield from _judged(repository, context, head, line)
     if line.supersedes is not None and judged.outcome in _WRITTEN:
-        judged.draft.supersedes = _superseded(keeper, context, judged.draft, line.supersedes)
+        judged.draft.supersedes = _superseded(repository, context, judged.draft, line.supersedes)
         if judged.draft.supersedes is None and wait:
             first = head.first - 1
             context.put(_head_key(staging) + _WAITING + first.to_bytes(8), raw)
             return msgspec.structs.replace(head, waiting=head.waiting + 1, first=first)
-    outcome = yield from _write(keeper, context, head, judged)
+    outcome = yield from _write(repository, context, head, judged)
     if outcome in _WRITTEN:
         draft = judged.draft
         text = embedding.embedded(draft.value, draft.form, draft.author or "")
-        written.append((keeper.counter, text))
+        written.append((repository.counter, text))
     head.counts[outcome] = head.counts.get(outcome, 0) + 1
     return head
 
 
-def _write(keeper: Keeper, context: Context, head: Head, judged: _Judged) -> Slices[Outcome]:
+def _write(
+    repository: MemoryRepository, context: Context, head: ImportHeader, judged: _Judged
+) -> Slices[Outcome]:
     """Write a line, if it is to be written; what it supersedes is left out if that cannot be."""
-    draft, held, outcome = judged
+    draft, stored, outcome = judged
     if outcome not in _WRITTEN:
         return outcome
-    if held is not None and draft.created_at is not None:
-        held = Held(held.where, msgspec.structs.replace(held.entry, created_at=draft.created_at))
+    if stored is not None and draft.created_at is not None:
+        stored = StoredEntry(
+            stored.record_key, msgspec.structs.replace(stored.entry, created_at=draft.created_at)
+        )
     try:
-        keeper.begin(context, head.root)
-        written = yield from write(keeper, context, draft, held)
+        repository.ensure_root(context, head.root)
+        written = yield from write(repository, context, draft, stored)
     except Refusal:
         if draft.supersedes is None:
             return "refused"
         draft.supersedes = None
-        return (yield from _write(keeper, context, head, judged))
+        return (yield from _write(repository, context, head, judged))
     if outcome == "overwritten":
         yield from _forget_history(context, written.entry)
     return outcome
@@ -285,18 +298,18 @@ def _write(keeper: Keeper, context: Context, head: Head, judged: _Judged) -> Sli
 def _forget_history(context: Context, entry: Entry) -> Slices[None]:
     prefix = records.versions_prefix(entry.number)
     newest = records.version_key(entry.number, entry.version)
-    for key, ends in context.scan(Ends, prefix=prefix):
+    for key, ends in context.scan(VersionTimes, prefix=prefix):
         if key == newest:
             break
         context.delete(key)
         if ends.expires_at is not None:
             version = int.from_bytes(key[-8:])
             context.delete(records.expiry_key(ends.expires_at, entry.number, version))
-        if context.slice_over():
+        if context.should_yield():
             yield
 
 
-def _finish(context: Context, staging: str, head: Head) -> None:
+def _finish(context: Context, staging: str, head: ImportHeader) -> None:
     context.delete(_head_key(staging))
     details = {"namespace": head.root, "on_conflict": head.on_conflict, "counts": head.counts}
     context.append(audit_record.JOURNAL, audit_record.row(head.principal, "import_memories", None, details))
@@ -307,21 +320,23 @@ def _finish(context: Context, staging: str, head: Head) -> None:
 # -- a line ------------------------------------------------------------------------
 
 
-def _judged(keeper: Keeper, context: Context, head: Head, line: MemoryLine) -> Slices[_Judged]:
+def _judged(
+    repository: MemoryRepository, context: Context, head: ImportHeader, line: MemoryLine
+) -> Slices[_Judged]:
     draft = _draft(head.principal, line)
-    held = _held(keeper, context, draft)
-    if held is not None and line.created_by is None:
-        draft.author = keeper.author(held.entry)
+    stored = _held(repository, context, draft)
+    if stored is not None and line.created_by is None:
+        draft.author = repository.author(stored.entry)
     outcome: Outcome
     if not records.is_live(draft.expires_at, context.now):
         outcome = "expired"
-    elif held is None:
+    elif stored is None:
         outcome = "created"
-    elif head.on_conflict != "skip" and (yield from _is_same(keeper, context, draft, held.entry)):
+    elif head.on_conflict != "skip" and (yield from _is_same(repository, context, draft, stored.entry)):
         outcome = "unchanged"
     else:
         outcome = _OF_CONFLICT[head.on_conflict]
-    return _Judged(draft, held, outcome)
+    return _Judged(draft, stored, outcome)
 
 
 def _draft(principal: Principal, line: MemoryLine) -> Draft:
@@ -357,53 +372,53 @@ def _draft(principal: Principal, line: MemoryLine) -> Draft:
     )
 
 
-def _held(keeper: Keeper, context: Context, draft: Draft) -> Held | None:
+def _held(repository: MemoryRepository, context: Context, draft: Draft) -> StoredEntry | None:
     """Return the entry that has the key already, on the same shelf where several write."""
     where = records.entry_key(draft.session_id, draft.key, draft.sub)
-    if keeper.has_several_owners:
-        number = keeper.known_shelf(draft.shelf)
+    if repository.has_several_owners:
+        number = repository.known_shelf(draft.shelf)
         if number is None:
             return None
-        where = keeper.place(where, number)
+        where = repository.entry_key(where, number)
     entry = context.get(where, Entry)
-    return None if entry is None or not records.is_there(entry, context.now) else Held(where, entry)
+    return None if entry is None or not records.is_there(entry, context.now) else StoredEntry(where, entry)
 
 
-def _superseded(keeper: Keeper, context: Context, draft: Draft, key: str) -> Held | None:
+def _superseded(repository: MemoryRepository, context: Context, draft: Draft, key: str) -> StoredEntry | None:
     """Return the memory of this key that the draft takes the place of."""
-    for held in keeper.places(context, records.entry_key(draft.session_id, key, draft.sub)):
-        shelf = keeper.shelf(held.entry)
+    for stored in repository.entries_of_key(context, records.entry_key(draft.session_id, key, draft.sub)):
+        shelf = repository.shelf(stored.entry)
         is_own = (shelf.user, shelf.agent) == (draft.shelf.user, draft.shelf.agent)
-        if is_own and records.is_there(held.entry, context.now):
-            return held
+        if is_own and records.is_there(stored.entry, context.now):
+            return stored
     return None
 
 
-def _is_same(keeper: Keeper, context: Context, draft: Draft, entry: Entry) -> Slices[bool]:
+def _is_same(repository: MemoryRepository, context: Context, draft: Draft, entry: Entry) -> Slices[bool]:
     """Return whether an entry says already what a draft would make of it."""
-    more = entry.more or PLAIN
+    details = entry.details or PLAIN
     alike = (
-        more.form & records.TEXT == draft.form & records.TEXT
+        details.form & records.TEXT == draft.form & records.TEXT
         and entry.value_size == len(draft.value)
         and entry.expires_at == draft.expires_at
-        and keeper.shelf(entry) == draft.shelf
-        and keeper.author(entry) == draft.author
-        and (more.kind, more.tags, more.importance) == (draft.kind, draft.tags, draft.importance)
-        and (more.conversation, more.position) == (draft.conversation, draft.position)
+        and repository.shelf(entry) == draft.shelf
+        and repository.author(entry) == draft.author
+        and (details.kind, details.tags, details.importance) == (draft.kind, draft.tags, draft.importance)
+        and (details.conversation, details.position) == (draft.conversation, draft.position)
         and draft.created_at in {None, entry.created_at}
         and draft.updated_at in {None, entry.updated_at}
     )
     if not alike:
         return False
-    value, version = yield from keeper.value(context, entry)
+    value, version = yield from repository.value(context, entry)
     return value == draft.value and version.metadata == draft.metadata
 
 
 # -- records -------------------------------------------------------------------------
 
 
-def _head(context: Context, staging: str) -> Head | None:
-    return context.get(_head_key(staging), Head)
+def _head(context: Context, staging: str) -> ImportHeader | None:
+    return context.get(_head_key(staging), ImportHeader)
 
 
 def _head_key(staging: str) -> bytes:
@@ -414,7 +429,7 @@ def _batch_key(staging: str, number: int) -> bytes:
     return _head_key(staging) + number.to_bytes(8)
 
 
-def _check_asker(head: Head, context: Context) -> None:
+def _check_asker(head: ImportHeader, context: Context) -> None:
     if head.principal.identity != context.principal.identity:
         raise auth_errors.permission_denied("staging", "staging: this is another's import")
 

@@ -1,56 +1,59 @@
-"""What has a key: looked up where the key lies, in every namespace below the root and every session."""
+"""Look-up by key in every namespace below the root and every session."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from greenroom.actors.memory import records
-from greenroom.actors.memory import upgrade as upgrading
+from greenroom.actors.memory import records, upgrade
 from greenroom.actors.schemas import memory_replies as replies
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from greenroom.actors.index.corpus import Corpus
-    from greenroom.actors.memory.repository import Held, Keeper
+    from greenroom.actors.memory.repository import MemoryRepository, StoredEntry
     from greenroom.actors.schemas import memories as requests
     from greenroom.runtime import Context, Slices
 
 _BEHIND_UPDATES = b"\xff" * 8
 
 
-def rows_of_key(keeper: Keeper, context: Context, corpus: Corpus, key: str) -> Slices[list[int]]:
-    """Return the rows of all memories that have a key, whoever may see them."""
+def rows_of_key(
+    repository: MemoryRepository, context: Context, corpus: Corpus, key: str
+) -> Slices[list[int]]:
+    """Return the index rows of all memories that have a key, visible or not."""
     rows = []
-    for held in (yield from _held(keeper, context, key)):
-        row = corpus.row(held.entry.update)
+    for stored in (yield from _held(repository, context, key)):
+        row = corpus.row(stored.entry.update)
         if row is not None:
             rows.append(row)
     return rows
 
 
-def locate(keeper: Keeper, request: requests.LocateKey, context: Context) -> Slices[replies.KeyLocated]:
+def locate(
+    repository: MemoryRepository, request: requests.LocateKey, context: Context
+) -> Slices[replies.KeyLocated]:
     """Answer where a key has memories that the sender may see."""
-    yield from upgrading.finish(keeper, context)
+    yield from upgrade.finish(repository, context)
     places = [
         replies.KeyPlace(
-            namespace=keeper.namespace(held.entry.sub),
-            memory_id=keeper.memory_id(held.entry.number),
-            session_id=held.entry.session_id,
+            namespace=repository.namespace(stored.entry.sub),
+            memory_id=repository.memory_id(stored.entry.number),
+            session_id=stored.entry.session_id,
         )
-        for held in (yield from _held(keeper, context, request.key))
-        if records.is_live(held.entry.expires_at, context.now)
-        and (request.forgotten or held.entry.deleted_at is None)
-        and keeper.may_see(context.principal, held.entry)
+        for stored in (yield from _held(repository, context, request.key))
+        if records.is_live(stored.entry.expires_at, context.now)
+        and (request.forgotten or stored.entry.deleted_at is None)
+        and repository.may_see(context.principal, stored.entry)
     ]
     return replies.KeyLocated(places=places)
 
 
-def _held(keeper: Keeper, context: Context, key: str) -> Slices[list[Held]]:
-    found: list[Held] = []
+def _held(repository: MemoryRepository, context: Context, key: str) -> Slices[list[StoredEntry]]:
+    found: list[StoredEntry] = []
     for scope in _scopes(context):
-        found += keeper.places_in_use(context, records.key_in_scope(scope, key))
-        if context.slice_over():
+        found += repository.live_entries_of_key(context, records.key_in_scope(scope, key))
+        if context.should_yield():
             yield
     return found
 

@@ -1,4 +1,4 @@
-"""An agent's key-value memory: the view of its own namespace that page A's tools have."""
+"""An agent's key-value memory: `set_memory` and its siblings, a view of the agent's own namespace."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth import policy
 from greenroom.actors.base import budget, cursor
 from greenroom.actors.base.times import SECOND, optional_datetime, to_datetime
-from greenroom.actors.memory import records
-from greenroom.actors.memory import removal as removing
+from greenroom.actors.memory import records, removal
 from greenroom.actors.memory.records import Entry, Version
-from greenroom.actors.memory.repository import Held, Keeper
+from greenroom.actors.memory.repository import MemoryRepository, StoredEntry
 from greenroom.actors.memory.values import SMALL_BYTES, unpack
 from greenroom.actors.memory.writes import Draft, write
 from greenroom.actors.schemas import keyvalue as requests
@@ -31,12 +30,12 @@ BOTH_SCOPES = "all"
 
 
 def store(
-    keeper: Keeper, request: requests.SetMemory, context: Context
+    repository: MemoryRepository, request: requests.SetMemory, context: Context
 ) -> replies.MemoryStored | Slices[replies.MemoryStored]:
     """Store a new version under the key, the first one if there was no live entry."""
     if request.session_id is not None:
-        _check_session(request.session_id, context.answer)
-    slices = _store(keeper, request, context)
+        _check_session(request.session_id, context.precheck_answer)
+    slices = _store(repository, request, context)
     if len(bytes(request.value)) > SMALL_BYTES:
         return slices
     return whole(slices)
@@ -50,12 +49,14 @@ def _check_session(session_id: str, status: SessionStatus | None) -> None:
         raise auth_errors.session_closed(session_id, status)
 
 
-def _store(keeper: Keeper, request: requests.SetMemory, context: Context) -> Slices[replies.MemoryStored]:
+def _store(
+    repository: MemoryRepository, request: requests.SetMemory, context: Context
+) -> Slices[replies.MemoryStored]:
     where = records.entry_key(request.session_id, request.key)
     old = context.get(where, Entry)
-    held = None if old is None or not records.is_there(old, context.now) else Held(where, old)
+    stored = None if old is None or not records.is_there(old, context.now) else StoredEntry(where, old)
     scope = records.scope_name(request.session_id)
-    if held is not None and not request.overwrite:
+    if stored is not None and not request.overwrite:
         raise auth_errors.key_exists(request.key, scope)
     expires_at = None if request.expires_in is None else context.now + request.expires_in * SECOND
     draft = Draft(
@@ -63,12 +64,12 @@ def _store(keeper: Keeper, request: requests.SetMemory, context: Context) -> Sli
         session_id=request.session_id,
         value=bytes(request.value),
         metadata=bytes(request.metadata),
-        shelf=policy.agent_shelf(keeper.address) if held is None else keeper.shelf(held.entry),
+        shelf=policy.agent_shelf(repository.address) if stored is None else repository.shelf(stored.entry),
         expires_at=expires_at,
         by=policy.memory_owner(context.principal),
         plain=True,
     )
-    entry = (yield from write(keeper, context, draft, held)).entry
+    entry = (yield from write(repository, context, draft, stored)).entry
     audit_record.record(
         context,
         "set_memory",
@@ -88,7 +89,7 @@ def _store(keeper: Keeper, request: requests.SetMemory, context: Context) -> Sli
 
 
 def read(
-    keeper: Keeper, request: requests.GetMemory, context: Context
+    repository: MemoryRepository, request: requests.GetMemory, context: Context
 ) -> replies.MemoryRead | Slices[replies.MemoryRead]:
     """Answer the newest value or an older version, unless that, or the entry, has expired."""
     scope, now = records.scope_name(request.session_id), context.now
@@ -99,9 +100,9 @@ def read(
         version = context.get(records.version_key(entry.number, number), Version)
     if entry is None or number is None or version is None or not records.is_live(version.expires_at, now):
         raise auth_errors.memory_not_found(request.key, scope)
-    keeper.uses.note(entry, now)
-    keeper.uses.write_soon(context)
-    if version.more is not None and version.more.form != records.JSON:
+    repository.uses.note(entry, now)
+    repository.uses.write_soon(context)
+    if version.details is not None and version.details.form != records.JSON:
         return _read_otherwise(entry, version, number, context)
     return _answer(entry, version, number, version.value)
 
@@ -110,9 +111,9 @@ def _read_otherwise(
     entry: Entry, version: Version, number: int, context: Context
 ) -> Slices[replies.MemoryRead]:
     """Answer a value that other tools stored: compressed, or a text, which is a JSON string here."""
-    assert version.more is not None, "a plain one is read at once"
-    value = yield from unpack(version.value, version.more.form, context)
-    if version.more.form & records.TEXT:
+    assert version.details is not None, "a plain one is read at once"
+    value = yield from unpack(version.value, version.details.form, context)
+    if version.details.form & records.TEXT:
         value = msgspec.json.encode(value.decode())
     return _answer(entry, version, number, value)
 
@@ -144,10 +145,10 @@ def entries(request: requests.ListMemory, context: Context) -> Slices[replies.Me
                 has_more = True
                 break
             found.append(entry)
-        if context.slice_over():
+        if context.should_yield():
             yield
     views = [records.view(entry) for entry in found]
-    page = budget.cut(
+    page = budget.take_in_order(
         views, request.max_tokens, lambda each: {"key": each.key, "session_id": each.session_id}
     )
     has_more = has_more or page.passed < len(found)
@@ -161,15 +162,17 @@ def entries(request: requests.ListMemory, context: Context) -> Slices[replies.Me
     )
 
 
-def delete(keeper: Keeper, request: requests.DeleteMemory, context: Context) -> replies.MemoryDeleted:
+def delete(
+    repository: MemoryRepository, request: requests.DeleteMemory, context: Context
+) -> replies.MemoryDeleted:
     """Delete an entry with all its versions; a missing one is no error."""
     where = records.entry_key(request.session_id, request.key)
     entry = context.get(where, Entry)
     existed = entry is not None and records.is_there(entry, context.now)
     context.use_reserve()
     if entry is not None and entry.deleted_at is None:  # the history of what was forgotten stays
-        removing.remove(keeper, context, Held(where, entry))
-        keeper.removed(context)
+        removal.remove(repository, context, StoredEntry(where, entry))
+        removal.finish(repository, context)
     if existed:
         audit_record.record(context, "delete_memory", request.session_id, key=request.key)
     return replies.MemoryDeleted(
@@ -178,7 +181,7 @@ def delete(keeper: Keeper, request: requests.DeleteMemory, context: Context) -> 
 
 
 def cursor_binding(session_id: str | None, prefix: str | None) -> str:
-    """Return what a cursor of a listing is good for."""
+    """Return what a listing's cursor is bound to."""
     return f"memory {session_id} {prefix}"
 
 
@@ -195,7 +198,7 @@ def newest_first(context: Context, session_id: str | None, highest: int | None) 
 
 
 def whole(slices: Slices[replies.MemoryStored]) -> replies.MemoryStored:
-    """Return what slices of small work come to, without a pause."""
+    """Run slices of small work to their result, without a pause."""
     while True:
         try:
             next(slices)

@@ -6,7 +6,7 @@ from bisect import insort
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from greenroom.actors.base.lazy_import import imported
+from greenroom.actors.base.threads import imported
 from greenroom.actors.memory import records
 from greenroom.actors.memory.values import beginning
 from greenroom.actors.schemas import memory_replies as replies
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from greenroom.actors.index.corpus import Corpus
     from greenroom.actors.memory.records import Entry
-    from greenroom.actors.memory.repository import Keeper
-    from greenroom.actors.memory.vector_filters import Seen
+    from greenroom.actors.memory.repository import MemoryRepository
+    from greenroom.actors.memory.vector_filters import VisibleRows
     from greenroom.actors.memory.writes import Draft
     from greenroom.runtime import Context, Slices
 
@@ -38,41 +38,43 @@ PREVIEW = 120
 _LEEWAY = 0.8  # bytes are not characters, and other cases of letters have other sizes
 
 
-def near(keeper: Keeper, context: Context, entry: Entry, draft: Draft) -> Slices[list[replies.SimilarMemory]]:
+def near(
+    repository: MemoryRepository, context: Context, entry: Entry, draft: Draft
+) -> Slices[list[replies.SimilarMemory]]:
     """Return the most similar memories that the sender may see, of the same namespace and below the root.
 
     What the new memory supersedes, and what is superseded, is not among them.
     """
-    if keeper.indexed_to is not None or keeper.counter == 1:
+    if repository.indexed_to is not None or repository.counter == 1:
         return []
     text = _start(draft.value, draft.form)
     if not text.strip():
         return []
-    corpus = yield from keeper.index.loaded(context)
+    corpus = yield from repository.index.loaded(context)
     yield from imported("greenroom.actors.memory.vector_filters")
-    seen = keeper.views.of(corpus, context.principal, context.now)
+    seen = repository.views.of(corpus, context.principal, context.now)
     found: list[replies.SimilarMemory] = []
     for update in _candidates(corpus, seen, text, entry.update):
-        held = keeper.updated(context, update)
-        assert held is not None, "what is in the index is in the store"
-        other = held.entry
+        stored = repository.by_update(context, update)
+        assert stored is not None, "what is in the index is in the store"
+        other = stored.entry
         if not _may_be_alike(entry, other):
             continue
-        value, version = yield from keeper.value(context, other)
-        form = records.JSON if version.more is None else version.more.form
+        value, version = yield from repository.value(context, other)
+        form = records.JSON if version.details is None else version.details.form
         said = _start(value, form)
         likeness = _likeness(text, said)
         if likeness >= AT_LEAST:
             found.append(
                 replies.SimilarMemory(
-                    memory_id=keeper.memory_id(other.number),
+                    memory_id=repository.memory_id(other.number),
                     key=other.key,
-                    namespace=keeper.namespace(other.sub),
+                    namespace=repository.namespace(other.sub),
                     similarity=round(likeness, 3),
                     preview=said[:PREVIEW],
                 )
             )
-        if context.slice_over():
+        if context.should_yield():
             yield
     found.sort(key=lambda one: -one.similarity)
     return found[:MOST]
@@ -91,7 +93,7 @@ def _start(value: bytes, form: int) -> str:
     return beginning(value, form, _COMPARED_CHARACTERS)
 
 
-def _candidates(corpus: Corpus, seen: Seen, text: str, update: int) -> list[int]:
+def _candidates(corpus: Corpus, seen: VisibleRows, text: str, update: int) -> list[int]:
     """Return the memories that share most of the rare terms of a text, most first, by update number.
 
     Nothing else is counted than what is seen and not superseded.

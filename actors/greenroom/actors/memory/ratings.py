@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from greenroom.actors.audit import record as audit_record
-from greenroom.actors.memory import records
-from greenroom.actors.memory import upgrade as upgrading
+from greenroom.actors.memory import records, upgrade
 from greenroom.actors.memory.records import Rating
 from greenroom.actors.memory.store_requests import named
 from greenroom.actors.schemas import memories as requests
@@ -16,7 +15,7 @@ from greenroom.actors.schemas import memory_replies as replies
 
 if TYPE_CHECKING:
     from greenroom.actors.auth.principal import Principal
-    from greenroom.actors.memory.repository import Keeper
+    from greenroom.actors.memory.repository import MemoryRepository
     from greenroom.runtime import Context, Slices
 
 
@@ -36,14 +35,16 @@ def _of_the_user(context: Context, number: int) -> Rating | None:
     return before
 
 
-def rate(keeper: Keeper, request: requests.RateMemory, context: Context) -> Slices[replies.MemoryRated]:
-    """Take the rating of whoever may see the memory; an agent has one opinion, the last."""
-    yield from upgrading.finish(keeper, context)
-    entry = named(keeper, context, request.memory_id, request.key, request.namespace).entry
+def rate(
+    repository: MemoryRepository, request: requests.RateMemory, context: Context
+) -> Slices[replies.MemoryRated]:
+    """Record a rating by an agent that may see the memory; its later rating replaces the earlier."""
+    yield from upgrade.finish(repository, context)
+    entry = named(repository, context, request.memory_id, request.key, request.namespace).entry
     rater = _rater(context.principal)
     where = records.rating_key(entry.number, rater)
     before = context.get(where, Rating) or _of_the_user(context, entry.number)
-    quality = keeper.uses.settle(context, entry)
+    quality = repository.uses.settle(context, entry)
     quality = msgspec.structs.replace(
         quality,
         rated=quality.rated + request.rating - (0.0 if before is None else before.rating),
@@ -51,7 +52,7 @@ def rate(keeper: Keeper, request: requests.RateMemory, context: Context) -> Slic
     )
     context.put(where, Rating(context.now, rater, request.rating, request.note))
     context.put(records.quality_key(entry.number), quality)
-    keeper.index.change(
+    repository.index.change(
         context,
         entry.update,
         rating=quality.rating,
@@ -62,14 +63,14 @@ def rate(keeper: Keeper, request: requests.RateMemory, context: Context) -> Slic
         context,
         "rate_memory",
         entry.session_id,
-        namespace=keeper.namespace(entry.sub),
+        namespace=repository.namespace(entry.sub),
         key=entry.key,
         rating=request.rating,
     )
     return replies.MemoryRated(
-        memory_id=keeper.memory_id(entry.number),
+        memory_id=repository.memory_id(entry.number),
         key=entry.key,
-        namespace=keeper.namespace(entry.sub),
+        namespace=repository.namespace(entry.sub),
         rating=round(quality.rating, 4),
         ratings=quality.ratings,
     )

@@ -11,10 +11,9 @@ from msgspec import UNSET
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.base import budget, cursor
 from greenroom.actors.base.times import optional_datetime, to_datetime
-from greenroom.actors.memory import records
-from greenroom.actors.memory import upgrade as upgrading
+from greenroom.actors.memory import records, upgrade
 from greenroom.actors.memory.records import Version
-from greenroom.actors.memory.repository import Held, Keeper
+from greenroom.actors.memory.repository import MemoryRepository, StoredEntry
 from greenroom.actors.memory.store_requests import named
 from greenroom.actors.memory.views import shown_version, version_id
 from greenroom.actors.schemas import memories as requests
@@ -27,31 +26,33 @@ if TYPE_CHECKING:
     from greenroom.runtime import Context, Slices
 
 
-def read(keeper: Keeper, request: requests.ReadMemory, context: Context) -> Slices[replies.MemoryShown]:
+def read(
+    repository: MemoryRepository, request: requests.ReadMemory, context: Context
+) -> Slices[replies.MemoryShown]:
     """Answer a memory whole, however large it is."""
-    yield from upgrading.finish(keeper, context)
-    held = named(keeper, context, request.memory_id, request.key, request.namespace)
-    entry = held.entry
+    yield from upgrade.finish(repository, context)
+    stored = named(repository, context, request.memory_id, request.key, request.namespace)
+    entry = stored.entry
     number = request.version or entry.version
     version = None
     if number <= entry.version:
         version = context.get(records.version_key(entry.number, number), Version)
     if version is None or not records.is_live(version.expires_at, context.now):
-        where = None if request.key is None else request.namespace or keeper.root
+        where = None if request.key is None else request.namespace or repository.root
         raise auth_errors.no_memory(request.memory_id or request.key, where=where)
-    keeper.uses.note(entry, context.now)
-    keeper.uses.write_soon(context)
+    repository.uses.note(entry, context.now)
+    repository.uses.write_soon(context)
     return replies.MemoryShown(
-        memory=(yield from shown_version(keeper, context, entry, number, version, most=None))
+        memory=(yield from shown_version(repository, context, entry, number, version, most=None))
     )
 
 
-def value(keeper: Keeper, request: GetMemory, context: Context) -> Slices[MemoryRead]:
+def value(repository: MemoryRepository, request: GetMemory, context: Context) -> Slices[MemoryRead]:
     """Answer a memory of a namespace in the form of an agent's key-value memory."""
     if request.session_id is not None:
         raise auth_errors.invalid("namespace", "namespace: give either namespace or session_id, not both")
     named_so = requests.ReadMemory(key=request.key, namespace=request.namespace, version=request.version)
-    memory = (yield from read(keeper, named_so, context)).memory
+    memory = (yield from read(repository, named_so, context)).memory
     content = memory.value
     return MemoryRead(
         key=memory.key,
@@ -67,32 +68,32 @@ def value(keeper: Keeper, request: GetMemory, context: Context) -> Slices[Memory
 
 
 def versions(
-    keeper: Keeper, request: requests.ListVersions, context: Context
+    repository: MemoryRepository, request: requests.ListVersions, context: Context
 ) -> Slices[replies.MemoryVersions]:
     """Answer a page of versions, oldest first; of a key, also those of what was forgotten under it."""
-    yield from upgrading.finish(keeper, context)
+    yield from upgrade.finish(repository, context)
     if (request.memory_id is None) == (request.key is None):
         raise auth_errors.invalid("memory_id", "memory_id: give either memory_id or key")
     binding = f"versions {request.memory_id} {request.namespace} {request.key}"
     after = b"" if request.cursor is None else cursor.decode(request.cursor, binding)
-    entries = sorted(_entries(keeper, request, context), key=lambda held: held.entry.number)
+    entries = sorted(_entries(repository, request, context), key=lambda stored: stored.entry.number)
     found: list[replies.VersionView] = []
     positions: list[bytes] = []
     has_more = False
-    for held in entries:
-        for position, version in _versions(context, held, after):
+    for stored in entries:
+        for position, version in _versions(context, stored, after):
             if len(found) == request.limit:
                 has_more = True
                 break
-            found.append(_version(keeper, held, int.from_bytes(position[8:]), version))
+            found.append(_version(repository, stored, int.from_bytes(position[8:]), version))
             positions.append(position)
-            if context.slice_over():
+            if context.should_yield():
                 yield
         if has_more:
             break
     if not found:
-        raise keeper.not_found(context, request.memory_id, request.key, request.namespace)
-    kept = budget.cut(
+        raise repository.not_found(context, request.memory_id, request.key, request.namespace)
+    kept = budget.take_in_order(
         found, request.max_tokens, lambda each: {"memory_id": each.memory_id, "version": each.version}
     )
     has_more = has_more or kept.passed < len(found)
@@ -105,43 +106,47 @@ def versions(
     )
 
 
-def _entries(keeper: Keeper, request: requests.ListVersions, context: Context) -> list[Held]:
+def _entries(
+    repository: MemoryRepository, request: requests.ListVersions, context: Context
+) -> list[StoredEntry]:
     if request.memory_id is not None:
-        held = keeper.find_id(context, request.memory_id, forgotten=True)
-        return [] if held is None else [held]
+        stored = repository.find_id(context, request.memory_id, forgotten=True)
+        return [] if stored is None else [stored]
     assert request.key is not None, "one of both was given"
-    prefix = records.entry_key(None, request.key, keeper.sub(request.namespace))
+    prefix = records.entry_key(None, request.key, repository.sub(request.namespace))
     return [
-        held
-        for held in keeper.places(context, prefix)
-        if records.is_live(held.entry.expires_at, context.now)
-        and keeper.may_see(context.principal, held.entry)
+        stored
+        for stored in repository.entries_of_key(context, prefix)
+        if records.is_live(stored.entry.expires_at, context.now)
+        and repository.may_see(context.principal, stored.entry)
     ]
 
 
-def _versions(context: Context, held: Held, after: bytes) -> Iterator[tuple[bytes, Version]]:
+def _versions(context: Context, stored: StoredEntry, after: bytes) -> Iterator[tuple[bytes, Version]]:
     """Yield an entry's versions that have not expired, each with its entry's number and its own as bytes."""
-    prefix = records.versions_prefix(held.entry.number)
+    prefix = records.versions_prefix(stored.entry.number)
     start = prefix
-    if after[:8] > held.entry.number.to_bytes(8):
+    if after[:8] > stored.entry.number.to_bytes(8):
         return
-    if after[:8] == held.entry.number.to_bytes(8):
+    if after[:8] == stored.entry.number.to_bytes(8):
         start = prefix + (int.from_bytes(after[8:]) + 1).to_bytes(8)
     for key, version in context.scan(Version, prefix=prefix, start=start):
         if records.is_live(version.expires_at, context.now):
             yield key[1:], version
 
 
-def _version(keeper: Keeper, held: Held, number: int, version: Version) -> replies.VersionView:
-    more = version.more
+def _version(
+    repository: MemoryRepository, stored: StoredEntry, number: int, version: Version
+) -> replies.VersionView:
+    details = version.details
     return replies.VersionView(
-        memory_id=keeper.memory_id(held.entry.number),
-        id=version_id(held.entry, number, version),
+        memory_id=repository.memory_id(stored.entry.number),
+        id=version_id(stored.entry, number, version),
         version=number,
-        author=keeper.author(held.entry) if more is None else more.author,
+        author=repository.author(stored.entry) if details is None else details.author,
         stored_at=to_datetime(version.stored_at),
         expires_at=optional_datetime(version.expires_at),
-        size_bytes=len(version.value) if more is None else more.size,
-        deleted_at=optional_datetime(held.entry.deleted_at),
-        task_id=None if more is None else more.task_id,
+        size_bytes=len(version.value) if details is None else details.size,
+        deleted_at=optional_datetime(stored.entry.deleted_at),
+        task_id=None if details is None else details.task_id,
     )

@@ -12,7 +12,7 @@
     q entry                 how often an entry was used, and its ratings together
     r entry rater           one rating
     i …                     the index
-    w                       how far it is put together what there is; see `_gist`
+    w                       how far it is put together what there is; see `root_summary`
     j staging …             lines of imports that are not applied yet; see `import_staging`
 
 Entries and updates are numbered by one counter. A key may have 1,020 bytes and the store's
@@ -35,8 +35,8 @@ from greenroom.actors.base.times import optional_datetime, to_datetime
 from greenroom.actors.schemas import replies
 from greenroom.actors.schemas.memory_types import DEFAULT_IMPORTANCE, MemoryKind
 
-COMMON = b"k"
-GIST = b"w"
+HEADER = b"k"
+SUMMARY = b"w"
 ENTRIES = b"e"
 ORDER = b"o"
 UPDATES = b"a"
@@ -60,8 +60,8 @@ _UPDATE_BYTES = 8
 _FORGOTTEN = b"~"
 
 
-class Common(msgspec.Struct, frozen=True, array_like=True):
-    """What holds for all memories of a root.
+class RootHeader(msgspec.Struct, frozen=True, array_like=True):
+    """The header record of a root: what holds for all its memories.
 
     Attributes:
         root: The first two segments of their namespaces.
@@ -76,8 +76,8 @@ class Common(msgspec.Struct, frozen=True, array_like=True):
     indexed_to: int | None = None
 
 
-class Gist(msgspec.Struct, frozen=True, array_like=True):
-    """What the root's rows of the index of gists are.
+class RootSummary(msgspec.Struct, frozen=True, array_like=True):
+    """What the root's rows of the index of summaries are.
 
     Attributes:
         rules: By which rules texts became terms; empty if the rows do not tell of all memories.
@@ -94,8 +94,8 @@ class Gist(msgspec.Struct, frozen=True, array_like=True):
     space: str | None = None
 
 
-class More(msgspec.Struct, frozen=True, array_like=True):
-    """What an entry has besides, unless it is an agent's plain one.
+class EntryDetails(msgspec.Struct, frozen=True, array_like=True):
+    """Fields of an entry beyond those of an agent's plain key-value entry.
 
     Attributes:
         shelf: The number of its shelf.
@@ -128,7 +128,7 @@ class More(msgspec.Struct, frozen=True, array_like=True):
     stored_size: int = 0
 
 
-PLAIN = More(0)
+PLAIN = EntryDetails(0)
 """What an agent's plain entry has."""
 
 
@@ -144,25 +144,25 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
     updated_at: int
     expires_at: int | None
     value_size: int
-    more: More | None = None
+    details: EntryDetails | None = None
 
     @property
     def sub(self) -> str:
         """The namespace below the root."""
-        return "" if self.more is None else self.more.sub
+        return "" if self.details is None else self.details.sub
 
     @property
     def deleted_at(self) -> int | None:
         """When it was forgotten, None for one that is there."""
-        return None if self.more is None else self.more.deleted_at
+        return None if self.details is None else self.details.deleted_at
 
 
-class VersionMore(msgspec.Struct, frozen=True, array_like=True):
-    """What a version has besides, unless it is an agent's plain one.
+class VersionDetails(msgspec.Struct, frozen=True, array_like=True):
+    """Fields of a version beyond those of an agent's plain key-value entry.
 
     Attributes:
         update: Its update number.
-        form: As `More.form`.
+        form: As `EntryDetails.form`.
         size: The bytes as given.
         author: Who wrote this version.
         task_id: For which task.
@@ -188,18 +188,18 @@ class Version(msgspec.Struct, frozen=True, array_like=True):
     expires_at: int | None
     metadata: bytes
     value: bytes
-    more: VersionMore | None = None
+    details: VersionDetails | None = None
 
 
-class Ends(msgspec.Struct, frozen=True, array_like=True):
-    """A version of which only the end is read; its value may be large."""
+class VersionTimes(msgspec.Struct, frozen=True, array_like=True):
+    """The times of a version, read without its value, which may be large."""
 
     stored_at: int
     expires_at: int | None
 
 
 class Quality(msgspec.Struct, frozen=True, array_like=True):
-    """How often an entry was used, last when, and the sum of its ratings."""
+    """Usage and ratings of an entry: how often it was used, last when, the sum of its ratings."""
 
     uses: int = 0
     last_used: int | None = None
@@ -232,7 +232,7 @@ def names_in(key: bytes) -> tuple[tuple[int, int], ...]:
 
 
 def scope_bytes(session_id: str | None, sub: str = "") -> bytes:
-    """Return what tells scopes apart in keys."""
+    """Return the bytes of a scope within keys."""
     if sub:
         return b"n" + blake2b(sub.encode(), digest_size=_SUB_BYTES).digest()
     return GLOBAL if session_id is None else SESSION + session_id.encode() + b"\0"
@@ -245,22 +245,22 @@ def scope_name(session_id: str | None) -> replies.Scope:
 
 @functools.lru_cache(maxsize=1_024)
 def entry_key(session_id: str | None, key: str, sub: str = "") -> bytes:
-    """Return where an entry lies, or what the places of several begin with."""
+    """Return the record key of an entry, or the prefix of those of several owners."""
     return key_in_scope(scope_bytes(session_id, sub), key)
 
 
 def key_in_scope(scope: bytes, key: str) -> bytes:
-    """Return where an entry of a scope lies, as `entry_key` does."""
+    """Return the record key of an entry of a scope, as `entry_key` does."""
     return ENTRIES + scope + blake2b(key.encode(), digest_size=_HASH_BYTES).digest()
 
 
-def shelf_place(shelf: int) -> bytes:
-    """Return the place of an entry on a shelf, where several write."""
+def shelf_suffix(shelf: int) -> bytes:
+    """Return the key's suffix of an entry on a shelf, where several write."""
     return shelf.to_bytes(_SHELF_BYTES)
 
 
-def forgotten_place(number: int) -> bytes:
-    """Return the place of a forgotten entry whose key was taken anew."""
+def forgotten_suffix(number: int) -> bytes:
+    """Return the key's suffix of a forgotten entry whose key was taken anew."""
     return _FORGOTTEN + number.to_bytes(8)
 
 
@@ -270,7 +270,7 @@ def versions_prefix(number: int) -> bytes:
 
 
 def version_key(number: int, version: int) -> bytes:
-    """Return where a value lies."""
+    """Return the record key of a value."""
     return versions_prefix(number) + version.to_bytes(8)
 
 
@@ -280,28 +280,28 @@ def updates_prefix(session_id: str | None, sub: str = "") -> bytes:
 
 
 def scope_of_update(key: bytes) -> bytes:
-    """Return what tells the scope apart in the key of an update in its scope's order."""
+    """Return the bytes of the scope in the key of an update in its scope's order."""
     return key[len(ORDER) : -_UPDATE_BYTES]
 
 
 def update_key(update: int) -> bytes:
-    """Return where it lies which entry was updated so-manyth."""
+    """Return the key of the row that names the entry with an update number."""
     return UPDATES + update.to_bytes(8)
 
 
 def order_keys(entry: Entry) -> tuple[bytes, bytes]:
-    """Return where the entry stands in its scope's order and in the order of all."""
+    """Return the keys of an entry's rows in its scope's order and in the order of all."""
     update = entry.update.to_bytes(8)
     return updates_prefix(entry.session_id, entry.sub) + update, UPDATES + update
 
 
 def expiry_key(expires_at: int, number: int, version: int) -> bytes:
-    """Return where it is noted that a version expires."""
+    """Return the key of a version's expiry row."""
     return EXPIRIES + expires_at.to_bytes(8) + number.to_bytes(8) + version.to_bytes(8)
 
 
 def deleted_key(number: int) -> bytes:
-    """Return where it is noted that a purged entry has versions left on disk."""
+    """Return the key of the row for a purged entry that has versions left on disk."""
     return DELETED + number.to_bytes(8)
 
 
@@ -311,17 +311,17 @@ def successors_prefix(number: int) -> bytes:
 
 
 def successor_key(number: int, shelf: int, later: int) -> bytes:
-    """Return where it lies that a later entry, on this shelf, takes an entry's place."""
-    return successors_prefix(number) + shelf_place(shelf) + later.to_bytes(8)
+    """Return the key of the link from an entry to the later one, on this shelf, that takes its place."""
+    return successors_prefix(number) + shelf_suffix(shelf) + later.to_bytes(8)
 
 
 def id_key(tail: bytes) -> bytes:
-    """Return where it lies which entry has an id."""
+    """Return the key of the row that names the entry with an id."""
     return b"u" + tail
 
 
 def quality_key(number: int) -> bytes:
-    """Return where an entry's uses and ratings lie."""
+    """Return the record key of an entry's uses and ratings."""
     return b"q" + number.to_bytes(8)
 
 
@@ -331,7 +331,7 @@ def ratings_prefix(number: int) -> bytes:
 
 
 def rating_key(number: int, rater: str) -> bytes:
-    """Return where one rater's rating of an entry lies."""
+    """Return the record key of one rater's rating of an entry."""
     return ratings_prefix(number) + blake2b(rater.encode(), digest_size=_DIGEST_BYTES).digest()
 
 

@@ -1,4 +1,4 @@
-"""Removing: forgetting, purging, and sweeping up what has expired."""
+"""Removal of memories: forgetting, purging, and sweeping up expired ones."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ import msgspec
 
 from greenroom.actors.audit import record as audit_record
 from greenroom.actors.base.times import SECOND
-from greenroom.actors.memory import _gist as gist
-from greenroom.actors.memory import links, records
-from greenroom.actors.memory.records import Ends, Entry
-from greenroom.actors.memory.repository import Held, Keeper
+from greenroom.actors.memory import links, records, root_summary
+from greenroom.actors.memory.records import Entry, VersionTimes
+from greenroom.actors.memory.repository import MemoryRepository, StoredEntry
 from greenroom.actors.schemas import keyvalue as requests
 
 if TYPE_CHECKING:
@@ -30,54 +29,56 @@ EFFECTS_OF_EXPIRY = 10
 """Its row, the version and, when it was the newest, the entry with its places, its id and its index rows."""
 
 
-def unlist(keeper: Keeper, context: Context, entry: Entry) -> None:
+def unlist(repository: MemoryRepository, context: Context, entry: Entry) -> None:
     """Stage that an entry's newest version is in no listing and no search any more."""
-    keeper.publish(context)
+    repository.publish(context)
     for key in records.order_keys(entry):
         context.delete(key)
-    if keeper.is_indexed(entry):
-        keeper.index.remove(context, entry.update)
-        gist.forget(keeper, context, entry.update)
+    if repository.is_indexed(entry):
+        repository.index.remove(context, entry.update)
+        root_summary.forget(repository, context, entry.update)
 
 
-def clear(keeper: Keeper, context: Context, held: Held) -> None:
+def clear(repository: MemoryRepository, context: Context, stored: StoredEntry) -> None:
     """Stage that the place of an entry that is no longer there becomes free.
 
     What has expired is removed. What was forgotten keeps its history and moves aside.
     """
-    where, entry = held
+    where, entry = stored
     if entry.deleted_at is None or not records.is_live(entry.expires_at, context.now):
-        remove(keeper, context, held)
+        remove(repository, context, stored)
         return
     prefix = records.entry_key(entry.session_id, entry.key, entry.sub)
-    aside = prefix + records.forgotten_place(entry.number)
+    aside = prefix + records.forgotten_suffix(entry.number)
     context.delete(where)
     context.put(aside, entry)
-    context.put(records.id_key(keeper.tail(entry.number)), aside)
+    context.put(records.id_key(repository.tail(entry.number)), aside)
     if entry.expires_at is not None:
         context.put(records.expiry_key(entry.expires_at, entry.number, entry.version), aside)
 
 
-def forget(keeper: Keeper, context: Context, held: Held) -> None:
+def forget(repository: MemoryRepository, context: Context, stored: StoredEntry) -> None:
     """Stage that an entry is gone from reads and searches; its history stays."""
-    where, entry = held
-    unlist(keeper, context, entry)
-    links.relink(keeper, context, entry, None)
-    more = msgspec.structs.replace(keeper.more(context, entry), deleted_at=context.now, supersedes=None)
-    context.put(where, msgspec.structs.replace(entry, more=more))
+    where, entry = stored
+    unlist(repository, context, entry)
+    links.relink(repository, context, entry, None)
+    details = msgspec.structs.replace(
+        repository.details_of(context, entry), deleted_at=context.now, supersedes=None
+    )
+    context.put(where, msgspec.structs.replace(entry, details=details))
 
 
-def remove(keeper: Keeper, context: Context, held: Held) -> None:
+def remove(repository: MemoryRepository, context: Context, stored: StoredEntry) -> None:
     """Stage an entry's end at the same cost for any history: what is long is left to the sweep."""
-    where, entry = held
+    where, entry = stored
     if entry.deleted_at is None:
-        unlist(keeper, context, entry)
+        unlist(repository, context, entry)
     context.delete(where)
-    if keeper.common is not None:
-        context.delete(records.id_key(keeper.tail(entry.number)))
-    links.relink(keeper, context, entry, None)
-    is_superseded = entry.more is not None and entry.more.superseded_by is not None
-    if keeper.uses.drop(context, entry.number).ratings or entry.version > 1 or is_superseded:
+    if repository.header is not None:
+        context.delete(records.id_key(repository.tail(entry.number)))
+    links.relink(repository, context, entry, None)
+    is_superseded = entry.details is not None and entry.details.superseded_by is not None
+    if repository.uses.drop(context, entry.number).ratings or entry.version > 1 or is_superseded:
         context.put(records.deleted_key(entry.number), True)
         sweep_soon(context)
     else:
@@ -86,7 +87,13 @@ def remove(keeper: Keeper, context: Context, held: Held) -> None:
             context.delete(records.expiry_key(entry.expires_at, entry.number, entry.version))
 
 
-def sweep(keeper: Keeper, context: Context) -> Slices[None]:
+def finish(repository: MemoryRepository, context: Context) -> None:
+    """Stage what follows from removals; to be called once after all that a message removes."""
+    if repository.finish_removal(context):
+        root_summary.clear(repository, context)
+
+
+def sweep(repository: MemoryRepository, context: Context) -> Slices[None]:
     """Stage the end of a batch of what has expired or was purged, and come back for the rest.
 
     What expired first goes first.
@@ -97,7 +104,7 @@ def sweep(keeper: Keeper, context: Context) -> Slices[None]:
     for key, where in context.scan(bytes, prefix=records.EXPIRIES):
         expires_at, number, version = (int.from_bytes(key[at : at + 8]) for at in (1, 9, 17))
         if records.is_live(expires_at, context.now):
-            sweep_by(keeper, context, expires_at)
+            sweep_by(repository, context, expires_at)
             break
         if effects >= batch or slices >= SWEEP_SLICES:
             sweep_soon(context)
@@ -108,19 +115,19 @@ def sweep(keeper: Keeper, context: Context) -> Slices[None]:
         context.delete(records.version_key(number, version))
         entry = context.get(where, Entry)
         if entry is not None and (entry.number, entry.version) == (number, version):
-            remove(keeper, context, Held(where, entry))
-        if context.slice_over():
+            remove(repository, context, StoredEntry(where, entry))
+        if context.should_yield():
             slices += 1
             yield
     if expired:
-        keeper.removed(context)
+        finish(repository, context)
         audit_record.record(context, "expire_memory", None, owner=context.address.key, versions=expired)
     yield from _purge_history(context, batch - effects)
 
 
-def sweep_by(keeper: Keeper, context: Context, time: int) -> None:
+def sweep_by(repository: MemoryRepository, context: Context, time: int) -> None:
     """Stage a sweep soon after ``time``, unless one comes before."""
-    every = SWEEP_EVERY_HEARD if keeper.is_resource else SWEEP_EVERY
+    every = SWEEP_EVERY_HEARD if repository.is_resource else SWEEP_EVERY
     due = (time // every + 1) * every
     already = context.timer_due(SWEEP)
     if already is None or due < already:
@@ -138,7 +145,7 @@ def _purge_history(context: Context, effects: int) -> Slices[None]:
     """Stage about so many removals of what is left of removed entries; come back for the rest."""
     for mark, _ in context.scan(bool, prefix=records.DELETED):
         number = int.from_bytes(mark[1:])
-        for key, ends in context.scan(Ends, prefix=records.versions_prefix(number)):
+        for key, ends in context.scan(VersionTimes, prefix=records.versions_prefix(number)):
             if effects <= 0:
                 sweep_soon(context)
                 return
@@ -148,7 +155,7 @@ def _purge_history(context: Context, effects: int) -> Slices[None]:
                 version = int.from_bytes(key[9:17])
                 context.delete(records.expiry_key(ends.expires_at, number, version))
                 effects -= 1
-            if context.slice_over():
+            if context.should_yield():
                 yield
         for prefix in (records.ratings_prefix(number), records.successors_prefix(number)):
             for key, _ in context.scan(msgspec.Raw, prefix=prefix):
@@ -157,7 +164,7 @@ def _purge_history(context: Context, effects: int) -> Slices[None]:
                     return
                 context.delete(key)
                 effects -= 1
-                if context.slice_over():
+                if context.should_yield():
                     yield
         context.delete(mark)
         effects -= 1

@@ -1,4 +1,4 @@
-"""What an actor keeps in mind of its memories, and how they are found."""
+"""The repository of a root's memories: header, shelves, ids, look-up, index documents."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ from greenroom.actors.auth import namespaces as names
 from greenroom.actors.auth import policy
 from greenroom.actors.auth.policy import MemoryShelf
 from greenroom.actors.index import Document, MemoryIndex
-from greenroom.actors.memory import _gist, directory, ids, records
-from greenroom.actors.memory.records import PLAIN, Common, Entry, Gist, More, Version
-from greenroom.actors.memory.usage_counters import Uses
+from greenroom.actors.memory import directory, ids, records
+from greenroom.actors.memory.records import PLAIN, Entry, EntryDetails, RootHeader, RootSummary, Version
+from greenroom.actors.memory.usage_counters import UsageCounters
 from greenroom.actors.memory.values import searched_text, unpack
 from greenroom.actors.schemas.resource_uris import memory_uri
 
 if TYPE_CHECKING:
     from greenroom.actors.auth.principal import Principal
-    from greenroom.actors.memory.vector_filters import Views
+    from greenroom.actors.memory.vector_filters import VisibilityCache
     from greenroom.runtime import Context, Refusal, Slices
 
-MADE_UP = re.compile(r"memory_[0-9a-f]{16}")
-"""What a key looks like that nobody chose; its letters are not searched."""
+GENERATED_KEY = re.compile(r"memory_[0-9a-f]{16}")
+"""The form of a generated key; its letters are not searched."""
 NEWEST = b"n"
 _SINGLE_OWNER = (names.AGENT, names.USER)
 
 
-class Held(NamedTuple):
+class StoredEntry(NamedTuple):
     """An entry and where it lies."""
 
-    where: bytes
+    record_key: bytes
     entry: Entry
 
 
-class Keeper:
+class MemoryRepository:
     """The memories below one root.
 
     Attributes:
@@ -54,51 +54,51 @@ class Keeper:
         """Find the highest number in use; everything else stays on disk."""
         self.address = context.address.key
         self.index = MemoryIndex(MemoryShelf, self.documents)
-        self.uses = Uses()
+        self.uses = UsageCounters()
         self.counter = context.get(NEWEST, int) or 0
         for prefix in (records.UPDATES, records.DELETED):
             highest = next(context.scan(msgspec.Raw, prefix=prefix, reverse=True), None)
             if highest is not None:
                 self.counter = max(self.counter, int.from_bytes(highest[0][1:]))
-        self.common = context.get(records.COMMON, Common)
+        self.header = context.get(records.HEADER, RootHeader)
         self._agent_shelf = policy.agent_shelf(self.address)
         self._is_listed = False
-        self.waits = False
-        self._views: Views | None = None
-        self._gist: Gist | None = None
-        self._knows_gist = False
-        self._derive()
+        self.embedder_notified = False
+        self._views: VisibilityCache | None = None
+        self._summary: RootSummary | None = None
+        self._knows_summary = False
+        self._cache_header()
 
     # -- the root ----------------------------------------------------------
 
     @property
     def indexed_to(self) -> int | None:
         """Up to which update entries are in the index; None: all are."""
-        if self.common is None:
+        if self.header is None:
             return 0 if self.counter else None
-        return self.common.indexed_to
+        return self.header.indexed_to
 
     def is_indexed(self, entry: Entry) -> bool:
         """Return whether an entry's newest version is in the index."""
         to = self.indexed_to
         return entry.deleted_at is None and (to is None or entry.update <= to)
 
-    def begin(self, context: Context, root: str) -> Common:
+    def ensure_root(self, context: Context, root: str) -> RootHeader:
         """Return what holds for all memories of the root; staged if there is nothing yet.
 
         Raises:
             Refusal: as `check_root`.
         """
         self.check_root(root)
-        if self.common is None:
+        if self.header is None:
             secret = context.random.randbytes(ids.SECRET_BYTES)
             # What an agent stores by key lies on its own shelf without saying so.
             shelves = (self._agent_shelf,) if root.startswith(names.AGENT) else ()
-            self.set_common(context, Common(root, secret, shelves, 0 if self.counter else None))
-        assert self.common is not None, "it was just made"
+            self.put_header(context, RootHeader(root, secret, shelves, 0 if self.counter else None))
+        assert self.header is not None, "it was just made"
         if not self._is_listed:
             self.list_root(context)
-        return self.common
+        return self.header
 
     def check_root(self, root: str) -> None:
         """Check the name of a root that is written to for the first time.
@@ -106,7 +106,7 @@ class Keeper:
         Raises:
             Refusal: ``VALIDATION_ERROR``: it reads like that of a user, an agent or a project.
         """
-        if self.common is None and (reserved := names.imitated(root)) is not None:
+        if self.header is None and (reserved := names.imitated(root)) is not None:
             raise auth_errors.imitation(root, reserved)
 
     @property
@@ -115,47 +115,48 @@ class Keeper:
         return names.imitated(self.root) or UNSET
 
     def name_root(self, namespace: str) -> None:
-        """Take note of the root's name, which the address does not tell when it is too long for one."""
-        if self.common is None and len(self.address) == names.MAX_ADDRESS:
+        """Set the root's name, which the address does not tell when it is too long for one."""
+        if self.header is None and len(self.address) == names.MAX_ADDRESS:
             self._name(names.root_of(namespace))
 
-    def set_common(self, context: Context, common: Common) -> None:
+    def put_header(self, context: Context, common: RootHeader) -> None:
         """Stage a change of what holds for all memories."""
-        context.put(records.COMMON, common)
-        self.common = common
-        self._derive()
+        context.put(records.HEADER, common)
+        self.header = common
+        self._cache_header()
 
     def list_root(self, context: Context) -> None:
         """Stage the root's row in the directory."""
-        assert self.common is not None, "it was made before"
-        directory.put(context, self.root, self.common.shelves)
+        assert self.header is not None, "it was made before"
+        directory.put(context, self.root, self.header.shelves)
         self._is_listed = True
 
     def list_again(self, context: Context) -> None:
         """Stage the root's row in the directory, which may be lost, unless none belongs there."""
-        if self.common is not None and self._has_entries(context):
+        if self.header is not None and self._has_entries(context):
             self.list_root(context)
 
-    def removed(self, context: Context) -> None:
-        """Stage what follows from removals; to be called once after all that a message removes.
+    def finish_removal(self, context: Context) -> bool:
+        """Stage what follows from removals, and return whether no memory is left; see `removal.finish`.
 
         The root stays in the directory as long as there are entries: by it also forgotten ones are found.
         """
         context.put(NEWEST, self.counter)  # no number is ever used twice
         if not self._has_entries(context):
             directory.remove(context, self.root)
-            _gist.clear(self, context)
             self._is_listed = False
+            return True
+        return False
 
     @property
     def is_resource(self) -> bool:
-        """Whether somebody may subscribe to changes; only to those of an agent's."""
+        """Whether changes can be subscribed to; only those of an agent's memory can."""
         return ":" not in self.address
 
     def publish(self, context: Context) -> None:
-        """Stage word to the owner that the memory changed."""
+        """Publish to the owner that the memory changed."""
         if self.is_resource:
-            label = policy.Heard(policy.own_audience(self.address))
+            label = policy.ChangeLabel(policy.own_audience(self.address))
             context.publish(memory_uri(self.address), label)
 
     def namespace(self, sub: str) -> str:
@@ -166,15 +167,15 @@ class Keeper:
         """Return what a namespace has below the root; None is the root."""
         return "" if namespace is None else namespace[len(names.root_of(namespace)) + 1 :]
 
-    def gist(self, context: Context) -> Gist | None:
+    def summary(self, context: Context) -> RootSummary | None:
         """Return how far it is put together what there is; None for a root of an older program."""
-        if not self._knows_gist:
-            self.set_gist(context.get(records.GIST, Gist))
-        return self._gist
+        if not self._knows_summary:
+            self.set_summary(context.get(records.SUMMARY, RootSummary))
+        return self._summary
 
-    def set_gist(self, gist: Gist | None) -> None:
+    def set_summary(self, summary: RootSummary | None) -> None:
         """Take note of how far it is put together, as it is staged."""
-        self._gist, self._knows_gist = gist, True
+        self._summary, self._knows_summary = summary, True
 
     # -- shelves and ids ---------------------------------------------------
 
@@ -182,10 +183,10 @@ class Keeper:
         """Return the number of a shelf, a new one if it has none."""
         number = self._shelf_numbers.get(shelf)
         if number is None:
-            assert self.common is not None, "it was made before"
-            number = len(self.common.shelves)
-            shelves = (*self.common.shelves, shelf)
-            self.set_common(context, msgspec.structs.replace(self.common, shelves=shelves))
+            assert self.header is not None, "it was made before"
+            number = len(self.header.shelves)
+            shelves = (*self.header.shelves, shelf)
+            self.put_header(context, msgspec.structs.replace(self.header, shelves=shelves))
             self.list_root(context)
         return number
 
@@ -195,23 +196,25 @@ class Keeper:
 
     def next_shelf(self) -> int:
         """Return the number that the next new shelf gets."""
-        return 0 if self.common is None else len(self.common.shelves)
+        return 0 if self.header is None else len(self.header.shelves)
 
     def shelf(self, entry: Entry) -> MemoryShelf:
         """Return the shelf of an entry; a plain one is its agent's."""
-        if entry.more is None:
+        if entry.details is None:
             return self._agent_shelf
-        assert self.common is not None, "an entry with more came after it"
-        return self.common.shelves[entry.more.shelf]
+        assert self.header is not None, "an entry with more came after it"
+        return self.header.shelves[entry.details.shelf]
 
-    def more(self, context: Context, entry: Entry) -> More:
+    def details_of(self, context: Context, entry: Entry) -> EntryDetails:
         """Return what an entry has besides; what an agent's plain one would have."""
-        return entry.more or More(self.shelf_number(context, self._agent_shelf), stored_size=entry.value_size)
+        return entry.details or EntryDetails(
+            self.shelf_number(context, self._agent_shelf), stored_size=entry.value_size
+        )
 
-    def sees_shelf(self, principal: Principal, number: int) -> bool:
+    def may_see_shelf(self, principal: Principal, number: int) -> bool:
         """Return whether ``principal`` may know of what lies on the shelf with this number."""
-        assert self.common is not None, "a shelf has its number there"
-        return policy.may_see_memory(principal, self.common.shelves[number])
+        assert self.header is not None, "a shelf has its number there"
+        return policy.may_see_memory(principal, self.header.shelves[number])
 
     def may_see(self, principal: Principal, entry: Entry) -> bool:
         """Return whether ``principal`` may know of an entry."""
@@ -219,8 +222,8 @@ class Keeper:
 
     def tail(self, number: int) -> bytes:
         """Return what follows the root in the id of the entry with this number."""
-        assert self.common is not None, "ids are made of it"
-        return ids.tail_of_number(self.common.secret, number)
+        assert self.header is not None, "ids are made of it"
+        return ids.tail_of_number(self.header.secret, number)
 
     def memory_id(self, number: int) -> str:
         """Return the id of the entry with this number."""
@@ -228,49 +231,49 @@ class Keeper:
 
     # -- finding -----------------------------------------------------------
 
-    def place(self, prefix: bytes, shelf: int) -> bytes:
-        """Return where an entry of this shelf lies."""
-        return prefix + records.shelf_place(shelf) if self.has_several_owners else prefix
+    def entry_key(self, prefix: bytes, shelf: int) -> bytes:
+        """Return the record key of an entry of this shelf."""
+        return prefix + records.shelf_suffix(shelf) if self.has_several_owners else prefix
 
-    def find(self, context: Context, sub: str, session_id: str | None, key: str) -> Held | None:
+    def find(self, context: Context, sub: str, session_id: str | None, key: str) -> StoredEntry | None:
         """Return the entry of a key that is there and that the sender may see.
 
         Where several have one under that key, it is the sender's own before what others share.
         """
         prefix = records.entry_key(session_id, key, sub)
-        found: Held | None = None
+        found: StoredEntry | None = None
         best: tuple[bool, bool, int] | None = None
         principal = context.principal
-        for held in self.places_in_use(context, prefix):
-            entry, shelf = held.entry, self.shelf(held.entry)
+        for stored in self.live_entries_of_key(context, prefix):
+            entry, shelf = stored.entry, self.shelf(stored.entry)
             if not records.is_there(entry, context.now) or not policy.may_see_memory(principal, shelf):
                 continue
             rank = (shelf.scope == "private", policy.owns_memory(principal, shelf), entry.update)
             if best is None or rank > best:
-                found, best = held, rank
+                found, best = stored, rank
         return found
 
-    def places(self, context: Context, prefix: bytes) -> Iterator[Held]:
+    def entries_of_key(self, context: Context, prefix: bytes) -> Iterator[StoredEntry]:
         """Yield what lies under one key: at most one entry a shelf that is there, and forgotten ones."""
         for where, entry in context.scan(Entry, prefix=prefix):
-            yield Held(where, entry)
+            yield StoredEntry(where, entry)
 
-    def places_in_use(self, context: Context, prefix: bytes) -> Iterator[Held]:
+    def live_entries_of_key(self, context: Context, prefix: bytes) -> Iterator[StoredEntry]:
         """Yield what may be there under one key; where one owner writes that is at most one."""
         if self.has_several_owners:
-            yield from self.places(context, prefix)
+            yield from self.entries_of_key(context, prefix)
         elif (entry := context.get(prefix, Entry)) is not None:
-            yield Held(prefix, entry)
+            yield StoredEntry(prefix, entry)
 
-    def find_id(self, context: Context, memory_id: str, *, forgotten: bool = False) -> Held | None:
+    def find_id(self, context: Context, memory_id: str, *, forgotten: bool = False) -> StoredEntry | None:
         """Return the entry with an id if the sender may see it, also a forgotten one if that is wanted."""
         if names.tag_of_id(memory_id) != self.tag:
             return None
-        held = self._at_tail(context, ids.tail_of_id(memory_id))
-        if held is None or not self.may_see(context.principal, held.entry):
+        stored = self._at_tail(context, ids.tail_of_id(memory_id))
+        if stored is None or not self.may_see(context.principal, stored.entry):
             return None
-        there = records.is_live(held.entry.expires_at, context.now)
-        return held if there and (forgotten or held.entry.deleted_at is None) else None
+        there = records.is_live(stored.entry.expires_at, context.now)
+        return stored if there and (forgotten or stored.entry.deleted_at is None) else None
 
     def not_found(
         self, context: Context, memory_id: str | None, key: str | None, namespace: str | None = None
@@ -286,31 +289,31 @@ class Keeper:
         """Return whether an id or a key names something here that only others than the sender see."""
         if memory_id is None:
             assert key is not None, "one of both was given"
-            found = list(self.places_in_use(context, records.entry_key(None, key, self.sub(namespace))))
+            found = list(self.live_entries_of_key(context, records.entry_key(None, key, self.sub(namespace))))
         else:
             here = names.tag_of_id(memory_id) == self.tag
-            held = self._at_tail(context, ids.tail_of_id(memory_id)) if here else None
-            found = [] if held is None else [held]
+            stored = self._at_tail(context, ids.tail_of_id(memory_id)) if here else None
+            found = [] if stored is None else [stored]
         return any(
-            records.is_there(held.entry, context.now) and not self.may_see(context.principal, held.entry)
-            for held in found
+            records.is_there(stored.entry, context.now) and not self.may_see(context.principal, stored.entry)
+            for stored in found
         )
 
-    def numbered(self, context: Context, number: int) -> Held | None:
+    def by_number(self, context: Context, number: int) -> StoredEntry | None:
         """Return the entry with a number, whatever became of it."""
-        return None if self.common is None else self._at_tail(context, self.tail(number))
+        return None if self.header is None else self._at_tail(context, self.tail(number))
 
-    def updated(self, context: Context, update: int) -> Held | None:
+    def by_update(self, context: Context, update: int) -> StoredEntry | None:
         """Return the entry whose newest version has this update number."""
         where = context.get(records.update_key(update), bytes)
         entry = None if where is None else context.get(where, Entry)
-        return None if where is None or entry is None else Held(where, entry)
+        return None if where is None or entry is None else StoredEntry(where, entry)
 
     def value(self, context: Context, entry: Entry) -> Slices[tuple[bytes, Version]]:
         """Return the newest value as it was given, and its version."""
         version = context.get(records.version_key(entry.number, entry.version), Version)
         assert version is not None, "an entry has its newest version"
-        form = records.JSON if version.more is None else version.more.form
+        form = records.JSON if version.details is None else version.details.form
         return (yield from unpack(version.value, form, context)), version
 
     # -- the index ---------------------------------------------------------
@@ -319,27 +322,27 @@ class Keeper:
         self, context: Context, entry: Entry, value: bytes, quality: records.Quality
     ) -> Slices[Document]:
         """Return an entry as the index gets it; ``value`` is not compressed."""
-        more = entry.more or PLAIN
+        details = entry.details or PLAIN
         return Document(
             id=entry.update,
             shelf=self.shelf(entry),
-            namespace=self.namespace(more.sub),
-            text=(yield from searched_text(value, more.form, context)),
-            key="" if MADE_UP.fullmatch(entry.key) else entry.key,
+            namespace=self.namespace(details.sub),
+            text=(yield from searched_text(value, details.form, context)),
+            key="" if GENERATED_KEY.fullmatch(entry.key) else entry.key,
             author=self.author(entry),
-            tags=more.tags,
-            kind=more.kind,
-            conversation=more.conversation,
-            position=more.position,
+            tags=details.tags,
+            kind=details.kind,
+            conversation=details.conversation,
+            position=details.position,
             number=entry.number,
             created_at=entry.created_at,
             updated_at=entry.updated_at,
             expires_at=entry.expires_at,
-            importance=more.importance,
+            importance=details.importance,
             uses=quality.uses,
             last_used=quality.last_used,
             rating=quality.rating,
-            supersedes=more.supersedes,
+            supersedes=details.supersedes,
         )
 
     def documents(self, context: Context) -> Iterator[Document | None]:
@@ -352,18 +355,18 @@ class Keeper:
                 yield (yield from self.document(context, entry, value, self.uses.quality(context, entry)))
 
     def author(self, entry: Entry) -> str:
-        """Return who is said to have written an entry."""
-        if entry.more is None or entry.more.author is None:
+        """Return the author of an entry."""
+        if entry.details is None or entry.details.author is None:
             return self.shelf(entry).agent or self.shelf(entry).user or ""
-        return entry.more.author
+        return entry.details.author
 
     @property
-    def views(self) -> Views:
-        """What readers may see in the index."""
+    def views(self) -> VisibilityCache:
+        """The visible rows of readers, cached."""
         if self._views is None:
-            from greenroom.actors.memory.vector_filters import Views  # noqa: PLC0415 - needs numpy
+            from greenroom.actors.memory.vector_filters import VisibilityCache  # noqa: PLC0415 - needs numpy
 
-            self._views = Views()
+            self._views = VisibilityCache()
         return self._views
 
     def resident_bytes(self) -> int:
@@ -377,9 +380,9 @@ class Keeper:
     def _has_entries(context: Context) -> bool:
         return next(context.scan(msgspec.Raw, prefix=records.ENTRIES), None) is not None
 
-    def _derive(self) -> None:
-        self._name(names.root_at(self.address) if self.common is None else self.common.root)
-        shelves: tuple[MemoryShelf, ...] = () if self.common is None else self.common.shelves
+    def _cache_header(self) -> None:
+        self._name(names.root_at(self.address) if self.header is None else self.header.root)
+        shelves: tuple[MemoryShelf, ...] = () if self.header is None else self.header.shelves
         self._shelf_numbers = {shelf: number for number, shelf in enumerate(shelves)}
 
     def _name(self, root: str) -> None:
@@ -387,7 +390,7 @@ class Keeper:
         self.tag = names.tag_of_root(root)
         self.has_several_owners = not root.startswith(_SINGLE_OWNER)
 
-    def _at_tail(self, context: Context, tail: bytes) -> Held | None:
+    def _at_tail(self, context: Context, tail: bytes) -> StoredEntry | None:
         where = context.get(records.id_key(tail), bytes)
         entry = None if where is None else context.get(where, Entry)
-        return None if where is None or entry is None else Held(where, entry)
+        return None if where is None or entry is None else StoredEntry(where, entry)

@@ -44,7 +44,7 @@ def memory_resource(
                 scope = everywhere if entry.session_id is None else sessions.setdefault(entry.session_id, [])
                 scope.append(view(entry))
             counts[entry.session_id] += 1
-        if context.slice_over():
+        if context.should_yield():
             yield
     total = counts.total()
     audit_record.note_read(context, entries=total)

@@ -1,12 +1,11 @@
-"""Searching: filters first, then the order, then the memories themselves."""
+"""Search in one root: filter the rows, rank them, read the best memories."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from greenroom.actors.base.lazy_import import imported
-from greenroom.actors.memory import embedding, records
-from greenroom.actors.memory import upgrade as upgrading
+from greenroom.actors.base.threads import imported
+from greenroom.actors.memory import embedding, records, upgrade
 from greenroom.actors.memory.filters import ALL
 from greenroom.actors.memory.key_lookup import rows_of_key
 from greenroom.actors.memory.values import searched_text
@@ -19,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from greenroom.actors.index.corpus import Corpus
-    from greenroom.actors.memory.repository import Held, Keeper
-    from greenroom.actors.memory.vector_filters import Narrowing
+    from greenroom.actors.memory.repository import MemoryRepository, StoredEntry
+    from greenroom.actors.memory.vector_filters import RowFilter
     from greenroom.actors.ranking import View
     from greenroom.runtime import Context, Slices
 
@@ -59,7 +58,7 @@ class Hit(NamedTuple):
     components: Mapping[str, float]
 
 
-class Outcome(NamedTuple):
+class RankedEntries(NamedTuple):
     """What was found, best first; how many match, or at least match; and what ranked."""
 
     hits: Sequence[Hit]
@@ -68,83 +67,85 @@ class Outcome(NamedTuple):
     is_minimum: bool = False
 
 
-def find(keeper: Keeper, request: requests.FindMemories, context: Context) -> Slices[replies.Found]:
+def find(
+    repository: MemoryRepository, request: requests.FindMemories, context: Context
+) -> Slices[replies.RootSearchResult]:
     """Answer the best memories that the sender may see and that fit the filters."""
-    if not keeper.counter:
-        return replies.Found(hits=[], total=0, counts={"visible": 0}, model="empty")
-    yield from upgrading.finish(keeper, context)
-    corpus = yield from keeper.index.loaded(context)
+    if not repository.counter:
+        return replies.RootSearchResult(hits=[], total=0, counts={"visible": 0}, model="empty")
+    yield from upgrade.finish(repository, context)
+    corpus = yield from repository.index.loaded(context)
     for module in _NEEDED:
         yield from imported(module)
-    from greenroom.actors.memory.vector_filters import Narrowing  # noqa: PLC0415 - needs numpy, loaded by now
+    from greenroom.actors.memory.vector_filters import RowFilter  # noqa: PLC0415 - needs numpy, loaded by now
 
     if request.text is not None:  # a look-up has no use for vectors, and wakes no embedder
-        embedding.look(keeper, context, corpus)
-    seen = keeper.views.of(corpus, context.principal, context.now)
+        embedding.look(repository, context, corpus)
+    seen = repository.views.of(corpus, context.principal, context.now)
     filters = request.filters or ALL
-    narrowing = Narrowing(seen)
-    yield from narrowing.apply(filters, context.now, context.slice_over)
-    yield from _by_entries(keeper, context, corpus, narrowing, filters)
+    row_filter = RowFilter(seen)
+    yield from row_filter.apply(filters, context.now, context.should_yield)
+    yield from _by_entries(repository, context, corpus, row_filter, filters)
     if request.text is None:
-        outcome = _newest(corpus, narrowing, request, context.now)
+        outcome = _newest(corpus, row_filter, request, context.now)
     elif request.mode == "exact":
-        outcome = yield from _exact(keeper, context, corpus, narrowing, request)
+        outcome = yield from _exact(repository, context, corpus, row_filter, request)
     else:
-        outcome = yield from _ranked(keeper, context, seen.view, narrowing, request)
-    hits = yield from _shown(keeper, context, corpus, outcome.hits, request)
+        outcome = yield from _ranked(repository, context, seen.view, row_filter, request)
+    hits = yield from _shown(repository, context, corpus, outcome.hits, request)
     if request.use:
-        keeper.uses.write_soon(context)
-    return replies.Found(
+        repository.uses.write_soon(context)
+    return replies.RootSearchResult(
         hits=hits,
         total=outcome.total,
         is_minimum=outcome.is_minimum,
-        counts=narrowing.counts,
+        counts=row_filter.counts,
         model=outcome.model,
     )
 
 
-def note_uses(keeper: Keeper, request: requests.NoteUses, context: Context) -> None:
+def note_uses(repository: MemoryRepository, request: requests.NoteUses, context: Context) -> None:
     """Count memories as used, as far as the sender may see them."""
     for memory_id in request.memory_ids:
-        held = keeper.find_id(context, memory_id)
-        if held is not None:
-            keeper.uses.note(held.entry, context.now)
-    keeper.uses.write_soon(context)
+        stored = repository.find_id(context, memory_id)
+        if stored is not None:
+            repository.uses.note(stored.entry, context.now)
+    repository.uses.write_soon(context)
 
 
 def _by_entries(
-    keeper: Keeper,
+    repository: MemoryRepository,
     context: Context,
     corpus: Corpus,
-    narrowing: Narrowing,
+    row_filter: RowFilter,
     filters: replies.MemoryFilters,
 ) -> Slices[None]:
     """Narrow by what the index does not know."""
     if filters.key is not None:
-        narrowing.leave("key", (yield from rows_of_key(keeper, context, corpus, filters.key)))
+        row_filter.intersect("key", (yield from rows_of_key(repository, context, corpus, filters.key)))
     if not filters.key_prefix and filters.session_id is None:
         return
     rows: list[int] = []
-    for row in narrowing.wanted.nonzero()[0].tolist():
-        held = keeper.updated(context, int(corpus.ids[row]))
+    for row in row_filter.wanted.nonzero()[0].tolist():
+        stored = repository.by_update(context, int(corpus.ids[row]))
         if (
-            held is not None
-            and held.entry.key.startswith(filters.key_prefix or "")
-            and filters.session_id in {None, held.entry.session_id}
+            stored is not None
+            and stored.entry.key.startswith(filters.key_prefix or "")
+            and filters.session_id in {None, stored.entry.session_id}
         ):
             rows.append(row)
-        if context.slice_over():
+        if context.should_yield():
             yield
-    narrowing.leave("key_prefix" if filters.session_id is None else "session_id", rows)
+    row_filter.intersect("key_prefix" if filters.session_id is None else "session_id", rows)
 
 
-def _newest(corpus: Corpus, narrowing: Narrowing, request: requests.FindMemories, now: int) -> Outcome:
+def _newest(corpus: Corpus, row_filter: RowFilter, request: requests.FindMemories, now: int) -> RankedEntries:
     """Return what the filters leave, newest first; with a boost, what is best first."""
     import numpy as np  # noqa: PLC0415 - loaded by now
 
     from greenroom.actors.memory.quality import quality_of  # noqa: PLC0415 - needs numpy, loaded by now
 
-    rows = np.flatnonzero(narrowing.wanted)
+    rows = np.flatnonzero(row_filter.wanted)
     boost = _boost(request)
     goodness, parts = quality_of(corpus, rows, now)
     scores = (1 - boost) + boost * goodness
@@ -153,25 +154,25 @@ def _newest(corpus: Corpus, narrowing: Narrowing, request: requests.FindMemories
         Hit(int(rows[at]), float(scores[at]), 1.0, float(goodness[at]), _parts(parts, at))
         for at in best[: request.limit].tolist()
     ]
-    return Outcome(hits, len(rows), "filters")
+    return RankedEntries(hits, len(rows), "filters")
 
 
 def _exact(
-    keeper: Keeper,
+    repository: MemoryRepository,
     context: Context,
     corpus: Corpus,
-    narrowing: Narrowing,
+    row_filter: RowFilter,
     request: requests.FindMemories,
-) -> Slices[Outcome]:
+) -> Slices[RankedEntries]:
     """Return memories whose content holds the text as it stands, newest first."""
     assert request.text is not None, "an exact search has a text"
-    wanted = narrowing.wanted
+    wanted = row_filter.wanted
     for term in whole_terms(request.text):
         rows, _ = corpus.postings("text", term)
         mask = wanted & False
         mask[rows] = True
         wanted = wanted & mask
-        if context.slice_over():
+        if context.should_yield():
             yield
     hits: list[Hit] = []
     total = 0
@@ -180,19 +181,19 @@ def _exact(
         if looked >= COUNTED and len(hits) == request.limit:
             is_minimum = True
             break
-        held = keeper.updated(context, int(corpus.ids[row]))
-        if held is not None and (yield from _holds(keeper, context, held, request.text)):
+        stored = repository.by_update(context, int(corpus.ids[row]))
+        if stored is not None and (yield from _holds(repository, context, stored, request.text)):
             total += 1
             if len(hits) < request.limit:
                 hits.append(Hit(row, 1.0, 1.0, None, {}))
-        if context.slice_over():
+        if context.should_yield():
             yield
-    return Outcome(hits, total, "exact", is_minimum)
+    return RankedEntries(hits, total, "exact", is_minimum)
 
 
-def _holds(keeper: Keeper, context: Context, held: Held, text: str) -> Slices[bool]:
-    value, version = yield from keeper.value(context, held.entry)
-    form = records.JSON if version.more is None else version.more.form
+def _holds(repository: MemoryRepository, context: Context, stored: StoredEntry, text: str) -> Slices[bool]:
+    value, version = yield from repository.value(context, stored.entry)
+    form = records.JSON if version.details is None else version.details.form
     if form & records.TEXT:
         return text.encode() in value
     return text.encode() in value or text in (yield from searched_text(value, form, context))
@@ -218,12 +219,12 @@ def _terms(text: str) -> set[str]:
 
 
 def _ranked(
-    keeper: Keeper,
+    repository: MemoryRepository,
     context: Context,
     view: View,
-    narrowing: Narrowing,
+    row_filter: RowFilter,
     request: requests.FindMemories,
-) -> Slices[Outcome]:
+) -> Slices[RankedEntries]:
     """Return the best by relevance, and with a boost by quality among them."""
     import numpy as np  # noqa: PLC0415 - loaded by now
 
@@ -234,12 +235,12 @@ def _ranked(
     boost = _boost(request)
     vectors = None
     if request.vectors is not None:
-        vectors = request.vectors.in_space(embedding.serving(keeper, context))
+        vectors = request.vectors.in_space(embedding.serving(repository, context))
     query = RankQuery.read(request.text, vectors)
     by_tokens = vectors is not None and vectors.sentence is not None
     boosted = (_BOOSTED_BY_TOKENS if by_tokens else _BOOSTED) if boost else 0
     limit = max(request.limit, boosted)
-    ranked = yield from rank(view, query, narrowing.wanted, context.slice_over, limit=limit)
+    ranked = yield from rank(view, query, row_filter.wanted, context.should_yield, limit=limit)
     corpus: Any = view.corpus
     goodness, parts = quality_of(corpus, ranked.rows, context.now)
     scores = (1 - boost) * ranked.scores + boost * goodness
@@ -257,11 +258,11 @@ def _ranked(
         )
         for at in order.tolist()
     ]
-    return Outcome(hits, ranked.total, ranked.situation)
+    return RankedEntries(hits, ranked.total, ranked.situation)
 
 
 def _shown(
-    keeper: Keeper,
+    repository: MemoryRepository,
     context: Context,
     corpus: Corpus,
     hits: Sequence[Hit],
@@ -270,13 +271,13 @@ def _shown(
     found: list[replies.FoundMemory] = []
     size = 0
     for hit in hits:
-        held = keeper.updated(context, int(corpus.ids[hit.row]))
-        assert held is not None, "what is in the index is in the store"
-        size += held.entry.value_size + BYTES_A_MEMORY
+        stored = repository.by_update(context, int(corpus.ids[hit.row]))
+        assert stored is not None, "what is in the index is in the store"
+        size += stored.entry.value_size + BYTES_A_MEMORY
         if request.use:
-            keeper.uses.note(held.entry, context.now)
+            repository.uses.note(stored.entry, context.now)
         most = LARGE_BYTES if size <= ANSWER_BYTES or not found else 0
-        memory = yield from shown(keeper, context, held.entry, most=most)
+        memory = yield from shown(repository, context, stored.entry, most=most)
         found.append(
             replies.FoundMemory(
                 memory=memory,
@@ -285,7 +286,7 @@ def _shown(
                 components=dict(hit.components) if request.debug else None,
             )
         )
-        if context.slice_over():
+        if context.should_yield():
             yield
     return found
 

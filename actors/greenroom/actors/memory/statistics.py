@@ -8,17 +8,16 @@ from typing import TYPE_CHECKING
 
 from msgspec import UNSET
 
+from greenroom.actors.base.budget import tokens_of_size
 from greenroom.actors.base.times import DAY, optional_datetime, to_datetime
-from greenroom.actors.base.token_estimate import tokens_of_size
-from greenroom.actors.memory import links, records
-from greenroom.actors.memory import upgrade as upgrading
-from greenroom.actors.memory.filters import Filter, newest_first
+from greenroom.actors.memory import links, records, upgrade
+from greenroom.actors.memory.filters import EntryFilter, newest_first
 from greenroom.actors.memory.records import PLAIN, Entry
 from greenroom.actors.schemas import memories as requests
 from greenroom.actors.schemas import memory_replies as replies
 
 if TYPE_CHECKING:
-    from greenroom.actors.memory.repository import Keeper
+    from greenroom.actors.memory.repository import MemoryRepository
     from greenroom.runtime import Context, Slices
 
 MOST_NAMESPACES = 100
@@ -29,43 +28,43 @@ _EVERYTHING = replies.MemoryFilters(superseded=True)
 
 
 def count(
-    keeper: Keeper, request: requests.MemoryStats, context: Context
+    repository: MemoryRepository, request: requests.MemoryStats, context: Context
 ) -> Slices[replies.MemoryStatistics]:
     """Go through all memories below a namespace."""
-    yield from upgrading.finish(keeper, context)
-    fitting = Filter(keeper, context, _EVERYTHING, request.namespace)
+    yield from upgrade.finish(repository, context)
+    fitting = EntryFilter(repository, context, _EVERYTHING, request.namespace)
     sums: Counter[str] = Counter()
     counts = {name: Counter[str]() for name in ("namespace", "tag", "kind", "scope", "author", "age")}
     used: list[tuple[int, int, Entry]] = []
     times: list[int] = []
-    for held in newest_first(context):
-        entry = held.entry
+    for stored in newest_first(context):
+        entry = stored.entry
         if fitting.fits(entry):
-            more = entry.more or PLAIN
-            stored = more.stored_size if entry.more is not None else entry.value_size
+            details = entry.details or PLAIN
+            size = details.stored_size if entry.details is not None else entry.value_size
             sums["memories"] += 1
             sums["versions"] += entry.version
             sums["bytes"] += entry.value_size
-            sums["stored"] += stored
-            sums["compressed"] += bool(more.form & records.COMPRESSED)
+            sums["stored"] += size
+            sums["compressed"] += bool(details.form & records.COMPRESSED)
             sums["tokens"] += tokens_of_size(entry.value_size)
-            sums["saved"] += tokens_of_size(entry.value_size) - tokens_of_size(stored)
-            sums["superseded"] += links.successor(keeper, context, entry) is not None
-            counts["namespace"][keeper.namespace(more.sub)] += 1
-            counts["tag"].update(dict.fromkeys(more.tags, 1))
-            counts["kind"][more.kind] += 1
-            counts["scope"][keeper.shelf(entry).scope] += 1
-            counts["author"][keeper.author(entry)] += 1
+            sums["saved"] += tokens_of_size(entry.value_size) - tokens_of_size(size)
+            sums["superseded"] += links.successor(repository, context, entry) is not None
+            counts["namespace"][repository.namespace(details.sub)] += 1
+            counts["tag"].update(dict.fromkeys(details.tags, 1))
+            counts["kind"][details.kind] += 1
+            counts["scope"][repository.shelf(entry).scope] += 1
+            counts["author"][repository.author(entry)] += 1
             counts["age"][_age(context.now - entry.created_at)] += 1
             times.append(entry.created_at)
-            uses = keeper.uses.quality(context, entry).uses
+            uses = repository.uses.quality(context, entry).uses
             if uses:
                 item = (uses, entry.update, entry)
                 (heapq.heappushpop if len(used) == TOP_USED else heapq.heappush)(used, item)
-        if context.slice_over():
+        if context.should_yield():
             yield
     return replies.MemoryStatistics(
-        namespace=request.namespace or keeper.root,
+        namespace=request.namespace or repository.root,
         memories=sums["memories"],
         versions=sums["versions"],
         bytes=sums["bytes"],
@@ -82,10 +81,10 @@ def count(
         by_scope=dict(counts["scope"].most_common()),
         by_author=dict(counts["author"].most_common(MOST_TAGS)),
         by_age={name: counts["age"][name] for name in (*(age for age, _ in _AGES), "older")},
-        top_used=[_used(keeper, context, entry) for _, _, entry in sorted(used, reverse=True)],
+        top_used=[_used(repository, context, entry) for _, _, entry in sorted(used, reverse=True)],
         oldest=optional_datetime(min(times, default=None)),
         newest=optional_datetime(max(times, default=None)),
-        imitates=keeper.imitates if times else UNSET,
+        imitates=repository.imitates if times else UNSET,
     )
 
 
@@ -93,12 +92,12 @@ def _age(microseconds: int) -> str:
     return next((name for name, most in _AGES if microseconds < most), "older")
 
 
-def _used(keeper: Keeper, context: Context, entry: Entry) -> replies.UsedMemory:
-    quality = keeper.uses.quality(context, entry)
+def _used(repository: MemoryRepository, context: Context, entry: Entry) -> replies.UsedMemory:
+    quality = repository.uses.quality(context, entry)
     return replies.UsedMemory(
-        memory_id=keeper.memory_id(entry.number),
+        memory_id=repository.memory_id(entry.number),
         key=entry.key,
-        namespace=keeper.namespace(entry.sub),
+        namespace=repository.namespace(entry.sub),
         uses=quality.uses,
         last_used=None if quality.last_used is None else to_datetime(quality.last_used),
     )

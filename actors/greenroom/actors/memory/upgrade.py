@@ -1,4 +1,4 @@
-"""Bringing what an older program stored into the index; it happens by itself, once."""
+"""Upgrade of an older store: its memories are indexed, once, by themselves."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 
 from greenroom.actors.memory import records
 from greenroom.actors.memory.records import Entry
-from greenroom.actors.memory.repository import Keeper
+from greenroom.actors.memory.repository import MemoryRepository
 from greenroom.actors.schemas import keyvalue as requests
 
 if TYPE_CHECKING:
@@ -19,41 +19,41 @@ BATCH = 200
 """Entries that are indexed in one commit when nobody waits for it."""
 
 
-def soon(keeper: Keeper, context: Context) -> None:
+def soon(repository: MemoryRepository, context: Context) -> None:
     """Stage that what is not in the index comes into it, if there is such."""
-    if keeper.indexed_to is not None and context.timer_due(TIMER) is None:
+    if repository.indexed_to is not None and context.timer_due(TIMER) is None:
         context.set_timer(TIMER, context.now + 1, requests.UpgradeMemory())
 
 
-def finish(keeper: Keeper, context: Context) -> Slices[None]:
+def finish(repository: MemoryRepository, context: Context) -> Slices[None]:
     """Stage that everything is in the index, for a reader that needs all of it."""
-    yield from step(keeper, context, None)
+    yield from step(repository, context, None)
 
 
-def step(keeper: Keeper, context: Context, most: int | None = BATCH) -> Slices[None]:
+def step(repository: MemoryRepository, context: Context, most: int | None = BATCH) -> Slices[None]:
     """Stage so many entries' ids and index rows, or those of all."""
-    if keeper.indexed_to is None:
+    if repository.indexed_to is None:
         return
-    keeper.begin(context, keeper.root)
-    first = keeper.indexed_to + 1
+    repository.ensure_root(context, repository.root)
+    first = repository.indexed_to + 1
     entries = context.scan(bytes, prefix=records.UPDATES, start=records.update_key(first))
     for done, (key, where) in enumerate(entries):
         if done == most:
-            _reached(keeper, context, int.from_bytes(key[1:]) - 1)
+            _reached(repository, context, int.from_bytes(key[1:]) - 1)
             context.set_timer(TIMER, context.now + 1, requests.UpgradeMemory())
             return
         entry = context.get(where, Entry)
         assert entry is not None, "an order row goes with its entry"
-        value, _ = yield from keeper.value(context, entry)
-        context.put(records.id_key(keeper.tail(entry.number)), where)
-        quality = keeper.uses.quality(context, entry)
-        document = yield from keeper.document(context, entry, value, quality)
-        yield from keeper.index.add(context, document)
-        if context.slice_over():
+        value, _ = yield from repository.value(context, entry)
+        context.put(records.id_key(repository.tail(entry.number)), where)
+        quality = repository.uses.quality(context, entry)
+        document = yield from repository.document(context, entry, value, quality)
+        yield from repository.index.add(context, document)
+        if context.should_yield():
             yield
-    _reached(keeper, context, None)
+    _reached(repository, context, None)
 
 
-def _reached(keeper: Keeper, context: Context, update: int | None) -> None:
-    assert keeper.common is not None, "it was begun"
-    keeper.set_common(context, msgspec.structs.replace(keeper.common, indexed_to=update))
+def _reached(repository: MemoryRepository, context: Context, update: int | None) -> None:
+    assert repository.header is not None, "it was begun"
+    repository.put_header(context, msgspec.structs.replace(repository.header, indexed_to=update))

@@ -1,4 +1,4 @@
-"""How often memories are used: counted in memory, written now and then."""
+"""Usage counters of memories: counted in memory, written now and then."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MOST_PENDING = 8_192
 _BYTES_PENDING = 250
 
 
-class Uses:
+class UsageCounters:
     """The uses that are not written yet.
 
     A crash loses them, and nothing else; so does an end of the process or of the actor before they are due.
@@ -77,7 +77,7 @@ class Uses:
             quality = _with(context.get(quality_key(number), Quality) or _NONE, pending)
             context.put(quality_key(number), quality)
             index.change(context, pending[0], uses=quality.uses, last_used=quality.last_used or 0)
-            if context.slice_over():
+            if context.should_yield():
                 yield
 
     def resident_bytes(self) -> int:

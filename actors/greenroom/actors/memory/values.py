@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from greenroom.actors.base.token_estimate import tokens_of_size
+from greenroom.actors.base.budget import tokens_of_size
 from greenroom.actors.memory.records import COMPRESSED, TEXT
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def pack(value: bytes, context: Context) -> Slices[bytes | None]:
     pieces = []
     for at in range(0, len(value), _PACKED_AT_ONCE):
         pieces.append(packer.compress(value[at : at + _PACKED_AT_ONCE]))
-        if context.slice_over():
+        if context.should_yield():
             yield
     pieces.append(packer.flush())
     packed = b"".join(pieces)
@@ -56,7 +56,7 @@ def unpack(stored: bytes, form: int, context: Context) -> Slices[bytes]:
     while not unpacker.eof:
         pieces.append(unpacker.decompress(rest, _UNPACKED_AT_ONCE))
         rest = unpacker.unconsumed_tail
-        if context.slice_over():
+        if context.should_yield():
             yield
     return b"".join(pieces)
 
@@ -78,7 +78,7 @@ def searched_text(value: bytes, form: int, context: Context) -> Slices[str]:
     for escapes in _ESCAPES.finditer(text):
         pieces += (text[at : escapes.start()], _unescaped(escapes))
         at = escapes.end()
-        if context.slice_over():
+        if context.should_yield():
             yield
     return "".join((*pieces, text[at:]))
 

@@ -1,4 +1,4 @@
-"""Which rows of the index may be seen and fit the filters. Needs numpy; imported at the first search."""
+"""Filters over rows of the index, by visibility and by request. Needs numpy; imported at the first search."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import numpy as np
 from greenroom.actors.auth import namespaces as names
 from greenroom.actors.auth import policy
 from greenroom.actors.index import FOREVER
-from greenroom.actors.memory.filters import created_within
 from greenroom.actors.ranking import View
 
 if TYPE_CHECKING:
@@ -27,8 +26,8 @@ if TYPE_CHECKING:
 KEPT_VIEWS = 4
 
 
-class Seen(NamedTuple):
-    """What one reader may see.
+class VisibleRows(NamedTuple):
+    """The rows that one reader may see.
 
     Attributes:
         view: The rows that are there for it.
@@ -39,13 +38,13 @@ class Seen(NamedTuple):
     superseded: Mask | None
 
 
-class Views:
-    """What readers may see, kept until the index changes or something expires."""
+class VisibilityCache:
+    """The visible rows of readers, cached until the index changes or something expires."""
 
     def __init__(self) -> None:
-        self._kept: dict[tuple[bool, ...], tuple[int, int, Seen]] = {}
+        self._kept: dict[tuple[bool, ...], tuple[int, int, VisibleRows]] = {}
 
-    def of(self, corpus: Corpus, principal: Principal, now: int) -> Seen:
+    def of(self, corpus: Corpus, principal: Principal, now: int) -> VisibleRows:
         """Return the rows that ``principal`` may see at the time ``now`` (microseconds since 1970)."""
         allowed = tuple(policy.may_see_memory(principal, shelf) for shelf in corpus.shelves)
         kept = self._kept.pop(allowed, None)
@@ -61,13 +60,13 @@ class Views:
         return sum(seen.view.resident_bytes() for _, _, seen in self._kept.values())
 
 
-def _view(corpus: Corpus, allowed: tuple[bool, ...], now: int) -> tuple[int, int, Seen]:
+def _view(corpus: Corpus, allowed: tuple[bool, ...], now: int) -> tuple[int, int, VisibleRows]:
     """Return a view with the arrangement of rows for which it is right, and until when it is."""
     visible = corpus.alive & (corpus.expires > now)
     if not all(allowed):
         visible &= np.array(allowed, np.bool_)[corpus.shelf]
     expires = int(corpus.expires.min(where=visible, initial=FOREVER))
-    seen = Seen(View(corpus, visible), _superseded(corpus, visible))
+    seen = VisibleRows(View(corpus, visible), _superseded(corpus, visible))
     return corpus.arrangement, expires, seen
 
 
@@ -84,7 +83,7 @@ def _superseded(corpus: Corpus, visible: Mask) -> Mask | None:
     return superseded if superseded.any() else None
 
 
-class Narrowing:
+class RowFilter:
     """Filters, applied one after the other.
 
     Attributes:
@@ -92,31 +91,31 @@ class Narrowing:
         counts: How many were left after each filter, in the order of filtering.
     """
 
-    def __init__(self, seen: Seen) -> None:
+    def __init__(self, seen: VisibleRows) -> None:
         view = seen.view
         self._superseded = seen.superseded
         self._corpus: Corpus = view.corpus  # type: ignore[assignment]  # a view knows less of it
         self.wanted: Mask = view.visible
         self.counts: dict[str, int] = {"visible": view.count}
 
-    def apply(self, filters: MemoryFilters, now: int, pace: Callable[[], bool]) -> Slices[None]:
+    def apply(self, filters: MemoryFilters, now: int, should_yield: Callable[[], bool]) -> Slices[None]:
         """Narrow by everything that the index knows; keys and sessions it does not.
 
         Args:
             filters: What to narrow by.
             now: The time, in microseconds since 1970.
-            pace: Whether to yield.
+            should_yield: Whether to yield.
         """
         corpus = self._corpus
         if not filters.superseded and self._superseded is not None:
             self._keep("superseded", ~self._superseded)
         if filters.namespace is not None:
-            yield from self._below(filters.namespace, pace)
-        after, before = created_within(filters, now)
+            yield from self._below(filters.namespace, should_yield)
+        after, before = filters.created_between(now)
         if filters.after is not None or filters.before is not None or filters.max_age_days is not None:
             self._keep("time", (corpus.created >= after) & (corpus.created < before))
         if filters.tags is not None:
-            tagged = yield from self._tagged(filters.tags, pace, every=filters.tag_match == "all")
+            tagged = yield from self._tagged(filters.tags, should_yield, every=filters.tag_match == "all")
             self._keep("tags", tagged)
         if filters.kind is not None:
             self._keep("kind", self._has("kind", filters.kind))
@@ -130,7 +129,7 @@ class Narrowing:
         if filters.min_importance is not None:
             self._keep("min_importance", corpus.importance >= np.float32(filters.min_importance))
 
-    def leave(self, name: str, rows: Sequence[int]) -> None:
+    def intersect(self, name: str, rows: Sequence[int]) -> None:
         """Keep only these rows."""
         mask = np.zeros(len(self.wanted), np.bool_)
         mask[rows] = True
@@ -147,19 +146,19 @@ class Narrowing:
         found: Mask = self._corpus.column(column) == number
         return found
 
-    def _below(self, prefix: str, pace: Callable[[], bool]) -> Slices[None]:
+    def _below(self, prefix: str, should_yield: Callable[[], bool]) -> Slices[None]:
         below = np.zeros(len(self._corpus.namespaces), np.bool_)
         for number, namespace in enumerate(self._corpus.namespaces):
             below[number] = names.is_below(namespace, prefix)
-            if pace():
+            if should_yield():
                 yield
         self._keep("namespace", below[self._corpus.namespace])
 
-    def _tagged(self, tags: Sequence[str], pace: Callable[[], bool], *, every: bool) -> Slices[Mask]:
+    def _tagged(self, tags: Sequence[str], should_yield: Callable[[], bool], *, every: bool) -> Slices[Mask]:
         hits = np.zeros(len(self.wanted), np.int32)
         for tag in dict.fromkeys(tags):
             rows, _ = self._corpus.postings("labels", tag)
             hits[rows] += 1
-            if pace():
+            if should_yield():
                 yield
         return hits >= (len(set(tags)) if every else 1)

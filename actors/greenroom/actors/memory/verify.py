@@ -1,4 +1,4 @@
-"""Whether the index is what the memories say, and making it anew when it is not."""
+"""Verification of the index against the memories, and its rebuild."""
 
 from __future__ import annotations
 
@@ -6,48 +6,48 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from greenroom.actors.memory import _gist as gist
-from greenroom.actors.memory import records
-from greenroom.actors.memory import upgrade as upgrading
-from greenroom.actors.schemas import index_checks as requests
+from greenroom.actors.memory import records, root_summary, upgrade
+from greenroom.actors.schemas import memories as requests
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from greenroom.actors.index import Document
-    from greenroom.actors.memory.repository import Keeper
+    from greenroom.actors.memory.repository import MemoryRepository
     from greenroom.runtime import Context, Slices
 
 _MOST_PROBLEMS = 20
 
 
-def verify(keeper: Keeper, request: requests.VerifyIndex, context: Context) -> Slices[requests.IndexVerified]:
+def verify(
+    repository: MemoryRepository, request: requests.VerifyIndex, context: Context
+) -> Slices[requests.IndexVerified]:
     """Answer how the index differs from the memories, and rebuild it if that was asked and is needed."""
-    if keeper.indexed_to is not None and not request.rebuild:
-        unindexed = yield from _unindexed(keeper, context)
+    if repository.indexed_to is not None and not request.rebuild:
+        unindexed = yield from _unindexed(repository, context)
         return requests.IndexVerified(memories=0, problems=[], rebuilt=False, unindexed=unindexed)
-    yield from upgrading.finish(keeper, context)
-    yield from keeper.uses.write(context, keeper.index)
-    counted = _Counted(keeper, context)
-    problems = yield from keeper.index.check(context, counted.documents())
+    yield from upgrade.finish(repository, context)
+    yield from repository.uses.write(context, repository.index)
+    counted = _Counted(repository, context)
+    problems = yield from repository.index.check(context, counted.documents())
     rebuilt = bool(problems) and request.rebuild
     if rebuilt:
-        counted = _Counted(keeper, context)
-        yield from keeper.index.rebuild(context, counted.documents())
-        yield from gist.remake(keeper, context)
+        counted = _Counted(repository, context)
+        yield from repository.index.rebuild(context, counted.documents())
+        yield from root_summary.remake(repository, context)
     return requests.IndexVerified(
         memories=counted.number, problems=problems[:_MOST_PROBLEMS], rebuilt=rebuilt
     )
 
 
-def _unindexed(keeper: Keeper, context: Context) -> Slices[int]:
+def _unindexed(repository: MemoryRepository, context: Context) -> Slices[int]:
     """Return how many entries come into the index at the first search, or are on their way."""
-    assert keeper.indexed_to is not None, "some are not"
-    first = records.update_key(keeper.indexed_to + 1)
+    assert repository.indexed_to is not None, "some are not"
+    first = records.update_key(repository.indexed_to + 1)
     count = 0
     for _ in context.scan(msgspec.Raw, prefix=records.UPDATES, start=first):
         count += 1
-        if context.slice_over():
+        if context.should_yield():
             yield
     return count
 
@@ -55,12 +55,12 @@ def _unindexed(keeper: Keeper, context: Context) -> Slices[int]:
 class _Counted:
     """The memories that the index is to have, counted as they pass."""
 
-    def __init__(self, keeper: Keeper, context: Context) -> None:
+    def __init__(self, repository: MemoryRepository, context: Context) -> None:
         self.number = 0
-        self._keeper = keeper
+        self._repository = repository
         self._context = context
 
     def documents(self) -> Iterator[Document | None]:
-        for document in self._keeper.documents(self._context):
+        for document in self._repository.documents(self._context):
             self.number += document is not None
             yield document

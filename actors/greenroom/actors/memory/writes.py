@@ -1,4 +1,4 @@
-"""Writing: the one way in which a memory comes to be or gets a new version, whoever asks for it."""
+"""The write path of memories: the only one by which a memory is created or gets a new version."""
 
 from __future__ import annotations
 
@@ -8,12 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from greenroom.actors.auth import errors as auth_errors
-from greenroom.actors.memory import _gist as gist
-from greenroom.actors.memory import links, records
-from greenroom.actors.memory import removal as removing
-from greenroom.actors.memory import upgrade as upgrading
-from greenroom.actors.memory.records import Entry, More, Quality, Version, VersionMore
-from greenroom.actors.memory.repository import Held, Keeper
+from greenroom.actors.memory import links, records, removal, root_summary, upgrade
+from greenroom.actors.memory.records import Entry, EntryDetails, Quality, Version, VersionDetails
+from greenroom.actors.memory.repository import MemoryRepository, StoredEntry
 from greenroom.actors.memory.values import pack
 from greenroom.actors.schemas.memory_types import DEFAULT_IMPORTANCE, MemoryKind
 
@@ -67,13 +64,13 @@ class Draft:
     task_id: str | None = None
     conversation: str | None = None
     position: int | None = None
-    supersedes: Held | None = None
+    supersedes: StoredEntry | None = None
     created_at: int | None = None
     updated_at: int | None = None
     plain: bool = False
 
 
-class Written(NamedTuple):
+class WriteResult(NamedTuple):
     """What was written.
 
     Attributes:
@@ -87,14 +84,16 @@ class Written(NamedTuple):
     stored_size: int
 
 
-def write(keeper: Keeper, context: Context, draft: Draft, held: Held | None) -> Slices[Written]:
-    """Stage a new version of ``held``, or a new entry; the caller has checked that it may.
+def write(
+    repository: MemoryRepository, context: Context, draft: Draft, stored: StoredEntry | None
+) -> Slices[WriteResult]:
+    """Stage a new version of ``stored``, or a new entry; the caller has checked that it may.
 
     Args:
-        keeper: The root's.
+        repository: The root's.
         context: The message's.
         draft: What to write.
-        held: The entry to be given a new version, which is there; None: a new one.
+        stored: The entry to be given a new version, which is there; None: a new one.
 
     Raises:
         Refusal: ``KEY_EXISTS``: it would move where another entry is; ``VALIDATION_ERROR``: it would
@@ -103,54 +102,56 @@ def write(keeper: Keeper, context: Context, draft: Draft, held: Held | None) -> 
     packed = None
     if draft.compress:
         packed = yield from pack(draft.value, context)
-    old = None if held is None else held.entry
-    common_root = keeper.root if keeper.common is None else keeper.common.root
+    old = None if stored is None else stored.entry
+    common_root = repository.root if repository.header is None else repository.header.root
     prefix = records.entry_key(draft.session_id, draft.key, draft.sub)
-    where, occupant = _place(keeper, context, draft, held, prefix)
+    where, occupant = _place(repository, context, draft, stored, prefix)
     if draft.supersedes is not None and old is not None:
-        yield from links.open_ring(keeper, context, old, draft.supersedes.entry)
-    keeper.begin(context, common_root)
-    update = keeper.counter + 1
+        yield from links.open_ring(repository, context, old, draft.supersedes.entry)
+    repository.ensure_root(context, common_root)
+    update = repository.counter + 1
     shelf = (
-        0 if draft.plain and (old is None or old.more is None) else keeper.shelf_number(context, draft.shelf)
+        0
+        if draft.plain and (old is None or old.details is None)
+        else repository.shelf_number(context, draft.shelf)
     )
     if occupant is not None:
-        removing.clear(keeper, context, Held(where, occupant))
-    if held is not None and old is not None:
-        removing.unlist(keeper, context, old)
-        if held.where != where:
-            context.delete(held.where)
-    stored = draft.value if packed is None else packed
+        removal.clear(repository, context, StoredEntry(where, occupant))
+    if stored is not None and old is not None:
+        removal.unlist(repository, context, old)
+        if stored.record_key != where:
+            context.delete(stored.record_key)
+    payload = draft.value if packed is None else packed
     entry = _entry(draft, old, context.now, update, shelf, packed)
-    version = _version(draft, entry, stored)
-    _stage(keeper, context, where, entry, version, moved=held is None or held.where != where)
-    links.relink(keeper, context, old, entry, is_new=draft.supersedes is not None)
-    quality = Quality() if old is None else keeper.uses.settle(context, old)
-    if keeper.indexed_to is None:
-        document = yield from keeper.document(context, entry, draft.value, quality)
-        analysed = yield from keeper.index.add(context, document)
-        gist.note(keeper, context, entry, analysed)
-    keeper.counter = update
-    keeper.publish(context)
-    keeper.uses.write_soon(context)
-    upgrading.soon(keeper, context)
-    return Written(entry, old is None, len(stored))
+    version = _version(draft, entry, payload)
+    _stage(repository, context, where, entry, version, moved=stored is None or stored.record_key != where)
+    links.relink(repository, context, old, entry, is_new=draft.supersedes is not None)
+    quality = Quality() if old is None else repository.uses.settle(context, old)
+    if repository.indexed_to is None:
+        document = yield from repository.document(context, entry, draft.value, quality)
+        analysed = yield from repository.index.add(context, document)
+        root_summary.note(repository, context, entry, analysed)
+    repository.counter = update
+    repository.publish(context)
+    repository.uses.write_soon(context)
+    upgrade.soon(repository, context)
+    return WriteResult(entry, old is None, len(payload))
 
 
 def _place(
-    keeper: Keeper, context: Context, draft: Draft, held: Held | None, prefix: bytes
+    repository: MemoryRepository, context: Context, draft: Draft, stored: StoredEntry | None, prefix: bytes
 ) -> tuple[bytes, Entry | None]:
     """Return where the entry goes, and what lies there that must go."""
     where = prefix
-    if keeper.has_several_owners:
-        number = keeper.known_shelf(draft.shelf)
+    if repository.has_several_owners:
+        number = repository.known_shelf(draft.shelf)
         if number is None:  # nothing can lie on a shelf that is new
-            return keeper.place(prefix, keeper.next_shelf()), None
-        where = keeper.place(prefix, number)
-    if held is not None and held.where == where:
+            return repository.entry_key(prefix, repository.next_shelf()), None
+        where = repository.entry_key(prefix, number)
+    if stored is not None and stored.record_key == where:
         return where, None
     occupant = context.get(where, Entry)
-    if occupant is not None and held is not None and records.is_there(occupant, context.now):
+    if occupant is not None and stored is not None and records.is_there(occupant, context.now):
         raise auth_errors.invalid(
             "scope", f"scope: there is another memory {draft.key!r} of that scope; forget it first"
         )
@@ -158,9 +159,9 @@ def _place(
 
 
 def _entry(draft: Draft, old: Entry | None, now: int, update: int, shelf: int, packed: bytes | None) -> Entry:
-    more = None if old is None else old.more
+    details = None if old is None else old.details
     if not draft.plain:
-        more = More(
+        details = EntryDetails(
             shelf=shelf,
             sub=draft.sub,
             kind=draft.kind,
@@ -169,15 +170,15 @@ def _entry(draft: Draft, old: Entry | None, now: int, update: int, shelf: int, p
             author=draft.author,
             conversation=draft.conversation,
             position=draft.position,
-            supersedes=None if more is None else more.supersedes,
-            superseded_by=None if more is None else more.superseded_by,
+            supersedes=None if details is None else details.supersedes,
+            superseded_by=None if details is None else details.superseded_by,
             form=draft.form | (0 if packed is None else records.COMPRESSED),
             stored_size=len(draft.value if packed is None else packed),
         )
         if draft.supersedes is not None:
-            more = msgspec.structs.replace(more, supersedes=draft.supersedes.entry.number)
-    elif more is not None:
-        more = msgspec.structs.replace(more, form=records.JSON, stored_size=len(draft.value))
+            details = msgspec.structs.replace(details, supersedes=draft.supersedes.entry.number)
+    elif details is not None:
+        details = msgspec.structs.replace(details, form=records.JSON, stored_size=len(draft.value))
     created = now if draft.created_at is None else draft.created_at
     return Entry(
         key=draft.key,
@@ -189,35 +190,41 @@ def _entry(draft: Draft, old: Entry | None, now: int, update: int, shelf: int, p
         updated_at=now if draft.updated_at is None else draft.updated_at,
         expires_at=draft.expires_at,
         value_size=len(draft.value),
-        more=more,
+        details=details,
     )
 
 
-def _version(draft: Draft, entry: Entry, stored: bytes) -> Version:
-    more = None
-    if entry.more is not None:
-        more = VersionMore(
+def _version(draft: Draft, entry: Entry, payload: bytes) -> Version:
+    details = None
+    if entry.details is not None:
+        details = VersionDetails(
             update=entry.update,
-            form=entry.more.form,
+            form=entry.details.form,
             size=entry.value_size,
             author=draft.by,
             task_id=draft.task_id,
-            kind=entry.more.kind,
-            tags=entry.more.tags,
-            importance=entry.more.importance,
+            kind=entry.details.kind,
+            tags=entry.details.tags,
+            importance=entry.details.importance,
         )
-    return Version(entry.updated_at, draft.expires_at, draft.metadata, stored, more)
+    return Version(entry.updated_at, draft.expires_at, draft.metadata, payload, details)
 
 
 def _stage(
-    keeper: Keeper, context: Context, where: bytes, entry: Entry, version: Version, *, moved: bool
+    repository: MemoryRepository,
+    context: Context,
+    where: bytes,
+    entry: Entry,
+    version: Version,
+    *,
+    moved: bool,
 ) -> None:
     context.put(records.version_key(entry.number, entry.version), version)
     context.put(where, entry)
     for key in records.order_keys(entry):
         context.put(key, where)
     if moved:
-        context.put(records.id_key(keeper.tail(entry.number)), where)
+        context.put(records.id_key(repository.tail(entry.number)), where)
     if entry.expires_at is not None:
         context.put(records.expiry_key(entry.expires_at, entry.number, entry.version), where)
-        removing.sweep_by(keeper, context, entry.expires_at)
+        removal.sweep_by(repository, context, entry.expires_at)

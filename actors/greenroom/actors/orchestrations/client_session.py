@@ -1,7 +1,7 @@
-"""What one connected client has to do with travelling sessions: its tool, the session it works in.
+"""State of one client: its tool, the session it works in, and what is recorded in that session's context.
 
-What the client searches and stores while it works in a session is noted in that session's context. That
-is told and not asked: it may be lost with the process, and costs no request anything.
+Searches and stored memories of a client that works in a session are recorded in that session's context.
+This is a tell and no ask: it may be lost with the process, and costs no request anything.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import outcome
 
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth import policy, scopes
-from greenroom.actors.base.orchestration import Errand
+from greenroom.actors.base.orchestration import Orchestration
 from greenroom.actors.passport.signing import Signers
 from greenroom.actors.recall.memory_search import MemorySearch
 from greenroom.actors.recall.recall_context import RecallContext
@@ -33,21 +33,21 @@ from greenroom.actors.schemas.session_travel import (
     NoteContext,
     SessionContext,
 )
-from greenroom.actors.session.client_tools import adapter_of
+from greenroom.actors.session.client_tools import client_tool
 from greenroom.runtime import Address, GreenroomError, Idempotency
 
 if TYPE_CHECKING:
     from greenroom.actors.auth.principal import Principal
     from greenroom.actors.keys.quota import Quota
-    from greenroom.runtime import Doors, Message, Result, Subscriber
+    from greenroom.runtime import Message, Result, RuntimeClient, Subscriber
 
 R_co = TypeVar("R_co", covariant=True)
 
 MAX_QUERY: Final = 500
 SESSIONS: Final = "sessions:read"
-"""What is needed to be told what others wrote."""
-MOST_CALLERS: Final = 10_000
-"""Of those without a connection it is known which session they work in."""
+"""Scope required to read other agents' messages."""
+MAX_CALLERS: Final = 10_000
+"""Callers without a connection whose session is remembered."""
 _DIGEST_BYTES: Final = 4
 _TOKEN_BYTES: Final = 8
 _MAX_SLUG: Final = 60
@@ -83,8 +83,8 @@ _SEARCHES: Final[Mapping[type[Any], str]] = {
 _STORES: Final = frozenset({memories.StoreMemory, memories.UpdateMemory})
 
 
-class Whereabouts:
-    """Which session each caller works in whose requests stand alone, as far as this process knows.
+class SessionLocator:
+    """Remembers in which session each caller without a connection works, in this process.
 
     Of callers that nothing tells apart, such as two windows of one tool, it is the one taken up last.
     """
@@ -93,19 +93,19 @@ class Whereabouts:
         self._sessions: dict[str, str] = {}
 
     def find(self, caller: str) -> str | None:
-        """Return a caller's session."""
+        """Return a caller's session, if it is known."""
         return self._sessions.get(caller)
 
-    def note(self, caller: str, session_id: str) -> None:
-        """Take note of a caller's session; of too many callers the first is forgotten."""
+    def record(self, caller: str, session_id: str) -> None:
+        """Record a caller's session; beyond `MAX_CALLERS` the oldest is forgotten."""
         self._sessions.pop(caller, None)
         self._sessions[caller] = session_id
-        if len(self._sessions) > MOST_CALLERS:
+        if len(self._sessions) > MAX_CALLERS:
             del self._sessions[next(iter(self._sessions))]
 
 
-class Travels:
-    """One client's part in travelling sessions.
+class ClientSessionState:
+    """State of one client: who and which tool it is, and the session that it works in.
 
     Args:
         doors: Where the actors are.
@@ -113,7 +113,7 @@ class Travels:
         client: Its own name for itself.
         options: How passports are signed.
         scope: Of the client's idempotency keys.
-        whereabouts: Given, the client has no connection, and this knows which session it works in.
+        locator: Remembers the session of a client that has no connection; None where it has one.
 
     Attributes:
         session_id: The session that it works in; None until it starts or restores one.
@@ -124,25 +124,25 @@ class Travels:
 
     def __init__(
         self,
-        doors: Doors,
+        doors: RuntimeClient,
         principal: Principal,
         client: str | None = None,
         options: PassportOptions | None = None,
         scope: str = "",
-        whereabouts: Whereabouts | None = None,
+        locator: SessionLocator | None = None,
     ) -> None:
         self.doors = doors
         self.principal = principal
-        self.tool = adapter_of(client or principal.agent_id).tool_id
+        self.tool = client_tool(client or principal.agent_id).tool_id
         self.quota: Quota | None = None
         self._options = options or PassportOptions()
         self.scope = scope or blake2b(msgspec.json.encode(principal, order="deterministic")).hexdigest()
-        self._whereabouts = whereabouts
+        self._locator = locator
         self._caller = f"{self.scope} {self.tool} {principal.address}"
-        self.session_id = None if whereabouts is None else whereabouts.find(self._caller)
+        self.session_id = None if locator is None else locator.find(self._caller)
         self.token = (
             secrets.token_hex(_TOKEN_BYTES)
-            if whereabouts is None
+            if locator is None
             else blake2b(self._caller.encode(), digest_size=_TOKEN_BYTES).hexdigest()
         )
         self._held: Subscriber | None = None
@@ -151,20 +151,20 @@ class Travels:
     @property
     def holder(self) -> travel.Holder:
         """The client as one who works in a session."""
-        return travel.Holder(self.token, 0, self._whereabouts is None)
+        return travel.Holder(self.token, 0, self._locator is None)
 
     @cached_property
     def signers(self) -> Signers:
-        """What signs and checks passports."""
+        """Signs and checks passports."""
         return Signers(self.doors.derive, self._options.trusted, self._options.shared)
 
-    def work_in(self, session_id: str) -> None:
-        """Work in a session from now on, and hold it for as long as the client is there."""
+    def join(self, session_id: str) -> None:
+        """Work in a session from now on, and hold it until the client leaves."""
         self.session_id = session_id
         self._hold(session_id)
         self.tell(Address("session", session_id), travel.HoldSession(holder=self.holder))
-        if self._whereabouts is not None:
-            self._whereabouts.note(self._caller, session_id)
+        if self._locator is not None:
+            self._locator.record(self._caller, session_id)
 
     @contextmanager
     def holding(self, session_id: str) -> Iterator[None]:
@@ -176,14 +176,14 @@ class Travels:
             self._hold(self.session_id)
 
     def close(self) -> None:
-        """Hold nothing any more: the client is gone."""
+        """Release every session: the client is gone."""
         self._is_closed = True
         if self._held is not None:
             self._held.close()
 
     def _hold(self, *session_ids: str | None) -> None:
-        """Hold these sessions and no other."""
-        if self._whereabouts is not None or self._is_closed:
+        """Hold exactly these sessions."""
+        if self._locator is not None or self._is_closed:
             return
         if self._held is None:
             self._held = self.doors.subscriber()
@@ -193,8 +193,8 @@ class Travels:
         for topic in set(self._held.topics) - wanted:
             self._held.remove(topic)
 
-    def named(self, session_id: str | None) -> str:
-        """Return the session that is meant.
+    def resolve_session(self, session_id: str | None) -> str:
+        """Return the session that is named, or the one that the client works in.
 
         Raises:
             Refusal: ``VALIDATION_ERROR``: none is named, and none was started here.
@@ -206,9 +206,9 @@ class Travels:
             )
         return session_id
 
-    def completed(self, request: Any) -> Any:
-        """Return a request that names no session with the one that is meant; raises as `named`."""
-        named = msgspec.structs.replace(request, session_id=self.named(None))
+    def with_session(self, request: Any) -> Any:
+        """Fill in the client's session where a request names none; raises as `resolve_session`."""
+        named = msgspec.structs.replace(request, session_id=self.resolve_session(None))
         if isinstance(named, GetSessionContext) and named.tool_id is None:
             return msgspec.structs.replace(named, tool_id=self.tool)
         return named
@@ -226,17 +226,17 @@ class Travels:
         """Return the briefing, which says what is in the context."""
         return read.briefing if self.may_read else ""
 
-    async def pay(self, stored_bytes: int, deed: str) -> None:
-        """Have what is kept for the client counted that its request does not show, once for each deed.
+    async def charge_bytes(self, stored_bytes: int, deed: str) -> None:
+        """Charge stored bytes that the request does not show to the client's quota, once for each deed.
 
         Raises:
             Refusal: ``QUOTA_EXCEEDED``.
         """
         if self.quota is not None:
-            await self.quota.pay_bytes(self.doors, stored_bytes, f"{self.scope} quota {deed}")
+            await self.quota.charge_bytes(self.doors, stored_bytes, f"{self.scope} quota {deed}")
 
     def check_scope(self, what: str, scope: str) -> None:
-        """Check that the client may do more than the tool itself needs.
+        """Check that the client holds a scope beyond the one that its tool needs.
 
         Raises:
             Refusal: ``PERMISSION_DENIED``: it may not.
@@ -245,7 +245,7 @@ class Travels:
             raise auth_errors.scope_missing(what, scope)
 
     def idempotency(self, tool: str, key: str | None, arguments: Any) -> Idempotency | None:
-        """Return what marks a repeat of a request with these arguments."""
+        """Return the idempotency key of a request with these arguments, in the client's scope."""
         if key is None:
             return None
         fingerprint = blake2b(msgspec.json.encode(arguments), digest_size=16).digest()
@@ -253,7 +253,7 @@ class Travels:
 
     def tool_of(self, tool_id: str | None) -> str:
         """Return the tool that is meant."""
-        return self.tool if tool_id is None else adapter_of(tool_id).tool_id
+        return self.tool if tool_id is None else client_tool(tool_id).tool_id
 
     def project_of(self, project_id: str | None, workspace_path: str | None) -> str | None:
         """Return the project that is meant: as named, else that of the workspace.
@@ -277,32 +277,32 @@ class Travels:
             )
         return project_id
 
-    def note(self, request: Any) -> None:
-        """Note a search in the context of the session."""
+    def record_search(self, request: Any) -> None:
+        """Record a search in the session's context."""
         tool = _SEARCHES.get(type(request))
         if tool is not None and (query := _searched(request)) is not None:
             self._tell(NoteContext(search=query, tool=tool))
 
-    def noting(self, request: Any, done: Callable[[Result], None]) -> Callable[[Result], None]:
-        """Return what to call with the result of a request, so that a memory it stored is noted."""
+    def recording(self, request: Any, done: Callable[[Result], None]) -> Callable[[Result], None]:
+        """Wrap a request's callback so that a memory it stored is recorded in the session's context."""
         if type(request) not in _STORES:
             return done
 
-        def noted(result: Result) -> None:
+        def record(result: Result) -> None:
             if isinstance(result, outcome.Value):
-                self.note_reply(result.value)
+                self.record_stored(result.value)
             done(result)
 
-        return noted
+        return record
 
-    def note_reply(self, reply: Any) -> None:
-        """Note a memory that was stored."""
+    def record_stored(self, reply: Any) -> None:
+        """Record a stored memory in the session's context."""
         if isinstance(reply, MemorySaved):
             told = NoteContext(memory_id=reply.memory_id, key=reply.key, namespace=reply.namespace)
             self._tell(told)
 
     def tell(self, address: Address, told: Message[None]) -> None:
-        """Tell an actor what may be lost."""
+        """Tell an actor; a failure is ignored, since the message may be lost anyhow."""
         try:
             self.doors.tell(address, told, principal=self.principal)
         except GreenroomError:  # nobody's request fails for it
@@ -313,17 +313,17 @@ class Travels:
         self.tell(Address("session", self.session_id), told)
 
 
-class TravelErrand(Errand[R_co], frozen=True, kw_only=True):
-    """An errand of one client: subclass ``TravelErrand[Reply]`` and define `carry_out`."""
+class ClientOrchestration(Orchestration[R_co], frozen=True, kw_only=True):
+    """An orchestration that needs the client's state: subclass it and define `carry_out`."""
 
     writes: ClassVar[bool] = True
 
-    async def run(self, doors: Doors, principal: Principal) -> R_co:
-        """Carry it out for a client that is not known otherwise."""
-        return await self.carry_out(Travels(doors, principal))
+    async def run(self, doors: RuntimeClient, principal: Principal) -> R_co:
+        """Run it for a client without state of its own."""
+        return await self.carry_out(ClientSessionState(doors, principal))
 
-    async def carry_out(self, travels: Travels) -> R_co:
-        """Carry it out and return the reply."""
+    async def carry_out(self, client: ClientSessionState) -> R_co:
+        """Run it for a client, and return the reply."""
         raise NotImplementedError(f"{type(self).__name__} does not define carry_out()")
 
 

@@ -1,4 +1,4 @@
-"""Starting a session in a tool, and handing it over to another one."""
+"""Orchestrations that start a session in a tool, and hand it over to another one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth import policy
-from greenroom.actors.orchestrations.client_session import TravelErrand, Travels
+from greenroom.actors.orchestrations.client_session import ClientOrchestration, ClientSessionState
 from greenroom.actors.orchestrations.passport_restore import RestoreSession
 from greenroom.actors.passport.claims import Claim, claim_text
 from greenroom.actors.passport.offers import FindOffers
@@ -19,7 +19,7 @@ from greenroom.actors.schemas import passports as requests
 from greenroom.actors.schemas import session_travel as travel
 from greenroom.actors.schemas import types
 from greenroom.actors.schemas.passports import SessionMigrated, SessionRestored, SessionStarted
-from greenroom.actors.session.client_tools import adapter_of
+from greenroom.actors.session.client_tools import client_tool
 from greenroom.runtime import Address
 
 LATEST: Final = "latest"
@@ -27,7 +27,7 @@ CLAIM_DAYS: Final = 30
 _DIGITS: Final = 8
 
 
-class StartSession(TravelErrand[SessionStarted], frozen=True, kw_only=True):
+class StartSession(ClientOrchestration[SessionStarted], frozen=True, kw_only=True):
     """Begin to work: in the session that is clearly meant, in a new one, or in one that is restored.
 
     Attributes:
@@ -47,21 +47,21 @@ class StartSession(TravelErrand[SessionStarted], frozen=True, kw_only=True):
     idempotency_key: types.IdempotencyKey | None = None
     promises_id: Annotated[bool, Meta(extra_json_schema=types.UNLISTED)] = False
 
-    async def carry_out(self, travels: Travels) -> SessionStarted:
+    async def carry_out(self, client: ClientSessionState) -> SessionStarted:
         """Begin, and work in it from now on.
 
         Raises:
             Refusal: ``PERMISSION_DENIED``, or as restoring.
         """
-        policy.check_user(travels.principal, self.user_id)
+        policy.check_user(client.principal, self.user_id)
         if self.new and self.restore_from is not None:
             raise auth_errors.invalid("new", "new: give restore_from or new, not both")
-        tool = travels.tool_of(self.tool_id)
-        project_id = travels.project_of(self.project_id, self.workspace_path)
+        tool = client.tool_of(self.tool_id)
+        project_id = client.project_of(self.project_id, self.workspace_path)
         offered: list[travel.Offer] = []
-        if travels.may_read and not self.new:
-            find = FindOffers(project_id=project_id, token=travels.token)
-            offered = await travels.doors.query(find, principal=travels.principal)
+        if client.may_read and not self.new:
+            find = FindOffers(project_id=project_id, token=client.token)
+            offered = await client.doors.query(find, principal=client.principal)
         if self.restore_from is not None and self.restore_from != LATEST:
             given = self.restore_from
             is_id = isinstance(given, str) and len(given) <= 128 and ":" not in given  # noqa: PLR2004
@@ -71,19 +71,19 @@ class StartSession(TravelErrand[SessionStarted], frozen=True, kw_only=True):
                 tool_id=self.tool_id,
                 idempotency_key=self.idempotency_key,
             )
-            return _restored(travels, await restoring.carry_out(travels), offered)
+            return _restored(client, await restoring.carry_out(client), offered)
         start = travel.StartHere(
             how="begin",
             tool=tool,
-            holder=travels.holder,
+            holder=client.holder,
             purpose=self.purpose,
             project_id=project_id,
             workspace_path=self.workspace_path,
             offered=offered,
         )
-        return _begun(travels, tool, await self._started(travels, start))
+        return _begun(client, tool, await self._started(client, start))
 
-    async def _started(self, travels: Travels, start: travel.StartHere) -> travel.Started:
+    async def _started(self, client: ClientSessionState, start: travel.StartHere) -> travel.Started:
         """Return what came of it: by what there is, or for a repeat what came of it the first time."""
         offered = start.offered
         session_id = _new_id()
@@ -93,37 +93,37 @@ class StartSession(TravelErrand[SessionStarted], frozen=True, kw_only=True):
             session_id, start = offered[0].session_id, msgspec.structs.replace(start, how="take_up")
         elif offered and not self.promises_id:
             session_id, start = offered[0].session_id, msgspec.structs.replace(start, how="list")
-        started = await self._asked(travels, "start_session", session_id, start)
+        started = await self._asked(client, "start_session", session_id, start)
         if started.session_id is None and (self.promises_id or not started.offered):
             anew = msgspec.structs.replace(start, how="begin", offered=started.offered)
-            started = await self._asked(travels, "start_session anew", _new_id(), anew)
+            started = await self._asked(client, "start_session anew", _new_id(), anew)
         return started
 
     async def _asked(
-        self, travels: Travels, scope: str, session_id: str, start: travel.StartHere
+        self, client: ClientSessionState, scope: str, session_id: str, start: travel.StartHere
     ) -> travel.Started:
         # What is asked is what the client said: what there was to be found is no part of it.
         said: dict[str, Any] = {
-            "purpose": self.purpose or f"Work in {adapter_of(start.tool).title}",
+            "purpose": self.purpose or f"Work in {client_tool(start.tool).title}",
             "tool": start.tool,
             "project_id": start.project_id,
             "workspace_path": self.workspace_path,
         }
         said |= {"restore_from": self.restore_from} if self.restore_from is not None else {}
         said |= {"new": True} if self.new else {}
-        with travels.holding(session_id):
-            started = await travels.doors.ask(
+        with client.holding(session_id):
+            started = await client.doors.ask(
                 Address("session", session_id),
                 start,
-                principal=travels.principal,
-                idempotency=travels.idempotency(scope, self.idempotency_key, said),
+                principal=client.principal,
+                idempotency=client.idempotency(scope, self.idempotency_key, said),
             )
             if started.session_id is not None:
-                travels.work_in(started.session_id)
+                client.join(started.session_id)
         return started
 
 
-def _begun(travels: Travels, tool: str, started: travel.Started) -> SessionStarted:
+def _begun(client: ClientSessionState, tool: str, started: travel.Started) -> SessionStarted:
     read, session_id = started.read, started.session_id
     at = started.at or started.created_at
     return SessionStarted(
@@ -133,13 +133,13 @@ def _begun(travels: Travels, tool: str, started: travel.Started) -> SessionStart
         tool=tool,
         memory_passport=None
         if session_id is None or at is None
-        else _claim(travels, session_id, int(at.timestamp())),
+        else _claim(client, session_id, int(at.timestamp())),
         offered=started.offered,
         restored=read is not None,
         taken_up=started.taken_up,
         notice=_notice(started),
-        context=travel.SessionContext() if read is None else travels.context_of(read),
-        briefing="" if read is None else travels.briefing_of(read),
+        context=travel.SessionContext() if read is None else client.context_of(read),
+        briefing="" if read is None else client.briefing_of(read),
     )
 
 
@@ -165,13 +165,15 @@ def _notice(started: travel.Started) -> str:
     )
 
 
-def _restored(travels: Travels, restored: SessionRestored, offered: list[travel.Offer]) -> SessionStarted:
+def _restored(
+    client: ClientSessionState, restored: SessionRestored, offered: list[travel.Offer]
+) -> SessionStarted:
     return SessionStarted(
         session_id=restored.session_id,
         project_id=restored.project_id,
         created_at=restored.created_at,
         tool=restored.tool,
-        memory_passport=_claim(travels, restored.session_id, int(restored.restored_at.timestamp())),
+        memory_passport=_claim(client, restored.session_id, int(restored.restored_at.timestamp())),
         offered=[offer for offer in offered if offer.session_id != restored.session_id],
         restored=True,
         taken_up=None,
@@ -185,7 +187,7 @@ def _new_id() -> str:
     return f"session_{secrets.token_hex(_DIGITS)}"
 
 
-class MigrateSession(TravelErrand[SessionMigrated], frozen=True, kw_only=True):
+class MigrateSession(ClientOrchestration[SessionMigrated], frozen=True, kw_only=True):
     """Hand a session over to another tool at this server."""
 
     to_tool: Annotated[travel.ToolName, Meta(description="the tool that is to go on, such as cursor or zed")]
@@ -193,21 +195,23 @@ class MigrateSession(TravelErrand[SessionMigrated], frozen=True, kw_only=True):
     note: Annotated[travel.Line | None, Meta(description="for who takes it up")] = None
     idempotency_key: types.IdempotencyKey | None = None
 
-    async def carry_out(self, travels: Travels) -> SessionMigrated:
+    async def carry_out(self, client: ClientSessionState) -> SessionMigrated:
         """Log it, and make the claim by which the other tool takes it up.
 
         Raises:
             Refusal: ``SESSION_NOT_FOUND`` or ``SESSION_CLOSED``.
         """
-        session_id = travels.named(self.session_id)
-        to_tool = adapter_of(self.to_tool)
+        session_id = client.resolve_session(self.session_id)
+        to_tool = client_tool(self.to_tool)
         move = travel.Move(to_tool=to_tool.tool_id, outcome="handed_over", note=self.note)
-        idempotency = travels.idempotency("migrate_session", self.idempotency_key, (session_id, move))
-        read = await travels.doors.ask(
-            Address("session", session_id), move, principal=travels.principal, idempotency=idempotency
+        # What the client said, spelled as it always was: an older version's answer is found by it.
+        said = {"to_tool": move.to_tool, "outcome": move.outcome, "note": move.note}
+        idempotency = client.idempotency("migrate_session", self.idempotency_key, (session_id, said))
+        read = await client.doors.ask(
+            Address("session", session_id), move, principal=client.principal, idempotency=idempotency
         )
         at = read.migrations[-1].at
-        claim = _claim(travels, session_id, int(at.timestamp()))
+        claim = _claim(client, session_id, int(at.timestamp()))
         return SessionMigrated(
             session_id=session_id,
             from_tool=read.tool,
@@ -217,9 +221,9 @@ class MigrateSession(TravelErrand[SessionMigrated], frozen=True, kw_only=True):
             migrated_at=at,
             instructions=f'In {to_tool.title}, call restore_session with session_id "{session_id}", or with '
             "this claim as passport.",
-            briefing=travels.briefing_of(read),
+            briefing=client.briefing_of(read),
         )
 
 
-def _claim(travels: Travels, session_id: str, now: int) -> str:
-    return claim_text(Claim("session", session_id, now + CLAIM_DAYS * 86_400), travels.signers)
+def _claim(client: ClientSessionState, session_id: str, now: int) -> str:
+    return claim_text(Claim("session", session_id, now + CLAIM_DAYS * 86_400), client.signers)

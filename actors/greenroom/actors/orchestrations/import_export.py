@@ -11,8 +11,8 @@ import msgspec
 from msgspec import Meta
 
 from greenroom.actors.auth import errors as auth_errors
-from greenroom.actors.base.orchestration import Errand, report
-from greenroom.actors.orchestrations.client_session import TravelErrand, Travels
+from greenroom.actors.base.orchestration import Orchestration, report_progress
+from greenroom.actors.orchestrations.client_session import ClientOrchestration, ClientSessionState
 from greenroom.actors.schemas import memory_types as kinds
 from greenroom.actors.schemas import transfer as requests
 from greenroom.actors.schemas.import_lines import decode_line
@@ -27,7 +27,7 @@ from greenroom.runtime import Refusal, StorageFullError
 
 if TYPE_CHECKING:
     from greenroom.actors.auth.principal import Principal
-    from greenroom.runtime import Doors
+    from greenroom.runtime import RuntimeClient
 
 _STEPS: Final = {"checking": 0, "staging": 1, "importing": 2, "embedding": 3}
 _AROUND: Final = 4
@@ -46,7 +46,7 @@ SourceText = Annotated[
 ]
 
 
-class ImportMemories(Errand[MemoriesImported], frozen=True, kw_only=True):
+class ImportMemories(Orchestration[MemoriesImported], frozen=True, kw_only=True):
     """Import memories, all of them or none. The same lines again change nothing."""
 
     writes: ClassVar[bool] = True
@@ -56,7 +56,7 @@ class ImportMemories(Errand[MemoriesImported], frozen=True, kw_only=True):
     on_conflict: Annotated[OnConflict, Meta(description="where the key exists")] = "skip"
     dry_run: Annotated[bool, Meta(description="only count what would happen")] = False
 
-    async def run(self, doors: Doors, principal: Principal) -> MemoriesImported:
+    async def run(self, doors: RuntimeClient, principal: Principal) -> MemoriesImported:
         """Import the lines.
 
         Raises:
@@ -86,7 +86,7 @@ class ImportMemories(Errand[MemoriesImported], frozen=True, kw_only=True):
         )
 
 
-class ExportMemories(TravelErrand[MemoriesExported], frozen=True, kw_only=True):
+class ExportMemories(ClientOrchestration[MemoriesExported], frozen=True, kw_only=True):
     """Export memories that the caller may see; the answer links to the export, part by part."""
 
     writes: ClassVar[bool] = False  # what it keeps for a day is nobody's memory
@@ -95,7 +95,7 @@ class ExportMemories(TravelErrand[MemoriesExported], frozen=True, kw_only=True):
     filters: Annotated[MemoryFilters | None, Meta(description="all that are given must fit")] = None
     format: Annotated[ExportFormat, Meta(description="of the files")] = "jsonl"
 
-    async def carry_out(self, travels: Travels) -> MemoriesExported:
+    async def carry_out(self, client: ClientSessionState) -> MemoriesExported:
         """Keep the export where the caller can read it.
 
         Raises:
@@ -103,9 +103,9 @@ class ExportMemories(TravelErrand[MemoriesExported], frozen=True, kw_only=True):
                 ``QUOTA_EXCEEDED``: it is more than the caller may have kept.
             StorageFullError: the store has no room to keep it.
         """
-        parts = _Parts(travels, self.format)
+        parts = _Parts(client, self.format)
         unwritten: list[str] = []
-        found = exported(travels.doors, travels.principal, self.namespace, self.filters, _counted, unwritten)
+        found = exported(client.doors, client.principal, self.namespace, self.filters, _counted, unwritten)
         try:
             async with aclosing(found) as pages:
                 async for page in pages:
@@ -140,11 +140,11 @@ class _Parts:
         digest: Of those.
     """
 
-    def __init__(self, travels: Travels, format: ExportFormat) -> None:
+    def __init__(self, client: ClientSessionState, format: ExportFormat) -> None:
         self.all: list[requests.ExportPart] = []
         self.size = 0
         self.digest = sha256()
-        self._travels = travels
+        self._client = client
         self._format: ExportFormat = format
         self._id = secrets.token_hex(16)
         self._begin()
@@ -184,7 +184,7 @@ class _Parts:
     async def drop(self) -> None:
         """Remove what is kept, since nobody will get its address."""
         with suppress(StorageFullError):  # then it goes by itself in a day
-            await self._travels.doors.ask(export_address(self._id), requests.ForgetExport())
+            await self._client.doors.ask(export_address(self._id), requests.ForgetExport())
 
     def _begin(self) -> None:
         self._writer = ExportWriter(self._format)
@@ -202,9 +202,9 @@ class _Parts:
         self._digest.update(piece)
         part = len(self.all) + 1
         kept = requests.KeepExport(part=part, number=self._number, text=piece.decode(), format=self._format)
-        await self._travels.pay(len(piece), f"{self._id} {part} {self._number}")
+        await self._client.charge_bytes(len(piece), f"{self._id} {part} {self._number}")
         self._number += 1
-        await self._travels.doors.ask(export_address(self._id), kept, principal=self._travels.principal)
+        await self._client.doors.ask(export_address(self._id), kept, principal=self._client.principal)
 
 
 def _too_large_a_line(line: msgspec.Raw) -> Refusal:
@@ -254,8 +254,10 @@ class ExportWriter:
 def _told(stage: str, done: int, total: int) -> None:
     step = _STEPS[stage]
     part = 1.0 if not total else min(1.0, done / total)
-    report(round(_PART * (step + part), 1), _PART * (len(_STEPS) - 1), f"{stage}: {done:,} of {total:,}")
+    report_progress(
+        round(_PART * (step + part), 1), _PART * (len(_STEPS) - 1), f"{stage}: {done:,} of {total:,}"
+    )
 
 
 def _counted(memories: int, roots: int, of: int) -> None:
-    report(roots, of, f"{memories:,} memories")
+    report_progress(roots, of, f"{memories:,} memories")

@@ -1,4 +1,4 @@
-"""Exporting a session: its cargo collected, packed, signed, kept for claims."""
+"""Exporting a session: its payload collected, packed, signed, kept for claims."""
 
 from __future__ import annotations
 
@@ -10,17 +10,15 @@ from typing import Annotated, Any, ClassVar, Final, NamedTuple
 import msgspec
 from msgspec import UNSET, Meta
 
-from greenroom.actors.auth import passport_errors as passport_refusals
+from greenroom.actors.auth import passport_errors
 from greenroom.actors.auth.namespaces import agent_namespace, memory_address, root_of
-from greenroom.actors.base.threads import aside
-from greenroom.actors.orchestrations.client_session import TravelErrand, Travels
-from greenroom.actors.passport import format as formats
-from greenroom.actors.passport import packing
-from greenroom.actors.passport import payload as cargos
-from greenroom.actors.passport import qr as passport_qr
+from greenroom.actors.base.threads import run_in_thread
+from greenroom.actors.orchestrations.client_session import ClientOrchestration, ClientSessionState
+from greenroom.actors.passport import envelope, packing, payload
 from greenroom.actors.passport.claims import Claim, claim_text, passport_text
-from greenroom.actors.passport.payload import Cargo
-from greenroom.actors.schemas import passport_payload as cargo
+from greenroom.actors.passport.claims import png as qr_png
+from greenroom.actors.passport.payload import PassportPayload
+from greenroom.actors.schemas import passport_payload as payloads
 from greenroom.actors.schemas import passports as requests
 from greenroom.actors.schemas import session_travel as travel
 from greenroom.actors.schemas.memory_replies import MemoryFilters
@@ -37,7 +35,7 @@ INLINE_BYTES: Final = 16_384
 _line = msgspec.json.Decoder(MemoryLine).decode
 
 
-class ExportSession(TravelErrand[SessionExported], frozen=True, kw_only=True):
+class ExportSession(ClientOrchestration[SessionExported], frozen=True, kw_only=True):
     """Write a session, as far as the caller may see it, into a signed passport."""
 
     writes: ClassVar[bool] = False  # nothing of what is stored changes; that it was exported is logged
@@ -59,18 +57,18 @@ class ExportSession(TravelErrand[SessionExported], frozen=True, kw_only=True):
     ) = None
     qr: Annotated[bool, Meta(description="also a QR code: image and qr_png")] = False
 
-    async def carry_out(self, travels: Travels) -> SessionExported:
+    async def carry_out(self, client: ClientSessionState) -> SessionExported:
         """Collect, pack, sign and keep it.
 
         Raises:
             Refusal: ``SESSION_NOT_FOUND``, ``PASSPORT_TOO_LARGE``, ``PERMISSION_DENIED``.
         """
         if self.include_memories:
-            travels.check_scope("include_memories", MEMORIES)
-        session_id = travels.named(self.session_id)
-        head, content = await collected(travels, session_id, self.to_tool, self.include_memories)
-        made = await aside(self._made, travels, head, content)
-        await travels.pay(len(made.text), made.passport_id)
+            client.check_scope("include_memories", MEMORIES)
+        session_id = client.resolve_session(self.session_id)
+        head, content = await collected(client, session_id, self.to_tool, self.include_memories)
+        made = await run_in_thread(self._made, client, head, content)
+        await client.charge_bytes(len(made.text), made.passport_id)
         claim = Claim("passport", made.passport_id, int(made.expires_at.timestamp()))
         address = requests.passport_address(made.passport_id)
         starts = range(0, len(made.text), PIECE_CHARACTERS)
@@ -85,12 +83,12 @@ class ExportSession(TravelErrand[SessionExported], frozen=True, kw_only=True):
                 size=len(made.text),
                 is_last=number == len(starts) - 1,
             )
-            await travels.doors.ask(address, kept, principal=travels.principal)
+            await client.doors.ask(address, kept, principal=client.principal)
         return SessionExported(
             passport_id=made.passport_id,
             session_id=session_id,
             uri=requests.passport_uri(made.passport_id),
-            claim=claim_text(claim, travels.signers),
+            claim=claim_text(claim, client.signers),
             signer=made.signer,
             exported_at=head.at,
             expires_at=made.expires_at,
@@ -104,46 +102,46 @@ class ExportSession(TravelErrand[SessionExported], frozen=True, kw_only=True):
             qr_png=made.png,
         )
 
-    def _made(self, travels: Travels, head: cargo.CargoHead, content: Cargo) -> _Made:
+    def _made(
+        self, client: ClientSessionState, head: payloads.PayloadHead, content: PassportPayload
+    ) -> _Made:
         """Return the passport; in a thread, since packing takes a while."""
         passport_id = secrets.token_hex(16)
         expires_at = head.at.replace(microsecond=0) + timedelta(seconds=self.expires_in)
-        packed = packing.pack(cargos.write(content), passport_id, self.passphrase)
-        body = self._body(travels, head, passport_id, expires_at, packed)
-        signature = travels.signers.sign(formats.canonical(body))
-        document = formats.write(body, signature)
+        packed = packing.pack(payload.write(content), passport_id, self.passphrase)
+        body = self._body(client, head, passport_id, expires_at, packed)
+        signature = client.signers.sign(envelope.canonical(body))
+        document = envelope.write(body, signature)
         qr = png = None
         if self.qr:
             text = passport_text(document)
             qr = "claim" if text is None else "passport"
             if text is None:
-                text = claim_text(
-                    Claim("passport", passport_id, int(expires_at.timestamp())), travels.signers
-                )
-            png = base64.b64encode(passport_qr.png(text)).decode()
-            document = formats.write(body, signature, png)
+                text = claim_text(Claim("passport", passport_id, int(expires_at.timestamp())), client.signers)
+            png = base64.b64encode(qr_png(text)).decode()
+            document = envelope.write(body, signature, png)
         return _Made(passport_id, expires_at, document.decode(), signature.key, qr, png)
 
     def _body(
         self,
-        travels: Travels,
-        head: cargo.CargoHead,
+        client: ClientSessionState,
+        head: payloads.PayloadHead,
         passport_id: str,
         expires_at: datetime,
-        packed: formats.Content,
+        packed: envelope.Content,
     ) -> dict[str, Any]:
         session = head.session
         is_open = self.passphrase is None  # else what it says outside would tell what is inside
         body = {
-            "greenroom_passport": formats.VERSION,
+            "greenroom_passport": envelope.VERSION,
             "passport_id": passport_id,
             "session_id": session.session_id,
             "exported_at": head.at,
-            "exported_by": formats.Exporter(
-                tool=session.tool or travels.tool,
-                agent_id=travels.principal.agent_id,
-                agent_type=travels.principal.agent_type,
-                user=travels.principal.user,
+            "exported_by": envelope.Exporter(
+                tool=session.tool or client.tool,
+                agent_id=client.principal.agent_id,
+                agent_type=client.principal.agent_type,
+                user=client.principal.user,
             ),
             "expires_at": expires_at,
             "one_time": self.one_time,
@@ -168,33 +166,33 @@ class _Made(NamedTuple):
 
 
 async def collected(
-    travels: Travels,
+    client: ClientSessionState,
     session_id: str,
     to_tool: str | None,
     include_memories: bool,  # noqa: FBT001
-) -> tuple[cargo.CargoHead, Cargo]:
+) -> tuple[payloads.PayloadHead, PassportPayload]:
     """Return everything of a session that its exporter may see, as of one moment.
 
     Raises:
         Refusal: ``SESSION_NOT_FOUND``, or ``PASSPORT_TOO_LARGE``.
     """
     address = Address("session", session_id)
-    head = await travels.doors.ask(address, cargo.ExportHead(to_tool=to_tool), principal=travels.principal)
+    head = await client.doors.ask(address, payloads.ExportHead(to_tool=to_tool), principal=client.principal)
     messages: list[msgspec.Raw] = []
     size = 0
     after: int | None = 0
-    if head.messages > cargos.MOST_MESSAGES:
-        raise passport_refusals.too_many(head.messages, cargos.MOST_MESSAGES)
+    if head.messages > payload.MOST_MESSAGES:
+        raise passport_errors.too_many(head.messages, payload.MOST_MESSAGES)
     while after is not None and head.newest_id:
-        asked = cargo.ExportMessages(after_id=after, up_to_id=head.newest_id)
-        page = await travels.doors.ask(address, asked, principal=travels.principal)
+        asked = payloads.ExportMessages(after_id=after, up_to_id=head.newest_id)
+        page = await client.doors.ask(address, asked, principal=client.principal)
         messages += page.lines
         after = page.last_id
         size += sum(len(memoryview(line)) for line in page.lines)
-        if size > formats.MAX_CONTENT_BYTES:
-            raise passport_refusals.too_large(size, formats.MAX_CONTENT_BYTES)
-    memories = await _memories(travels, session_id, head.context) if include_memories else []
-    return head, Cargo(
+        if size > envelope.MAX_CONTENT_BYTES:
+            raise passport_errors.too_large(size, envelope.MAX_CONTENT_BYTES)
+    memories = await _memories(client, session_id, head.context) if include_memories else []
+    return head, PassportPayload(
         session=head.session,
         context=head.context,
         migrations=head.migrations,
@@ -203,25 +201,29 @@ async def collected(
     )
 
 
-async def _memories(travels: Travels, session_id: str, context: travel.SessionContext) -> list[msgspec.Raw]:
+async def _memories(
+    client: ClientSessionState, session_id: str, context: travel.SessionContext
+) -> list[msgspec.Raw]:
     """Return the memories that were stored in the session, and what the agent keeps for it alone."""
-    own = agent_namespace(travels.principal)
-    lines = await _page_through(travels, own, MemoryFilters(session_id=session_id, superseded=True))
+    own = agent_namespace(client.principal)
+    lines = await _page_through(client, own, MemoryFilters(session_id=session_id, superseded=True))
     wanted = {(use.namespace, use.key) for use in context.memories}
     for root in sorted({root_of(namespace) for namespace, _ in wanted}):
-        for raw in await _page_through(travels, root, None):
+        for raw in await _page_through(client, root, None):
             line = _line(raw)
             if line.session_id is None and (line.namespace, line.key) in wanted:
                 lines.append(raw)
     return lines
 
 
-async def _page_through(travels: Travels, namespace: str, filters: MemoryFilters | None) -> list[msgspec.Raw]:
+async def _page_through(
+    client: ClientSessionState, namespace: str, filters: MemoryFilters | None
+) -> list[msgspec.Raw]:
     lines: list[msgspec.Raw] = []
     start: int | None = 0
     while start is not None:
         asked = ExportPage(namespace=namespace, filters=filters, start=start)
-        page = await travels.doors.ask(memory_address(namespace), asked, principal=travels.principal)
+        page = await client.doors.ask(memory_address(namespace), asked, principal=client.principal)
         lines += page.lines
         start = page.next
     return lines

@@ -21,15 +21,12 @@ from msgspec import Meta
 
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth import namespaces as names
-from greenroom.actors.auth import passport_errors as passport_refusals
-from greenroom.actors.auth import policy
-from greenroom.actors.base.threads import aside
+from greenroom.actors.auth import passport_errors, policy
+from greenroom.actors.base.threads import run_in_thread
 from greenroom.actors.base.times import SECOND, to_datetime
-from greenroom.actors.orchestrations.client_session import TravelErrand, Travels
-from greenroom.actors.passport import claims, packing
-from greenroom.actors.passport import format as formats
-from greenroom.actors.passport import payload as cargos
-from greenroom.actors.schemas import passport_payload as cargo
+from greenroom.actors.orchestrations.client_session import ClientOrchestration, ClientSessionState
+from greenroom.actors.passport import claims, envelope, packing, payload
+from greenroom.actors.schemas import passport_payload as payloads
 from greenroom.actors.schemas import passports as requests
 from greenroom.actors.schemas import session_travel as travel
 from greenroom.actors.schemas import types
@@ -46,14 +43,14 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from greenroom.actors.auth.principal import Principal
-    from greenroom.actors.passport.format import Passport
-    from greenroom.actors.passport.payload import Cargo
+    from greenroom.actors.passport.envelope import Passport
+    from greenroom.actors.passport.payload import PassportPayload
 
 MEMORIES: Final = "memory:write"
 _SESSION_DIGITS: Final = 8
 
 
-class RestoreSession(TravelErrand[SessionRestored], frozen=True, kw_only=True):
+class RestoreSession(ClientOrchestration[SessionRestored], frozen=True, kw_only=True):
     """Take up a session: one that is here, or the one in a passport."""
 
     session_id: (
@@ -69,7 +66,7 @@ class RestoreSession(TravelErrand[SessionRestored], frozen=True, kw_only=True):
     ] = None
     idempotency_key: types.IdempotencyKey | None = None
 
-    async def carry_out(self, travels: Travels) -> SessionRestored:
+    async def carry_out(self, client: ClientSessionState) -> SessionRestored:
         """Restore it, and work in it from now on.
 
         Raises:
@@ -77,68 +74,68 @@ class RestoreSession(TravelErrand[SessionRestored], frozen=True, kw_only=True):
         """
         if (self.session_id is None) == (self.passport is None):
             raise auth_errors.invalid("passport", "passport: give a session_id or a passport")
-        tool = travels.tool_of(self.tool_id)
+        tool = client.tool_of(self.tool_id)
         if self.session_id is not None:
-            restored = await resumed(travels, self.session_id, tool, self._once(travels, self.session_id))
+            restored = await resumed(client, self.session_id, tool, self._once(client, self.session_id))
         else:
             assert self.passport is not None, "one of them is given"
             try:
-                restored = await self._from_passport(travels, self.passport, tool)
+                restored = await self._from_passport(client, self.passport, tool)
             except Refusal as refusal:
-                if refusal.code in passport_refusals.CODES:
-                    travels.tell(requests.REFUSALS, requests.NoteRefusal(code=refusal.code))
+                if refusal.code in passport_errors.CODES:
+                    client.tell(requests.REFUSALS, requests.NoteRefusal(code=refusal.code))
                 raise
-        travels.work_in(restored.session_id)
+        client.join(restored.session_id)
         return restored
 
     async def _from_passport(
-        self, travels: Travels, given: bytes | str | dict[str, Any], tool: str
+        self, client: ClientSessionState, given: bytes | str | dict[str, Any], tool: str
     ) -> SessionRestored:
         if isinstance(given, str) and claims.is_small(given):
-            small = claims.read_small(given, travels.signers)
+            small = claims.read_small(given, client.signers)
             if isinstance(small, bytes):
                 given = small
             elif small.kind == "session":
-                await self._check_claim(travels, small)
-                return await resumed(travels, small.id, tool, self._once(travels, small.id))
+                await self._check_claim(client, small)
+                return await resumed(client, small.id, tool, self._once(client, small.id))
             else:
-                given = await self._claimed(travels, small)
-        checked = await Checked.of(travels, given, self.passphrase, is_over=self._is_over)
-        return await self._redeemed(travels, checked, tool)
+                given = await self._claimed(client, small)
+        checked = await Checked.of(client, given, self.passphrase, is_over=self._is_over)
+        return await self._redeemed(client, checked, tool)
 
-    def _once(self, travels: Travels, what: str) -> Idempotency | None:
+    def _once(self, client: ClientSessionState, what: str) -> Idempotency | None:
         """Return what marks a repeat of the restoring of a passport, or of a session that is here."""
         asked = (what, self.tool_id, self.project_id)
-        return travels.idempotency("restore_session", self.idempotency_key, asked)
+        return client.idempotency("restore_session", self.idempotency_key, asked)
 
     def _is_over(self, expires: datetime, now: datetime) -> bool:
         """Return whether its time is over for this request; that of a repeat the passport's actor knows."""
         return self.idempotency_key is None and expires <= now
 
-    async def _check_claim(self, travels: Travels, claim: claims.Claim) -> requests.Standing:
+    async def _check_claim(self, client: ClientSessionState, claim: claims.Claim) -> requests.Standing:
         address = requests.passport_address(claim.id)
         asked = requests.AskStanding(text=claim.kind == "passport")
-        standing = await travels.doors.ask(address, asked, principal=travels.principal)
+        standing = await client.doors.ask(address, asked, principal=client.principal)
         expires = to_datetime(claim.expires * SECOND)
         if expires <= standing.now if claim.kind == "session" else self._is_over(expires, standing.now):
-            raise passport_refusals.expired(formats.instant(expires))
+            raise passport_errors.expired(envelope.instant(expires))
         return standing
 
-    async def _claimed(self, travels: Travels, claim: claims.Claim) -> str:
-        standing = await self._check_claim(travels, claim)
+    async def _claimed(self, client: ClientSessionState, claim: claims.Claim) -> str:
+        standing = await self._check_claim(client, claim)
         if standing.text is None:
-            raise passport_refusals.unknown_claim()
+            raise passport_errors.unknown_claim()
         return standing.text
 
-    async def _redeemed(self, travels: Travels, checked: Checked, tool: str) -> SessionRestored:
-        project_id = checked.project_for(travels, self.project_id)
-        idempotency = self._once(travels, checked.passport.passport_id)
+    async def _redeemed(self, client: ClientSessionState, checked: Checked, tool: str) -> SessionRestored:
+        project_id = checked.project_for(client, self.project_id)
+        idempotency = self._once(client, checked.passport.passport_id)
         attempt = secrets.token_hex(16)
         if idempotency is not None:
             whole = f"{idempotency.scope} {idempotency.key}"
             attempt = blake2b(whole.encode(), digest_size=16).hexdigest()
-        session_id, place = await self._place(travels, checked.passport.session_id, attempt)
-        if place != "made" and await self._is_here(travels, checked):
+        session_id, place = await self._place(client, checked.passport.session_id, attempt)
+        if place != "made" and await self._is_here(client, checked):
             session_id, place = checked.passport.session_id, "here"
         redeem = requests.Redeem(
             attempt=attempt,
@@ -146,32 +143,32 @@ class RestoreSession(TravelErrand[SessionRestored], frozen=True, kw_only=True):
             one_time=checked.passport.one_time,
             expires_at=checked.passport.expires_at,
         )
-        redemption = await travels.doors.ask(
-            checked.address, redeem, principal=travels.principal, idempotency=idempotency
+        redemption = await client.doors.ask(
+            checked.address, redeem, principal=client.principal, idempotency=idempotency
         )
         attempt = redemption.attempt
         if place == "here" and redemption.session_id == session_id:
-            restored = await self._taken_up(travels, checked, tool)
-            await self._settle(travels, checked, attempt, session_id)
+            restored = await self._taken_up(client, checked, tool)
+            await self._settle(client, checked, attempt, session_id)
             return restored
-        await travels.pay(checked.passport.content.size, attempt)
-        making = checked.making(travels, attempt, tool, project_id)
+        await client.charge_bytes(checked.passport.content.size, attempt)
+        making = checked.making(client, attempt, tool, project_id)
         try:
-            made = await self._made(travels, redemption.session_id, checked, making)
+            made = await self._made(client, redemption.session_id, checked, making)
         except Refusal as refusal:
             if refusal.code != "KEY_EXISTS":
                 raise
             # Somebody else made a session of this id in the meantime.
-            made = await self._made(travels, redemption.session_id, checked, making)
+            made = await self._made(client, redemption.session_id, checked, making)
         session_id = made.read.session_id
         if made.importing is not None:
-            await checked.importer(travels).written(made.importing)
-        await self._settle(travels, checked, attempt, session_id)
+            await checked.importer(client).written(made.importing)
+        await self._settle(client, checked, attempt, session_id)
         return SessionRestored(
             session_id=session_id,
             project_id=project_id,
-            context=travels.context_of(made.read),
-            briefing=travels.briefing_of(made.read),
+            context=client.context_of(made.read),
+            briefing=client.briefing_of(made.read),
             created_at=made.read.started_at,
             restored_at=made.restored_at,
             tool=tool,
@@ -181,34 +178,36 @@ class RestoreSession(TravelErrand[SessionRestored], frozen=True, kw_only=True):
             memories=len(checked.memories),
         )
 
-    async def _is_here(self, travels: Travels, checked: Checked) -> bool:
+    async def _is_here(self, client: ClientSessionState, checked: Checked) -> bool:
         """Return whether the session itself is here, the caller's to write, and not an older one."""
-        elsewhere = self.project_id not in {None, checked.cargo.session.project_id}
-        if elsewhere or not travels.signers.is_own(checked.passport.signature):
+        elsewhere = self.project_id not in {None, checked.payload.session.project_id}
+        if elsewhere or not client.signers.is_own(checked.passport.signature):
             return False
-        here: bool = await travels.doors.ask(
+        here: bool = await client.doors.ask(
             Address("session", checked.passport.session_id),
-            cargo.FindExported(
-                created_at=checked.cargo.session.created_at,
-                updated_at=checked.cargo.session.updated_at,
+            payloads.FindExported(
+                created_at=checked.payload.session.created_at,
+                updated_at=checked.payload.session.updated_at,
                 newest_id=checked.newest_id,
             ),
-            principal=travels.principal,
+            principal=client.principal,
         )
         return here
 
-    async def _taken_up(self, travels: Travels, checked: Checked, tool: str) -> SessionRestored:
+    async def _taken_up(self, client: ClientSessionState, checked: Checked, tool: str) -> SessionRestored:
         """Return the session itself; the memories come in as they would with a copy."""
         session_id = checked.passport.session_id
         asked = (checked.passport.passport_id, self.tool_id, self.project_id)
-        once = travels.idempotency("restore_session here", self.idempotency_key, asked)
-        memories = await checked.stage_memories(travels, session_id)
-        restored = await resumed(travels, session_id, tool, once, memories)
+        once = client.idempotency("restore_session here", self.idempotency_key, asked)
+        memories = await checked.stage_memories(client, session_id)
+        restored = await resumed(client, session_id, tool, once, memories)
         if memories is not None:
-            await checked.importer(travels).written(memories.staging)
+            await checked.importer(client).written(memories.staging)
         return msgspec.structs.replace(restored, memories=len(checked.memories))
 
-    async def _settle(self, travels: Travels, checked: Checked, attempt: str, session_id: str) -> None:
+    async def _settle(
+        self, client: ClientSessionState, checked: Checked, attempt: str, session_id: str
+    ) -> None:
         """Have it noted that the attempt is done."""
         done = requests.SettleRedemption(
             attempt=attempt,
@@ -216,40 +215,40 @@ class RestoreSession(TravelErrand[SessionRestored], frozen=True, kw_only=True):
             one_time=checked.passport.one_time,
             expires_at=checked.passport.expires_at,
         )
-        await travels.doors.ask(checked.address, done, principal=travels.principal)
+        await client.doors.ask(checked.address, done, principal=client.principal)
 
     async def _made(
-        self, travels: Travels, session_id: str, checked: Checked, making: cargo.MakeRestored
-    ) -> cargo.Restored:
+        self, client: ClientSessionState, session_id: str, checked: Checked, making: payloads.MakeRestored
+    ) -> payloads.Restored:
         """Return the session that was made of a passport; the same attempt again makes no other."""
-        session_id, place = await self._place(travels, session_id, making.attempt)
+        session_id, place = await self._place(client, session_id, making.attempt)
         address = Address("session", session_id)
         if place != "made":
             for number, lines in enumerate(checked.pieces):
-                staged = cargo.StageMessages(attempt=making.attempt, number=number, lines=lines)
-                await travels.doors.ask(address, staged, principal=travels.principal)
-            memories = await checked.stage_memories(travels, session_id)
+                staged = payloads.StageMessages(attempt=making.attempt, number=number, lines=lines)
+                await client.doors.ask(address, staged, principal=client.principal)
+            memories = await checked.stage_memories(client, session_id)
             making = msgspec.structs.replace(making, memories=memories)
-        return await travels.doors.ask(address, making, principal=travels.principal)
+        return await client.doors.ask(address, making, principal=client.principal)
 
-    async def _place(self, travels: Travels, session_id: str, attempt: str) -> tuple[str, str]:
+    async def _place(self, client: ClientSessionState, session_id: str, attempt: str) -> tuple[str, str]:
         """Return the id under which the attempt may make its session, and whether it has ``made`` it.
 
         That is this id, or one of the attempt's own.
         """
         digest = blake2b(f"{session_id} {attempt}".encode(), digest_size=_SESSION_DIGITS).hexdigest()
-        asked = cargo.FindAttempt(attempt=attempt)
+        asked = payloads.FindAttempt(attempt=attempt)
         for place in (session_id, f"session_{digest}"):
             if place in policy.RESERVED_SESSION_IDS:
                 continue
-            found = await travels.doors.ask(Address("session", place), asked, principal=travels.principal)
+            found = await client.doors.ask(Address("session", place), asked, principal=client.principal)
             if found != "taken":
                 return place, found
         return f"session_{digest}", "free"
 
 
 async def resumed(
-    travels: Travels,
+    client: ClientSessionState,
     session_id: str,
     tool: str,
     idempotency: Idempotency | None = None,
@@ -261,14 +260,14 @@ async def resumed(
         Refusal: ``SESSION_NOT_FOUND`` or ``SESSION_CLOSED``.
     """
     move = travel.Move(to_tool=tool, outcome="resumed", memories=memories)
-    read = await travels.doors.ask(
-        Address("session", session_id), move, principal=travels.principal, idempotency=idempotency
+    read = await client.doors.ask(
+        Address("session", session_id), move, principal=client.principal, idempotency=idempotency
     )
     return SessionRestored(
         session_id=read.session_id,
         project_id=read.project_id,
-        context=travels.context_of(read),
-        briefing=travels.briefing_of(read),
+        context=client.context_of(read),
+        briefing=client.briefing_of(read),
         created_at=read.started_at,
         restored_at=read.migrations[-1].at,
         tool=tool,
@@ -282,16 +281,20 @@ class Checked:
 
     Attributes:
         passport: The document.
-        cargo: What is inside.
+        payload: What is inside.
         pieces: The messages, as they are staged.
         memories: Lines for the importer's namespaces.
     """
 
     def __init__(
-        self, passport: Passport, cargo: Cargo, pieces: list[list[msgspec.Raw]], memories: list[bytes]
+        self,
+        passport: Passport,
+        payload: PassportPayload,
+        pieces: list[list[msgspec.Raw]],
+        memories: list[bytes],
     ) -> None:
         self.passport = passport
-        self.cargo = cargo
+        self.payload = payload
         self.pieces = pieces
         self.memories = memories
 
@@ -303,7 +306,7 @@ class Checked:
     @classmethod
     async def of(
         cls,
-        travels: Travels,
+        client: ClientSessionState,
         given: bytes | str | dict[str, Any],
         passphrase: str | None,
         *,
@@ -314,45 +317,47 @@ class Checked:
         Raises:
             Refusal: what is wrong with it.
         """
-        passport, body = await aside(formats.read, given)
-        await aside(travels.signers.check, body, passport.signature)
+        passport, body = await run_in_thread(envelope.read, given)
+        await run_in_thread(client.signers.check, body, passport.signature)
         address = requests.passport_address(passport.passport_id)
-        standing = await travels.doors.ask(address, requests.AskStanding(), principal=travels.principal)
+        standing = await client.doors.ask(address, requests.AskStanding(), principal=client.principal)
         if is_over(passport.expires_at, standing.now):
-            raise passport_refusals.expired(formats.instant(passport.expires_at))
-        _check_audience(passport, travels)
-        whole, pieces = await aside(_unpacked, passport, passphrase)
+            raise passport_errors.expired(envelope.instant(passport.expires_at))
+        _check_audience(passport, client)
+        whole, pieces = await run_in_thread(_unpacked, passport, passphrase)
         if whole.memories:
-            travels.check_scope("a passport with memories", MEMORIES)
-        memories = await aside(_own_memories, whole, passport, travels.principal)
+            client.check_scope("a passport with memories", MEMORIES)
+        memories = await run_in_thread(_own_memories, whole, passport, client.principal)
         return cls(passport, whole, pieces, memories)
 
     @property
     def newest_id(self) -> int:
         """Of its newest message; 0 for none."""
-        return cargos.id_of(self.cargo.messages[-1]) if self.cargo.messages else 0
+        return payload.id_of(self.payload.messages[-1]) if self.payload.messages else 0
 
-    def making(self, travels: Travels, attempt: str, tool: str, project_id: str | None) -> cargo.MakeRestored:
+    def making(
+        self, client: ClientSessionState, attempt: str, tool: str, project_id: str | None
+    ) -> payloads.MakeRestored:
         """Return the request that makes the session of what is staged."""
-        return cargo.MakeRestored(
+        return payloads.MakeRestored(
             attempt=attempt,
             pieces=len(self.pieces),
-            session=self.cargo.session,
-            context=self.cargo.context,
-            migrations=self.cargo.migrations,
+            session=self.payload.session,
+            context=self.payload.context,
+            migrations=self.payload.migrations,
             tool=tool,
             project_id=project_id,
-            server=None if travels.signers.is_own(self.passport.signature) else self.passport.signature.key,
+            server=None if client.signers.is_own(self.passport.signature) else self.passport.signature.key,
         )
 
-    def project_for(self, travels: Travels, wanted: str | None) -> str | None:
+    def project_for(self, client: ClientSessionState, wanted: str | None) -> str | None:
         """Return the project that the session goes to.
 
         Raises:
             Refusal: ``PERMISSION_DENIED``: the caller is no member of it.
         """
-        project_id = wanted or self.cargo.session.project_id
-        if not policy.may_see_session(travels.principal, project_id):
+        project_id = wanted or self.payload.session.project_id
+        if not policy.may_see_session(client.principal, project_id):
             raise auth_errors.permission_denied(
                 "project_id",
                 f"project_id: the session is of the project {project_id!r}, and you are no member of it; say "
@@ -360,41 +365,41 @@ class Checked:
             )
         return project_id
 
-    async def stage_memories(self, travels: Travels, session_id: str) -> ReleaseImport | None:
+    async def stage_memories(self, client: ClientSessionState, session_id: str) -> ReleaseImport | None:
         """Stage the memories; return what the session tells when it decides about them."""
         if not self.memories:
             return None
-        text = await aside(_lines_for, self.memories, session_id)
+        text = await run_in_thread(_lines_for, self.memories, session_id)
         try:
-            return await self.importer(travels, text).stage()
+            return await self.importer(client, text).stage()
         except (ImportRefusedError, SourceError) as error:
-            raise passport_refusals.invalid(f"its memories cannot be imported: {error}") from None
+            raise passport_errors.invalid(f"its memories cannot be imported: {error}") from None
 
-    def importer(self, travels: Travels, text: str = "") -> Importer:
+    def importer(self, client: ClientSessionState, text: str = "") -> Importer:
         """Return what imports these lines."""
-        return Importer(travels.doors, travels.principal, source_of_text(text), on_conflict="skip")
+        return Importer(client.doors, client.principal, source_of_text(text), on_conflict="skip")
 
 
-def _check_audience(passport: Passport, travels: Travels) -> None:
+def _check_audience(passport: Passport, client: ClientSessionState) -> None:
     """Check that the passport is for this server and this user; of a kind that is not named, anyone is."""
     for kind, mine in (
-        ("user:", {f"user:{travels.principal.user}"} if travels.principal.user is not None else set()),
-        ("server:", {f"server:{travels.signers.name}"}),
+        ("user:", {f"user:{client.principal.user}"} if client.principal.user is not None else set()),
+        ("server:", {f"server:{client.signers.name}"}),
     ):
         named = {each for each in passport.audience if each.startswith(kind)}
         if named and not named & mine:
-            raise passport_refusals.not_for_you()
+            raise passport_errors.not_for_you()
     if any(not each.startswith(("user:", "server:")) for each in passport.audience):
-        raise passport_refusals.not_for_you()
+        raise passport_errors.not_for_you()
 
 
-def _unpacked(passport: Passport, passphrase: str | None) -> tuple[Cargo, list[list[msgspec.Raw]]]:
+def _unpacked(passport: Passport, passphrase: str | None) -> tuple[PassportPayload, list[list[msgspec.Raw]]]:
     """Return what is inside, and its messages as they are staged."""
-    cargo = cargos.read(packing.unpack(passport.content, passport.passport_id, passphrase))
-    return cargo, cargos.pieces(cargo.messages)
+    content = payload.read(packing.unpack(passport.content, passport.passport_id, passphrase))
+    return content, payload.pieces(content.messages)
 
 
-def _own_memories(cargo: Cargo, passport: Passport, importer: Principal) -> list[bytes]:
+def _own_memories(content: PassportPayload, passport: Passport, importer: Principal) -> list[bytes]:
     """Return the memories in the importer's namespaces instead of the exporter's, each fit to be kept."""
     exporter = passport.exported_by
     mine = names.user_namespace(importer)
@@ -402,7 +407,7 @@ def _own_memories(cargo: Cargo, passport: Passport, importer: Principal) -> list
     if exporter.user is not None:
         roots[names.USER + names.segment(exporter.user)] = mine
     lines: list[bytes] = []
-    for raw in cargo.memories:
+    for raw in content.memories:
         try:
             line = decode_line(raw)
             namespace = line.namespace or mine
@@ -410,9 +415,9 @@ def _own_memories(cargo: Cargo, passport: Passport, importer: Principal) -> list
             renamed = msgspec.structs.replace(line, namespace=roots.get(root, root) + namespace[len(root) :])
             lines.append(check_line(msgspec.json.encode(renamed), mine, importer).raw)
         except (msgspec.DecodeError, RecursionError) as error:
-            raise passport_refusals.invalid(f"a memory in it is none: {error}") from None
+            raise passport_errors.invalid(f"a memory in it is none: {error}") from None
         except Refusal as refusal:
-            raise passport_refusals.invalid(f"a memory in it cannot be kept: {refusal.sentence}") from None
+            raise passport_errors.invalid(f"a memory in it cannot be kept: {refusal.sentence}") from None
     return lines
 
 

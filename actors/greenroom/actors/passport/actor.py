@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from greenroom.actors.audit import record as audit_record
-from greenroom.actors.auth import errors as refusals
-from greenroom.actors.auth import passport_errors
+from greenroom.actors.auth import errors, passport_errors
 from greenroom.actors.auth.namespaces import agent_namespace, user_namespace
 from greenroom.actors.base.times import DAY, HOUR, to_datetime, to_microseconds
 from greenroom.actors.schemas import passports as requests
 from greenroom.actors.schemas import resource_reads as resources
-from greenroom.runtime import Actor, Again, handles
+from greenroom.runtime import Actor, Replay, handles
 
 if TYPE_CHECKING:
     from greenroom.runtime import Context, Slices
@@ -35,7 +34,7 @@ _OWNERS: Final = "greenroom/passport/owner"
 _OWNER_BYTES: Final = 16
 
 
-class Head(msgspec.Struct, frozen=True, array_like=True):
+class PassportHeader(msgspec.Struct, frozen=True, array_like=True):
     """Who exported it here: a user's namespace, or an agent's."""
 
     owner: str
@@ -58,12 +57,12 @@ _redeemed = msgspec.json.Decoder(requests.Redeemed).decode
 
 
 def _owner(context: Context) -> str:
-    """Return what stands for who asks: the list that outlasts a restored backup names nobody."""
+    """Return the digest of the asking owner: the revocation log names nobody."""
     return _hidden(context, user_namespace(context.principal))
 
 
 def _agent(context: Context) -> str:
-    """Return what stands for the agent that asks, likewise."""
+    """Return the digest of the asking agent, likewise."""
     return _hidden(context, agent_namespace(context.principal))
 
 
@@ -85,12 +84,12 @@ class PassportActor(Actor):
     def keep(self, request: requests.KeepPassport, context: Context) -> None:
         """Keep a piece; it is there to be read with the last one, and goes soon without that."""
         owner = user_namespace(context.principal)
-        head = context.get(_HEAD, Head)
+        head = context.get(_HEAD, PassportHeader)
         if head is not None and head.owner != owner:
-            raise refusals.denial(refusals.resource_not_found(requests.passport_uri(context.address.key)))
+            raise errors.denial(errors.resource_not_found(requests.passport_uri(context.address.key)))
         context.put(_PIECE + request.number.to_bytes(4), request.text)
         if request.is_last:
-            context.put(_HEAD, Head(owner))
+            context.put(_HEAD, PassportHeader(owner))
             audit_record.record(
                 context,
                 "keep_passport",
@@ -107,18 +106,18 @@ class PassportActor(Actor):
     def standing(self, request: requests.AskStanding, context: Context) -> Slices[requests.Standing]:
         """Answer the time, and the text to whoever has a claim to it."""
         text = None
-        if request.text and context.get(_HEAD, Head) is not None:
+        if request.text and context.get(_HEAD, PassportHeader) is not None:
             text = yield from self._text(context)
         return requests.Standing(now=to_datetime(context.now), text=text)
 
     @handles(resources.ReadResource)
     def read(self, request: resources.ReadResource, context: Context) -> Slices[resources.ExportResource]:
         """Answer the text to the user that exported it."""
-        head = context.get(_HEAD, Head)
+        head = context.get(_HEAD, PassportHeader)
         if head is None:
-            raise refusals.resource_not_found(request.uri)
+            raise errors.resource_not_found(request.uri)
         if head.owner != user_namespace(context.principal):
-            raise refusals.denial(refusals.resource_not_found(request.uri))
+            raise errors.denial(errors.resource_not_found(request.uri))
         text = yield from self._text(context)
         audit_record.note_read(context, characters=len(text))
         return resources.ExportResource(uri=request.uri, mime_type=MIME_TYPE, text=text)
@@ -148,13 +147,13 @@ class PassportActor(Actor):
             redeemed = requests.Redeemed(
                 attempt=attempt, owner=owner, done=False, expires=expires, agent=agent
             )
-            context.lasting(redeemed, until=expires)
+            context.record_revocation(redeemed, until=expires)
         audit_record.record(context, "redeem_passport", request.session_id, passport_id=context.address.key)
         return requests.Redemption(attempt=attempt, session_id=request.session_id)
 
     @handles(requests.SettleRedemption)
     def settle(self, request: requests.SettleRedemption, context: Context) -> None:
-        """Take note that an attempt is done."""
+        """Record that an attempt is done."""
         key = _REDEMPTION + request.attempt.encode()
         stored = context.get(key, StoredRedemption)
         owner = _owner(context)
@@ -166,11 +165,11 @@ class PassportActor(Actor):
                 redeemed = requests.Redeemed(
                     attempt=request.attempt, owner=owner, done=True, expires=expires, agent=stored.agent
                 )
-                context.lasting(redeemed, until=expires)
+                context.record_revocation(redeemed, until=expires)
 
-    @handles(Again)
-    def redeemed_again(self, told: Again, context: Context) -> None:
-        """Know of redemptions that an older store does not; their sessions went with the newer one."""
+    @handles(Replay)
+    def redeemed_again(self, told: Replay, context: Context) -> None:
+        """Record redemptions that a restored older store lacks; their sessions went with the newer one."""
         context.use_reserve()
         for redeemed in map(_redeemed, told.values):
             key = _REDEMPTION + redeemed.attempt.encode()
@@ -186,7 +185,7 @@ class PassportActor(Actor):
 
     @handles(requests.NoteRefusal)
     def note_refusal(self, told: requests.NoteRefusal, context: Context) -> None:
-        """Have it follow in the audit log."""
+        """Buffer its audit record."""
         audit_record.note(
             context, context.principal, "restore_session", None, outcome="denied", code=told.code
         )
@@ -197,7 +196,7 @@ class PassportActor(Actor):
         context.use_reserve()
         for key in [key for key, _ in context.scan(msgspec.Raw)]:
             context.delete(key)
-            if context.slice_over():
+            if context.should_yield():
                 yield
 
     def _forget_at(self, context: Context, expires: int) -> None:
@@ -209,6 +208,6 @@ class PassportActor(Actor):
         pieces: list[str] = []
         for _, piece in context.scan(str, prefix=_PIECE):
             pieces.append(piece)
-            if context.slice_over():
+            if context.should_yield():
                 yield
         return "".join(pieces)

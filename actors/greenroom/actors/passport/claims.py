@@ -1,4 +1,4 @@
-"""Short texts in place of a passport, in letters that a QR code packs best.
+"""Claims and small passports as short texts, in letters that a QR code packs best, and their QR codes.
 
     GREENROOM:P1:…  a whole passport, where it is small
     GREENROOM:C1:…  a *claim*, signed: this server has the passport, or the session itself
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import io
 from typing import Final, Literal
 
 import msgspec
@@ -104,3 +105,16 @@ def _decode(text: str) -> bytes:
     if _encode(data) != text:
         raise passport_errors.invalid("its text cannot be read")
     return data
+
+
+SCALE: Final = 4
+"""Pixels of a module; a whole passport has up to 177 of them on a side."""
+
+
+def png(text: str) -> bytes:
+    """Return the QR code of a text of capital letters, digits and ``$%*+-./:``."""
+    import segno  # noqa: PLC0415  (only who wants a QR code needs it)
+
+    written = io.BytesIO()
+    segno.make(text, error="l", mode="alphanumeric", micro=False).save(written, kind="png", scale=SCALE)
+    return written.getvalue()

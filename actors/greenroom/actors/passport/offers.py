@@ -13,7 +13,7 @@ from greenroom.actors.session import migrations
 from greenroom.actors.session.lifecycle import CLOSED
 from greenroom.runtime import (
     ActorFailedError,
-    ActorSetAsideError,
+    ActorQuarantinedError,
     Address,
     IndexReader,
     Procedure,
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from greenroom.actors.auth.principal import Principal
-    from greenroom.runtime import Desk, Row
+    from greenroom.runtime import ProcedureContext, Row
 
 MOST_OFFERS: Final = 5
 MOST_ASKED: Final = 50
@@ -40,13 +40,13 @@ class FindOffers(Procedure[list[travel.Offer]], frozen=True, kw_only=True):
     project_id: str | None
     token: str
 
-    async def run(self, desk: Desk) -> list[travel.Offer]:
+    async def run(self, desk: ProcedureContext) -> list[travel.Offer]:
         """Look which there are, and ask each what is in it."""
         offers: list[travel.Offer] = []
         for session_id in await desk.query(FindOpen(project_id=self.project_id)):
             try:
                 offer = await desk.ask(Address("session", session_id), travel.LookAtWork(token=self.token))
-            except (ActorFailedError, ActorSetAsideError):  # the others are there all the same
+            except (ActorFailedError, ActorQuarantinedError):  # the others are there all the same
                 continue
             if offer is not None:
                 offers.append(offer)
@@ -64,7 +64,7 @@ class FindOpen(Query[list[str]], frozen=True, kw_only=True):
         """Read the index of work, and the newest part of the directory."""
         found: dict[str, None] = {}
         mine = migrations.prefix_of(user_namespace(reader.principal), self.project_id)
-        listed = reader.rows(migrations.INDEX, migrations.WorkRow, prefix=mine)
+        listed = reader.rows(migrations.INDEX, migrations.RecentSessionRow, prefix=mine)
         active = reader.rows(directory.INDEX, type(None), prefix=directory.sort_prefix(policy.PUBLIC))
         rows: Iterator[Row[Any]] = chain(listed, islice(active, MOST_UNLISTED))
         for row in rows:
@@ -79,7 +79,7 @@ class FindOpen(Query[list[str]], frozen=True, kw_only=True):
                 found[row.address.key] = None
                 if len(found) == MOST_ASKED:
                     break
-            if reader.slice_over():
+            if reader.should_yield():
                 yield
         return list(found)
 

@@ -14,7 +14,7 @@ import secrets
 from typing import Final
 
 from greenroom.actors.auth import passport_errors
-from greenroom.actors.passport.format import MAX_CONTENT_BYTES, MAX_DOCUMENT_BYTES, Content, Encryption
+from greenroom.actors.passport.envelope import MAX_CONTENT_BYTES, MAX_DOCUMENT_BYTES, Content, Encryption
 from greenroom.actors.passport.signing import encode, strictly_decoded
 
 LEVEL: Final = 6

@@ -21,7 +21,7 @@ MOST_MESSAGES = 100_000
 MOST_MEMORIES = 10_000
 
 
-class Cargo(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class PassportPayload(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A session with all of it that the exporter may see and wanted to take along.
 
     Attributes:
@@ -29,7 +29,7 @@ class Cargo(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         memories: JSON of `MemoryLine`; the exporter's own namespaces become the importer's.
     """
 
-    session: requests.CargoSession
+    session: requests.PayloadSession
     context: travel.SessionContext
     migrations: Annotated[list[travel.Migration], Meta(max_length=travel.MOST_MIGRATIONS)]
     messages: list[msgspec.Raw]
@@ -37,37 +37,37 @@ class Cargo(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 _encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder(Cargo).decode
-_message = msgspec.json.Decoder(requests.CargoMessage).decode
+_decode = msgspec.json.Decoder(PassportPayload).decode
+_message = msgspec.json.Decoder(requests.PayloadMessage).decode
 
 
-def write(cargo: Cargo) -> bytes:
-    """Return cargo as JSON."""
-    return _encode(cargo)
+def write(payload: PassportPayload) -> bytes:
+    """Return payload as JSON."""
+    return _encode(payload)
 
 
-def read(raw: bytes) -> Cargo:
-    """Return cargo that can become a session; its memories are checked by who imports them.
+def read(raw: bytes) -> PassportPayload:
+    """Return payload that can become a session; its memories are checked by who imports them.
 
     Raises:
         Refusal: ``PASSPORT_INVALID`` names what cannot be kept.
     """
     try:
-        cargo = _decode(raw)
+        payload = _decode(raw)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise passport_errors.invalid(f"its content is no session: {error}") from None
-    _check_size("messages", cargo.messages, MOST_MESSAGES)
-    _check_size("memories", cargo.memories, MOST_MEMORIES)
-    _check_object("the metadata of the session", cargo.session.metadata)
-    _check_object("the state of the session", cargo.session.state)
-    for number, line in enumerate(cargo.messages):
+    _check_size("messages", payload.messages, MOST_MESSAGES)
+    _check_size("memories", payload.memories, MOST_MEMORIES)
+    _check_object("the metadata of the session", payload.session.metadata)
+    _check_object("the state of the session", payload.session.state)
+    for number, line in enumerate(payload.messages):
         try:
             message = _message(line)
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
             raise passport_errors.invalid(f"its message {number} is none: {error}") from None
         _check_json(f"its message {number}", line)
         _check_shape(f"the metadata of its message {number}", message.metadata)
-    return cargo
+    return payload
 
 
 def id_of(line: msgspec.Raw) -> int:

@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from greenroom.actors.auth import passport_errors
-from greenroom.actors.passport.format import Signature
+from greenroom.actors.passport.envelope import Signature
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -77,7 +77,7 @@ class Signers:
         return Signature(algorithm="ed25519", key=self.name, value=encode(value))
 
     def check(self, body: bytes, signature: Signature) -> None:
-        """Check that somebody trusted signed the body.
+        """Check that a trusted signer signed the body.
 
         Raises:
             Refusal: ``PASSPORT_UNTRUSTED`` or, for a body that is not the one signed, ``PASSPORT_INVALID``.

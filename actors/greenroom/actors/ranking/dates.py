@@ -74,7 +74,7 @@ def _read(match: re.Match[str]) -> Date | None:
 
 
 class Calendar:
-    """When memories were made, as calendar days.
+    """The creation times of memories as calendar days.
 
     Args:
         times: Microseconds since 1970.

@@ -1,16 +1,16 @@
-"""How much of the query's words a memory, its neighbours and its conversation say: BM25, three times.
+"""Lexical scores: BM25 of a memory, of it with its neighbours, and of its conversation.
 
 For each term, over the visible memories only:
 
-    rarity   = ln(1 + (n - df + 0.5) / (df + 0.5))
-    BM25     = rarity * tf * (k + 1) / (tf + k * (1 - b + b * length / mean length))
+    idf      = ln(1 + (n - df + 0.5) / (df + 0.5))
+    BM25     = idf * tf * (k + 1) / (tf + k * (1 - b + b * length / mean length))
 
 Where there are fewer than `FEW` texts, n is as if others were there that say nothing.
 
 - *own*: the memory's text.
 - *nearby*: the same of a text to which the neighbours in the conversation add their words, fewer the
   farther they are. What is told over several turns is found as one.
-- *conversation*: the conversation as one text. The rarity is then by conversations.
+- *conversation*: the conversation as one text. Its idf is by conversations.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from greenroom.actors.ranking.view import AFTER, BEFORE
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from greenroom.actors.ranking.spelling import Guess
+    from greenroom.actors.ranking.spelling import Correction
     from greenroom.actors.ranking.view import Floats, Rows, View
     from greenroom.runtime import Slices
 
@@ -43,7 +43,7 @@ _TOGETHER = 4_096  # rows of several terms that are gone through at once (0.1 ms
 _ABREAST = 16_384  # the same where each term takes all rows (0.2 ms)
 
 
-class Group(NamedTuple):
+class TermVariants(NamedTuple):
     """A term of the query, as it is looked for.
 
     Attributes:
@@ -59,62 +59,64 @@ class Group(NamedTuple):
     times: Floats
 
 
-def gather(view: View, asked: str, meant: Sequence[Guess]) -> Group:
+def matching_rows(view: View, asked: str, meant: Sequence[Correction]) -> TermVariants:
     """Return the rows that hold a term or one of several that may have been meant."""
-    names = tuple(guess.term for guess in meant)
+    names = tuple(correction.term for correction in meant)
     if len(meant) == 1:
         rows, times = view.postings("text", meant[0].term)
-        return Group(asked, names, rows, times * np.float32(meant[0].likeness))
+        return TermVariants(asked, names, rows, times * np.float32(meant[0].likeness))
     total = np.zeros(len(view.visible), np.float32)
-    for guess in meant:
-        rows, times = view.postings("text", guess.term)
-        total[rows] += times * np.float32(guess.likeness)
+    for correction in meant:
+        rows, times = view.postings("text", correction.term)
+        total[rows] += times * np.float32(correction.likeness)
     rows = np.flatnonzero(total).astype(np.int32)
-    return Group(asked, names, rows, total[rows])
+    return TermVariants(asked, names, rows, total[rows])
 
 
-def rarity(count: int, of: int) -> float:
-    """Return how much it says that a text has a term that ``count`` of ``of`` texts have."""
+def idf(count: int, of: int) -> float:
+    """Return the inverse document frequency of a term that ``count`` of ``of`` texts have."""
     return math.log(1 + (of - count + 0.5) / (count + 0.5))
 
 
-def phantoms(view: View) -> int:
-    """Return how many texts that say nothing are taken to be there besides, so that there are `FEW`."""
+def pseudo_documents(view: View) -> int:
+    """Return how many empty documents are added to the count of texts, so that there are `FEW`."""
     return max(0, FEW - view.count)
 
 
-def own(view: View, groups: Sequence[Group], pace: Callable[[], bool]) -> Slices[Floats]:
+def own_score(view: View, groups: Sequence[TermVariants], should_yield: Callable[[], bool]) -> Slices[Floats]:
     """Return only the score of the memories' own texts."""
     if not groups:
         return view.nothing
     total = np.zeros(len(view.visible), np.float32)
     mean = max(1.0, view.total / max(1, view.count))
-    count = view.count + phantoms(view)
+    count = view.count + pseudo_documents(view)
     for some in _several(groups):
-        weights = [rarity(len(group.rows), count) for group in some]
+        weights = [idf(len(group.rows), count) for group in some]
         _add_several(total, some, weights, view.lengths, mean, K)
-        if pace():
+        if should_yield():
             yield
     return total
 
 
-def nearby(view: View, groups: Sequence[Group], words: Floats, pace: Callable[[], bool]) -> Slices[Floats]:
+def neighbourhood_score(
+    view: View, groups: Sequence[TermVariants], words: Floats, should_yield: Callable[[], bool]
+) -> Slices[Floats]:
     """Return the score of the texts with their neighbours; ``words`` is what `own` returned."""
     if not view.has_neighbours:
         return words
     size = len(view.visible)
     total = np.zeros(size, np.float32)
     mean = max(1.0, view.total_nearby / max(1, view.count))
-    count = view.count + phantoms(view)
+    count = view.count + pseudo_documents(view)
     if size <= _SMALL:
         lengths = view.nearby_lengths[view.side_by_side] / mean
         step = max(1, _ABREAST // size)
         for start in range(0, len(groups), step):
             some = groups[start : start + step]
-            weights = np.array([[rarity(len(group.rows), count)] for group in some])
+            weights = np.array([[idf(len(group.rows), count)] for group in some])
             for score in _bm25(_spread_to_all(view, some), lengths, weights, K):
                 total += score
-            if pace():
+            if should_yield():
                 yield
         found = np.empty_like(total)
         found[view.side_by_side] = total
@@ -122,24 +124,26 @@ def nearby(view: View, groups: Sequence[Group], words: Floats, pace: Callable[[]
     scratch = np.zeros(size, np.float32)
     for group in groups:
         rows = _spread(view, group, scratch)
-        weight = rarity(len(group.rows), count)
+        weight = idf(len(group.rows), count)
         total[rows] += _bm25(scratch[rows], view.nearby_lengths[rows] / mean, weight, K)
         scratch[rows] = 0
-        if pace():
+        if should_yield():
             yield
     return total
 
 
-def conversation(view: View, groups: Sequence[Group], pace: Callable[[], bool]) -> Slices[Floats]:
+def conversation_score(
+    view: View, groups: Sequence[TermVariants], should_yield: Callable[[], bool]
+) -> Slices[Floats]:
     """Return the score of the conversations; a memory outside of any is one of its own."""
     alone = np.zeros(len(view.visible), np.float32)
     mean = max(1.0, view.total / max(1, view.contexts))
-    contexts = view.contexts + phantoms(view)
+    contexts = view.contexts + pseudo_documents(view)
     if not view.conversations:
         for some in _several(groups):
-            weights = [rarity(len(group.rows), contexts) for group in some]
+            weights = [idf(len(group.rows), contexts) for group in some]
             _add_several(alone, some, weights, view.lengths, mean, K_CONVERSATION)
-            if pace():
+            if should_yield():
                 yield
         return alone
     number = view.corpus.conversation
@@ -149,13 +153,13 @@ def conversation(view: View, groups: Sequence[Group], pace: Callable[[], bool]) 
         inside = of_rows >= 0
         said = np.bincount(of_rows[inside], group.times[inside], view.conversations).astype(np.float32)
         which, single, times = np.flatnonzero(said), group.rows[~inside], group.times[~inside]
-        weight = rarity(len(which) + len(single), contexts)
+        weight = idf(len(which) + len(single), contexts)
         if len(which):
             lengths = view.conversation_lengths[which]
             conversations[which] += _bm25(said[which], lengths / mean, weight, K_CONVERSATION)
         if len(single):
             alone[single] += _bm25(times, view.lengths[single] / mean, weight, K_CONVERSATION)
-        if pace():
+        if should_yield():
             yield
     return np.where(number >= 0, conversations[number], alone)
 
@@ -165,7 +169,7 @@ def _bm25(times: Floats, length: Floats, weight: float | Floats, k: float) -> Fl
     return score.astype(np.float32, copy=False)
 
 
-def _several(groups: Sequence[Group]) -> Iterator[Sequence[Group]]:
+def _several(groups: Sequence[TermVariants]) -> Iterator[Sequence[TermVariants]]:
     """Cut the groups into runs that are gone through at once: a call costs more than a term's few rows."""
     start = rows = 0
     for end, group in enumerate(groups):
@@ -178,7 +182,12 @@ def _several(groups: Sequence[Group]) -> Iterator[Sequence[Group]]:
 
 
 def _add_several(
-    total: Floats, groups: Sequence[Group], weights: Sequence[float], lengths: Floats, mean: float, k: float
+    total: Floats,
+    groups: Sequence[TermVariants],
+    weights: Sequence[float],
+    lengths: Floats,
+    mean: float,
+    k: float,
 ) -> None:
     """Add the scores of groups, one after the other."""
     rows = np.concatenate([group.rows for group in groups])
@@ -187,7 +196,7 @@ def _add_several(
     np.add.at(total, rows, _bm25(times, lengths.take(rows) / mean, weight, k))
 
 
-def _spread_to_all(view: View, groups: Sequence[Group]) -> Floats:
+def _spread_to_all(view: View, groups: Sequence[TermVariants]) -> Floats:
     """Return how often each term is said in and around each row, the rows side by side."""
     own = np.zeros((len(groups), len(view.visible)), np.float32)
     for line, group in zip(own, groups, strict=True):
@@ -201,7 +210,7 @@ def _spread_to_all(view: View, groups: Sequence[Group]) -> Floats:
     return total
 
 
-def _spread(view: View, group: Group, scratch: Floats) -> Rows:
+def _spread(view: View, group: TermVariants, scratch: Floats) -> Rows:
     """Put how often the term is said in and around each row into ``scratch``; returns where that is."""
     scratch[group.rows] = group.times
     every = [group.rows]

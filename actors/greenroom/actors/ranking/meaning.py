@@ -1,4 +1,4 @@
-"""How near a memory's vector is to the query's.
+"""Semantic scores: cosine similarity of memories' vectors with the query's.
 
 A query's word counts by how rare it is among the visible memories: names and everyday words swamp a
 small model otherwise. A memory that has no vector yet is taken for an average one, neither
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from greenroom.actors.ranking.lexical import rarity
+from greenroom.actors.ranking.lexical import idf
 from greenroom.actors.text.analyze import tokens
 
 if TYPE_CHECKING:
@@ -58,10 +58,10 @@ def _weight(
         return _STOP_WORD if in_context else 0.0
     if not names.isdisjoint(terms):
         return _NAME if in_context else 0.0
-    return sum(rarity(counts.get(term, 0), view.count) for term in terms) / len(terms)
+    return sum(idf(counts.get(term, 0), view.count) for term in terms) / len(terms)
 
 
-def direction(vectors: QueryVectors, weights: Floats) -> Floats | None:
+def query_vector(vectors: QueryVectors, weights: Floats) -> Floats | None:
     """Return the query's vector, of length 1: the sentence's, or the mean of its words'; None for none."""
     if vectors.sentence is not None:
         found = np.frombuffer(vectors.sentence, np.float32)
@@ -75,7 +75,7 @@ def direction(vectors: QueryVectors, weights: Floats) -> Floats | None:
     return (found / length).astype(np.float32) if length > _EPSILON else None
 
 
-def closeness(view: View, space: str, query: Floats, pace: Callable[[], bool]) -> Slices[Floats | None]:
+def cosines(view: View, space: str, query: Floats, should_yield: Callable[[], bool]) -> Slices[Floats | None]:
     """Return the cosine of each row's vector with the query's; None if no visible row has a vector."""
     found = view.corpus.vectors(space)
     if found is None or found[0].shape[1] != len(query):
@@ -88,7 +88,7 @@ def closeness(view: View, space: str, query: Floats, pace: Callable[[], bool]) -
         some = slice(start, start + BLOCK) if rows is None else rows[start : start + BLOCK]
         # Not `@`: where the machine is busy, a matrix library's own threads wait longer than they save.
         cosine[some] = np.vecdot(values[some].astype(np.float32), query) * scales[some]
-        if pace():
+        if should_yield():
             yield
     count = int(np.count_nonzero(there))
     if not count:
@@ -109,8 +109,8 @@ def best_of_conversation(view: View, cosine: Floats) -> Floats:
     return np.where(number >= 0, best[number], cosine)
 
 
-def by_tokens(
-    view: View, vectors: QueryVectors, rows: npt.NDArray[Any], pace: Callable[[], bool]
+def max_similarities(
+    view: View, vectors: QueryVectors, rows: npt.NDArray[Any], should_yield: Callable[[], bool]
 ) -> Slices[Floats]:
     """Return, for each of ``rows`` and each word of the query, the best cosine with a token of the row."""
     query = np.frombuffer(vectors.rows, np.float32).reshape(len(vectors.words), -1)
@@ -128,7 +128,7 @@ def by_tokens(
             cosines = _products(every, query) / (lengths + np.float32(_EPSILON))
             starts = np.cumsum([0, *(len(found) for _, found in there[:-1])])
             best[[place for place, _ in there]] = np.maximum.reduceat(cosines, starts, axis=0)
-        if pace():
+        if should_yield():
             yield
     return best
 

@@ -1,4 +1,4 @@
-"""A query, read once: its terms, the names and dates in it, and what it asks for."""
+"""The parsed query: its terms, the names and dates in it, and what it asks for."""
 
 from __future__ import annotations
 
@@ -6,11 +6,17 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
 from greenroom.actors.ranking.dates import Date, dates_in
 from greenroom.actors.text.analyze import spans, tokens, without_invisible
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from greenroom.actors.ranking.view import View
     from greenroom.actors.schemas.vectors import QueryVectors
+    from greenroom.runtime import Slices
 
 MOST_TERMS = 64
 """Different terms of a query that are looked for; of a longer one the first."""
@@ -37,7 +43,7 @@ class Term(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankQuery:
-    """What is looked for.
+    """A parsed query.
 
     Attributes:
         text: The query as typed.
@@ -77,3 +83,27 @@ class RankQuery:
             vectors=vectors,
             offset=offset,
         )
+
+
+def name_terms(name: str) -> list[str]:
+    """Return what a query has, in this order, that names an author in full."""
+    return [term for token in tokens(name) for term, _ in token.terms]
+
+
+def partly_named(
+    view: View, terms: Iterable[str], should_yield: Callable[[], bool]
+) -> Slices[dict[int, list[str]]]:
+    """Return the terms of the names that have one of ``terms``, by the author's number."""
+    found: dict[int, list[str]] = {}
+    for term in terms:
+        rows, _ = view.postings("author", term)
+        if should_yield():
+            yield
+        if not len(rows):
+            continue
+        for number in np.flatnonzero(np.bincount(view.corpus.author[rows])).tolist():
+            if number not in found:
+                found[number] = name_terms(view.corpus.authors[number])
+                if should_yield():
+                    yield
+    return found

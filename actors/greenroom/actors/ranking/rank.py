@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from greenroom.actors.ranking.query import RankQuery
-    from greenroom.actors.ranking.signals import Reading, Values
+    from greenroom.actors.ranking.signals import QueryReading, Values
     from greenroom.actors.ranking.view import Floats, View
     from greenroom.runtime import Slices
 
@@ -48,7 +48,7 @@ class Ranked(NamedTuple):
     situation: Situation
     corrected: Mapping[str, tuple[str, ...]]
     unknown: Sequence[str]
-    reading: Reading
+    reading: QueryReading
 
     @property
     def shares(self) -> dict[str, Floats]:
@@ -60,36 +60,36 @@ class Ranked(NamedTuple):
 
 
 def rank(
-    view: View, query: RankQuery, wanted: Mask, pace: Callable[[], bool], *, limit: int
+    view: View, query: RankQuery, wanted: Mask, should_yield: Callable[[], bool], *, limit: int
 ) -> Slices[Ranked]:
-    """Return the ``limit`` best of the rows that are visible and ``wanted``; yields when ``pace`` says so.
+    """Return the ``limit`` best of the rows that are visible and ``wanted``; yields when ``should_yield()``.
 
     Args:
         view: The rows that the caller may see. All statistics are theirs.
         query: What is looked for.
         wanted: What the filters leave. They change no score.
-        pace: Whether to yield.
+        should_yield: Whether to yield.
         limit: How many rows are returned at most.
     """
-    yield from view.prepare(pace)
-    reading = yield from ranking_signals.read(view, query, pace)
-    values = yield from ranking_signals.plain(view, query, reading, pace)
-    of_vectors = yield from ranking_signals.meaning(view, query, reading, pace)
+    yield from view.prepare(should_yield)
+    reading = yield from ranking_signals.read(view, query, should_yield)
+    values = yield from ranking_signals.lexical_signals(view, query, reading, should_yield)
+    of_vectors = yield from ranking_signals.vector_signals(view, query, reading, should_yield)
     situation = _situation(query, of_vectors)
     values |= of_vectors
     matched = wanted & view.visible & _touched(values)
     rows = np.flatnonzero(matched)
-    if pace():
+    if should_yield():
         yield
     first = "sentences" if situation == "tokens" else situation
-    strength = yield from _added(values, weights(first), rows, pace)
+    strength = yield from _added(values, weights(first), rows, should_yield)
     if situation == "tokens":
         rows = rows[_best(strength, rows, max(FINALISTS, limit))]
-        more = yield from ranking_signals.by_tokens(view, query, reading, rows, pace)
+        more = yield from ranking_signals.token_signals(view, query, reading, rows, should_yield)
         final = {name: found[rows] for name, found in values.items()} | more
         if not more:
             situation = "sentences"
-        strength = yield from _added(final, weights(situation), np.arange(len(rows)), pace)
+        strength = yield from _added(final, weights(situation), np.arange(len(rows)), should_yield)
         chosen = _best(strength, rows, limit)
         signals = {name: found[chosen] for name, found in final.items()}
     else:
@@ -107,14 +107,14 @@ def rank(
     )
 
 
-def signals(view: View, query: RankQuery, pace: Callable[[], bool]) -> Slices[dict[str, Floats]]:
+def signals(view: View, query: RankQuery, should_yield: Callable[[], bool]) -> Slices[dict[str, Floats]]:
     """Return every signal for every row, which is more than `rank` needs: for fitting the weights."""
-    reading = yield from ranking_signals.read(view, query, pace)
-    values = yield from ranking_signals.plain(view, query, reading, pace)
-    values |= yield from ranking_signals.meaning(view, query, reading, pace)
+    reading = yield from ranking_signals.read(view, query, should_yield)
+    values = yield from ranking_signals.lexical_signals(view, query, reading, should_yield)
+    values |= yield from ranking_signals.vector_signals(view, query, reading, should_yield)
     if _situation(query, values) == "tokens":
         rows = np.arange(len(view.visible))
-        values |= yield from ranking_signals.by_tokens(view, query, reading, rows, pace)
+        values |= yield from ranking_signals.token_signals(view, query, reading, rows, should_yield)
     return values
 
 
@@ -144,7 +144,7 @@ def _touched(values: Values) -> Mask:
 
 
 def _added(
-    values: Values, table: Mapping[str, float], rows: Places, pace: Callable[[], bool]
+    values: Values, table: Mapping[str, float], rows: Places, should_yield: Callable[[], bool]
 ) -> Slices[Floats]:
     size = len(next(iter(values.values())))
     few = 2 * len(rows) < size  # picking rows costs more than adding some that are not wanted
@@ -153,7 +153,7 @@ def _added(
         found = values.get(name)
         if found is not None and not is_nothing(found):
             total += np.float32(weight) * (found[rows] if few else found)
-            if pace():
+            if should_yield():
                 yield
     return total if few or len(rows) == size else total[rows]
 

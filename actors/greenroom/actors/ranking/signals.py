@@ -1,4 +1,4 @@
-"""What is known about each row for one query: an array of values by the name of its signal.
+"""Signals: for one query an array of values over the rows, by the name of the signal.
 
 `weights` says what each is for and how much it counts. Everything here is counted over the
 visible rows only, and knows nothing of the filters: these choose among rows whose values they
@@ -15,8 +15,8 @@ import numpy as np
 from greenroom.actors.ranking import lexical
 from greenroom.actors.ranking import meaning as ranking_meaning
 from greenroom.actors.ranking.dates import Calendar
-from greenroom.actors.ranking.names import partly_named
-from greenroom.actors.ranking.spelling import Guess, guesses
+from greenroom.actors.ranking.query import partly_named
+from greenroom.actors.ranking.spelling import Correction, corrections
 from greenroom.actors.ranking.view import is_nothing
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from greenroom.actors.ranking.lexical import Group
+    from greenroom.actors.ranking.lexical import TermVariants
     from greenroom.actors.ranking.query import RankQuery, Term
     from greenroom.actors.ranking.view import Floats, View
     from greenroom.runtime import Slices
@@ -37,8 +37,8 @@ TOKENS_BEFORE, TOKENS_AFTER = (1.0, 0.9), (0.9, 0.8)
 """What it counts when one of the 1 or 2 memories before or after has something for a word of the query."""
 
 
-class Reading(NamedTuple):
-    """What became of a query among the visible memories.
+class QueryReading(NamedTuple):
+    """A query resolved against the visible memories: its terms, names and corrections.
 
     Attributes:
         groups: The terms that are looked for in texts.
@@ -48,8 +48,8 @@ class Reading(NamedTuple):
         counts: In how many visible rows each term of the query occurs as it was typed.
     """
 
-    groups: Sequence[Group]
-    mentions: Sequence[Group]
+    groups: Sequence[TermVariants]
+    mentions: Sequence[TermVariants]
     authors: Sequence[Mask]
     unknown: Sequence[str]
     counts: dict[str, int]
@@ -60,16 +60,16 @@ class Reading(NamedTuple):
         return {group.asked: group.meant for group in self.groups if group.meant != (group.asked,)}
 
 
-def read(view: View, query: RankQuery, pace: Callable[[], bool]) -> Slices[Reading]:
+def read(view: View, query: RankQuery, should_yield: Callable[[], bool]) -> Slices[QueryReading]:
     """Look up the query's terms, and find who is named and what is mistyped."""
-    authors, names = yield from _named(view, query, pace)
-    groups: list[Group] = []
-    mentions: list[Group] = []
+    authors, names = yield from _named(view, query, should_yield)
+    groups: list[TermVariants] = []
+    mentions: list[TermVariants] = []
     unknown: list[str] = []
     counts: dict[str, int] = {}
     for term in query.terms:
-        meant = [Guess(term.term, 1.0, 0)]
-        group = lexical.gather(view, term.term, meant)
+        meant = [Correction(term.term, 1.0, 0)]
+        group = lexical.matching_rows(view, term.term, meant)
         counts[term.term] = len(group.rows)
         if term.term in names:
             mentions.append(group)
@@ -78,51 +78,57 @@ def read(view: View, query: RankQuery, pace: Callable[[], bool]) -> Slices[Readi
         else:
             found = _instead(view, term)
             if not found:
-                meant = yield from guesses(view, term, pace)
-                found = [lexical.gather(view, term.term, meant)] if meant else []
+                meant = yield from corrections(view, term, should_yield)
+                found = [lexical.matching_rows(view, term.term, meant)] if meant else []
             groups.extend(found)
             if not found:
                 unknown.append(term.term)
-        if pace():
+        if should_yield():
             yield
-    return Reading(groups, mentions, authors, unknown, counts)
+    return QueryReading(groups, mentions, authors, unknown, counts)
 
 
-def _instead(view: View, term: Term) -> list[Group]:
+def _instead(view: View, term: Term) -> list[TermVariants]:
     """Return what does as well: the parts of a compound, the name of a month."""
-    found = [lexical.gather(view, part, [Guess(part, 1.0, 0)]) for part in term.instead]
+    found = [lexical.matching_rows(view, part, [Correction(part, 1.0, 0)]) for part in term.instead]
     return [group for group in found if len(group.rows)]
 
 
-def _named(view: View, query: RankQuery, pace: Callable[[], bool]) -> Slices[tuple[list[Mask], set[str]]]:
+def _named(
+    view: View, query: RankQuery, should_yield: Callable[[], bool]
+) -> Slices[tuple[list[Mask], set[str]]]:
     """Return for each author that the query names in full which rows are by them, and the names' terms."""
     asked = [term.term for term in query.terms]
     spoken = set(pairwise(asked))
     masks: list[Mask] = []
     names: set[str] = set()
-    for number, name in (yield from partly_named(view, asked, pace)).items():
+    for number, name in (yield from partly_named(view, asked, should_yield)).items():
         if set(name) <= set(asked) and spoken.issuperset(pairwise(name)):
             masks.append(view.visible & (view.corpus.author == number))
             names.update(name)
-            if pace():
+            if should_yield():
                 yield
     return masks, names
 
 
-def plain(view: View, query: RankQuery, reading: Reading, pace: Callable[[], bool]) -> Slices[Values]:
+def lexical_signals(
+    view: View, query: RankQuery, reading: QueryReading, should_yield: Callable[[], bool]
+) -> Slices[Values]:
     """Return the signals that need no embedder."""
     zeros = view.nothing
     values: Values = {}
-    values["words"] = yield from lexical.own(view, reading.groups, pace)
-    values["mention"] = yield from lexical.own(view, reading.mentions, pace)
-    values["nearby"] = yield from lexical.nearby(view, reading.groups, values["words"], pace)
-    values["conversation"] = yield from lexical.conversation(view, reading.groups, pace)
-    values["tags"] = yield from _tags(view, reading, pace)
-    values["key"] = yield from _keys(view, query, pace)
+    values["words"] = yield from lexical.own_score(view, reading.groups, should_yield)
+    values["mention"] = yield from lexical.own_score(view, reading.mentions, should_yield)
+    values["nearby"] = yield from lexical.neighbourhood_score(
+        view, reading.groups, values["words"], should_yield
+    )
+    values["conversation"] = yield from lexical.conversation_score(view, reading.groups, should_yield)
+    values["tags"] = yield from _tags(view, reading, should_yield)
+    values["key"] = yield from _keys(view, query, should_yield)
 
     named = [mask.astype(np.float32) for mask in reading.authors]
     values["author"] = named[0] if len(named) == 1 else zeros
-    values["company"] = (yield from _company(view, reading.authors, pace)) if named else zeros
+    values["company"] = (yield from _company(view, reading.authors, should_yield)) if named else zeros
 
     values["question"] = view.question
     values["temporal"] = view.temporal
@@ -133,41 +139,43 @@ def plain(view: View, query: RankQuery, reading: Reading, pace: Callable[[], boo
     values["answer"] = zeros
     if not (is_nothing(view.reply) or is_nothing(values["words"])):
         values["answer"] = view.reply * view.shifted(values["words"], view.before)
-    if pace():
+    if should_yield():
         yield
     values["month"] = values["day"] = zeros
     if query.dates:
         calendar = Calendar(view.corpus.created, query.offset)
-        if pace():
+        if should_yield():
             yield
         values["month"] = calendar.within(query.dates)
-        if pace():
+        if should_yield():
             yield
         values["day"] = calendar.close_to(query.dates)
-        if pace():
+        if should_yield():
             yield
     return values
 
 
-def meaning(view: View, query: RankQuery, reading: Reading, pace: Callable[[], bool]) -> Slices[Values]:
+def vector_signals(
+    view: View, query: RankQuery, reading: QueryReading, should_yield: Callable[[], bool]
+) -> Slices[Values]:
     """Return the signals of the embedder; empty when the query or all visible rows have no vectors."""
     vectors = query.vectors
     if vectors is None:
         return {}
     weights = query_weights(view, query, reading)
-    towards = ranking_meaning.direction(vectors, weights)
+    towards = ranking_meaning.query_vector(vectors, weights)
     if towards is None:
         return {}
-    cosine = yield from ranking_meaning.closeness(view, vectors.space, towards, pace)
+    cosine = yield from ranking_meaning.cosines(view, vectors.space, towards, should_yield)
     if cosine is None:
         return {}
     best = ranking_meaning.best_of_conversation(view, cosine)
-    if pace():
+    if should_yield():
         yield
     return {"meaning": cosine, "theme": best}
 
 
-def query_weights(view: View, query: RankQuery, reading: Reading) -> Floats:
+def query_weights(view: View, query: RankQuery, reading: QueryReading) -> Floats:
     """Return the weight of each of the embedder's words of the query."""
     assert query.vectors is not None, "only asked for a query with vectors"
     names = {group.asked for group in reading.mentions}
@@ -178,8 +186,12 @@ def query_weights(view: View, query: RankQuery, reading: Reading) -> Floats:
     )
 
 
-def by_tokens(
-    view: View, query: RankQuery, reading: Reading, rows: npt.NDArray[np.intp], pace: Callable[[], bool]
+def token_signals(
+    view: View,
+    query: RankQuery,
+    reading: QueryReading,
+    rows: npt.NDArray[np.intp],
+    should_yield: Callable[[], bool],
 ) -> Slices[Values]:
     """Return, for ``rows`` only, what needs vectors of tokens; empty when there are none."""
     vectors = query.vectors
@@ -196,19 +208,19 @@ def by_tokens(
             around.append((count, at))
     every = np.unique(np.concatenate([rows, *(at for _, at in around)]))
     every = every[every >= 0]
-    found = yield from ranking_meaning.by_tokens(view, vectors, every, pace)
+    found = yield from ranking_meaning.max_similarities(view, vectors, every, should_yield)
     best = np.zeros((len(view.visible) + 1, len(weights)), np.float32)
     best[every] = found
     own = best[rows]
     nearby = own.copy()
     for count, at in around:
         np.maximum(nearby, np.float32(count) * best[at], out=nearby)
-    if pace():
+    if should_yield():
         yield
     return {"tokens": own @ weights, "tokens nearby": nearby @ weights}
 
 
-def _company(view: View, authors: Sequence[Mask], pace: Callable[[], bool]) -> Slices[Floats]:
+def _company(view: View, authors: Sequence[Mask], should_yield: Callable[[], bool]) -> Slices[Floats]:
     """Return 1 where all who are named wrote in the same conversation."""
     number = view.corpus.conversation
     inside = number >= 0
@@ -219,26 +231,26 @@ def _company(view: View, authors: Sequence[Mask], pace: Callable[[], bool]) -> S
         wrote[number[mask & inside]] = True
         everyone &= wrote
         alone &= mask
-        if pace():
+        if should_yield():
             yield
     found: Floats = np.where(inside, everyone[number], alone).astype(np.float32)
     return found
 
 
-def _tags(view: View, reading: Reading, pace: Callable[[], bool]) -> Slices[Floats]:
+def _tags(view: View, reading: QueryReading, should_yield: Callable[[], bool]) -> Slices[Floats]:
     found = view.nothing
     for group in (*reading.groups, *reading.mentions):
         for term in group.meant:
             rows, _ = view.postings("tags", term)
             if len(rows):
                 found = _writable(found)
-                found[rows] += np.float32(lexical.rarity(len(rows), view.count))
-        if pace():
+                found[rows] += np.float32(lexical.idf(len(rows), view.count))
+        if should_yield():
             yield
     return found
 
 
-def _keys(view: View, query: RankQuery, pace: Callable[[], bool]) -> Slices[Floats]:
+def _keys(view: View, query: RankQuery, should_yield: Callable[[], bool]) -> Slices[Floats]:
     """Return which part of a key's terms the query says.
 
     Numbers alone do not count, for keys are often numbered; and no statistics of keys are made, so
@@ -251,7 +263,7 @@ def _keys(view: View, query: RankQuery, pace: Callable[[], bool]) -> Slices[Floa
             if len(rows):
                 found = _writable(found)
                 found[rows] += np.minimum(times, 1)
-        if pace():
+        if should_yield():
             yield
     if is_nothing(found):
         return found

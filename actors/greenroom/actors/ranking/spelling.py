@@ -1,4 +1,4 @@
-"""What a word that no visible memory holds may have been meant to be.
+"""Spelling correction: terms that an unknown word of the query may have been meant to be.
 
 1. The start of a longer word, as someone types who has not finished.
 2. A word one slip away: a letter left out, put in, exchanged, or two swapped. The slip is undone
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from greenroom.actors.ranking.query import Term
     from greenroom.actors.ranking.view import View
-    from greenroom.actors.text.words import Rules
+    from greenroom.actors.text.words import TextRules
     from greenroom.runtime import Slices
 
 MOST = 3
@@ -42,28 +42,28 @@ _LOOKED_UP = 8  # terms that are gone through in the time of looking one up
 _LIKENESS = {"start": 0.8, "slip": 0.9, "slips": 0.6}
 
 
-class Guess(NamedTuple):
-    """A term that may have been meant, how likely (0-1), and how often visible memories hold it."""
+class Correction(NamedTuple):
+    """A possible correction: a term, its likelihood (0-1), and how many visible memories hold it."""
 
     term: str
     likeness: float
     rows: int
 
 
-def guesses(view: View, asked: Term, pace: Callable[[], bool]) -> Slices[list[Guess]]:
+def corrections(view: View, asked: Term, should_yield: Callable[[], bool]) -> Slices[list[Correction]]:
     """Return the terms that ``asked``, which no visible memory holds, may stand for, most likely first."""
     word = asked.word.lower()
     if not word.isalpha() or is_unspaced(word) or len(word) > _LONGEST:
         return []
-    found = yield from _one_slip(view, word, pace)
-    best = yield from _seen(view, word, found, pace)
+    found = yield from _one_slip(view, word, should_yield)
+    best = yield from _seen(view, word, found, should_yield)
     if not best and len(word) >= _TWO_SLIPS:
-        found = yield from _two_slips(view, word, asked.term, pace)
-        best = yield from _seen(view, word, found, pace)
+        found = yield from _two_slips(view, word, asked.term, should_yield)
+        best = yield from _seen(view, word, found, should_yield)
     return best
 
 
-def _one_slip(view: View, word: str, pace: Callable[[], bool]) -> Slices[dict[str, float]]:
+def _one_slip(view: View, word: str, should_yield: Callable[[], bool]) -> Slices[dict[str, float]]:
     found: dict[str, float] = {}
     slips = _slips(word, current_rules()) if len(word) >= _SHORTEST else frozenset()
     for block in _vocabulary(view):
@@ -72,7 +72,7 @@ def _one_slip(view: View, word: str, pace: Callable[[], bool]) -> Slices[dict[st
             start = bisect_left(block, word)
             for term in block[start : bisect_left(block, word + _LAST, start)]:
                 found.setdefault(term, _LIKENESS["start"])
-        if pace():
+        if should_yield():
             yield
     return found
 
@@ -93,14 +93,16 @@ def _in_order(terms: frozenset[str]) -> list[str]:
     return sorted(terms)
 
 
-def _two_slips(view: View, word: str, stem: str, pace: Callable[[], bool]) -> Slices[dict[str, float]]:
+def _two_slips(
+    view: View, word: str, stem: str, should_yield: Callable[[], bool]
+) -> Slices[dict[str, float]]:
     found: dict[str, float] = {}
     spellings = list({word, stem})
     for block in _vocabulary(view):
         slips = process.cdist(spellings, block, scorer=OSA.distance, score_cutoff=_MOST_SLIPS, dtype=np.uint8)
         near = np.flatnonzero(slips.min(axis=0) <= _MOST_SLIPS).tolist()
         found.update((block[place], _LIKENESS["slips"]) for place in near)
-        if pace():
+        if should_yield():
             yield
     return found
 
@@ -110,24 +112,33 @@ def _vocabulary(view: View) -> Iterator[Sequence[str]]:
     yield from view.corpus.vocabulary("tags")
 
 
-def _seen(view: View, word: str, found: dict[str, float], pace: Callable[[], bool]) -> Slices[list[Guess]]:
-    known: list[Guess] = []
+def _seen(
+    view: View, word: str, found: dict[str, float], should_yield: Callable[[], bool]
+) -> Slices[list[Correction]]:
+    known: list[Correction] = []
     for likeness in sorted(set(found.values()), reverse=True):
         if len(known) >= MOST:  # what is less likely comes after these, however often it is spoken of
             break
         for term in [term for term, each in found.items() if each == likeness]:
             count = len(view.postings("text", term)[0]) + len(view.postings("tags", term)[0])
             if count:
-                known.append(Guess(term, likeness, count))
-            if pace():
+                known.append(Correction(term, likeness, count))
+            if should_yield():
                 yield
     # People rarely mistype the first letter, and rather mean what is often spoken of.
-    known.sort(key=lambda guess: (-guess.likeness, guess.term[0] != word[0], -guess.rows, guess.term))
+    known.sort(
+        key=lambda correction: (
+            -correction.likeness,
+            correction.term[0] != word[0],
+            -correction.rows,
+            correction.term,
+        )
+    )
     return known[:MOST]
 
 
 @lru_cache(maxsize=4)  # a search of several namespaces asks the same in each
-def _slips(word: str, rules: Rules) -> frozenset[str]:
+def _slips(word: str, rules: TextRules) -> frozenset[str]:
     """Return the terms of all words one slip away; 0.25 ms."""
     letters = string.ascii_lowercase if word.isascii() else "".join(sorted(set(word)))
     lines: list[str] = []

@@ -1,4 +1,4 @@
-"""The rows that a caller sees, and what is counted over them. Nothing else is ever counted.
+"""The rows that a caller sees, and statistics over them alone.
 
 So a memory that is hidden from the caller changes no score that the caller gets.
 """
@@ -65,36 +65,66 @@ class Neighbours(Protocol):
     """
 
     @property
-    def previous(self) -> Rows: ...
+    def previous(self) -> Rows:
+        """The row before each."""
+
     @property
-    def following(self) -> Rows: ...
+    def following(self) -> Rows:
+        """The row after each."""
+
     @property
-    def place(self) -> Rows: ...
+    def place(self) -> Rows:
+        """The place of each in its conversation, from 0."""
+
     @property
-    def order(self) -> Rows: ...
+    def order(self) -> Rows:
+        """The rows that have a place, conversation by conversation."""
 
 
 class Corpus(Protocol):
-    """What ranking reads of an index: rows 0..size-1, in order of insertion."""
+    """The interface of an index that ranking reads: rows 0..size-1, in order of insertion."""
 
     @property
-    def size(self) -> int: ...
+    def size(self) -> int:
+        """How many rows there are."""
+
     @property
-    def author(self) -> Rows: ...
+    def author(self) -> Rows:
+        """The number of each row's author."""
+
     @property
-    def authors(self) -> Sequence[str]: ...
+    def authors(self) -> Sequence[str]:
+        """The names of the authors, by number."""
+
     @property
-    def conversation(self) -> Rows: ...
+    def conversation(self) -> Rows:
+        """The number of each row's conversation."""
+
     @property
-    def created(self) -> npt.NDArray[np.int64]: ...
+    def created(self) -> npt.NDArray[np.int64]:
+        """When each was created, in microseconds."""
+
     @property
-    def flags(self) -> npt.NDArray[np.uint8]: ...
-    def lengths(self, field: Any) -> npt.NDArray[np.uint32]: ...
-    def postings(self, field: Any, term: str) -> tuple[Rows, npt.NDArray[np.uint16]]: ...
-    def vocabulary(self, field: Any) -> Iterator[Sequence[str]]: ...
-    def neighbours(self, mask: Mask) -> Neighbours: ...
-    def vectors(self, space: str) -> tuple[npt.NDArray[np.int8], Floats, Mask] | None: ...
-    def token_vectors(self, space: str, rows: Sequence[int]) -> list[npt.NDArray[np.int8] | None]: ...
+    def flags(self) -> npt.NDArray[np.uint8]:
+        """The bits of each row; see `index.document`."""
+
+    def lengths(self, field: Any) -> npt.NDArray[np.uint32]:
+        """Return how many terms each row has in a field."""
+
+    def postings(self, field: Any, term: str) -> tuple[Rows, npt.NDArray[np.uint16]]:
+        """Return the rows that have a term in a field, and how often."""
+
+    def vocabulary(self, field: Any) -> Iterator[Sequence[str]]:
+        """Return the terms of a field, part by part."""
+
+    def neighbours(self, mask: Mask) -> Neighbours:
+        """Return the neighbours among the rows of a mask."""
+
+    def vectors(self, space: str) -> tuple[npt.NDArray[np.int8], Floats, Mask] | None:
+        """Return the vectors of a space, their scales and which rows have one; None where it is unknown."""
+
+    def token_vectors(self, space: str, rows: Sequence[int]) -> list[npt.NDArray[np.int8] | None]:
+        """Return the vectors of the words of some rows, where they were kept."""
 
 
 class View:
@@ -111,12 +141,12 @@ class View:
         self.count = int(np.count_nonzero(visible))
         self.all_visible = self.count == len(visible)
 
-    def prepare(self, pace: Callable[[], bool]) -> Slices[None]:
-        """Calculate what every query needs, which is then kept; yields when ``pace`` says so."""
+    def prepare(self, should_yield: Callable[[], bool]) -> Slices[None]:
+        """Calculate what every query needs, which is then kept; yields when ``should_yield()``."""
         for name in _NEEDED:
             if name not in self.__dict__:  # where a `cached_property` is kept
                 getattr(self, name)
-                if pace():
+                if should_yield():
                     yield
 
     def resident_bytes(self) -> int:
@@ -133,7 +163,7 @@ class View:
 
     @cached_property
     def nothing(self) -> Floats:
-        """A signal that is 0 everywhere; it takes no memory, and nobody can write to it."""
+        """A signal that is 0 everywhere; it takes no memory and is read-only."""
         return np.broadcast_to(np.float32(0), len(self.visible))
 
     @cached_property
@@ -148,7 +178,7 @@ class View:
 
     @cached_property
     def neighbours(self) -> Neighbours:
-        """Who stands next to whom among the visible rows."""
+        """The neighbours among the visible rows."""
         return self.corpus.neighbours(self.visible)
 
     @cached_property

@@ -1,4 +1,4 @@
-"""How much each signal counts: the one table behind the order of search results.
+"""Weights of the signals: the one table behind the order of search results.
 
     strength  = sum of weight * signal
     relevance = 1 / (1 + exp(-(strength - MIDDLE) / WIDTH))

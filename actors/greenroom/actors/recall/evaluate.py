@@ -1,4 +1,4 @@
-"""How well a search finds what a user says it should: recall, hits, ranks, on the user's own memories."""
+"""Evaluation of search quality on a user's own memories: recall, hits, ranks."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ from msgspec import Meta
 from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.base.parse import parse_request
 from greenroom.actors.base.strict_json import check_json
-from greenroom.actors.embedding.progress import GetEmbedding
+from greenroom.actors.embedding.service import GetEmbedding
 from greenroom.actors.recall import replies
-from greenroom.actors.recall import types as recall_types
 from greenroom.actors.recall.memory_search import MemorySearch
 from greenroom.actors.recall.search import find, reply
 from greenroom.actors.recall.time_window import warmed
@@ -24,7 +23,7 @@ from greenroom.actors.schemas.memory_types import SearchMode
 
 if TYPE_CHECKING:
     from greenroom.actors.auth.principal import Principal
-    from greenroom.runtime import Desk, Doors
+    from greenroom.runtime import ProcedureContext, RuntimeClient
 
 DEPTHS: Final = (1, 5, 10, 20, 50)
 RANKED: Final = 10
@@ -35,7 +34,7 @@ LOOK_SECONDS: Final = 0.1
 class TrySearch(MemorySearch, frozen=True, kw_only=True):
     """A `MemorySearch` that counts for nothing: what it finds is not used more often by it."""
 
-    async def run(self, desk: Desk) -> replies.MemoriesFound:
+    async def run(self, desk: ProcedureContext) -> replies.MemoriesFound:
         """Search, and keep no record of it."""
         began = trio.current_time()
         if self.time_expr is not None:
@@ -45,12 +44,12 @@ class TrySearch(MemorySearch, frozen=True, kw_only=True):
 
 
 class SearchFilters(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What narrows a search, as `MemorySearch` takes it."""
+    """Filters of a search, as `MemorySearch` takes them."""
 
-    time_expr: recall_types.TimeWords | None = None
-    after: recall_types.After | None = None
-    before: recall_types.Before | None = None
-    timezone: recall_types.Zone | None = None
+    time_expr: kinds.TimeWords | None = None
+    after: kinds.After | None = None
+    before: kinds.Before | None = None
+    timezone: kinds.Zone | None = None
     tags: kinds.Tags | None = None
     tag_match: kinds.TagMatch = "any"
     kind: kinds.MemoryKind | None = None
@@ -71,13 +70,13 @@ class JudgedQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     query: kinds.SearchWords
     relevant: Annotated[list[str], Meta(min_length=1)]
-    namespace: recall_types.Below | None = None
+    namespace: kinds.Below | None = None
     filters: SearchFilters = SearchFilters()
     group: str | None = None
 
 
 class Judged(NamedTuple):
-    """What one query found."""
+    """The result and figures of one judged query."""
 
     group: str | None
     metrics: dict[str, float]
@@ -125,7 +124,7 @@ def measure(
     }
 
 
-async def ready(doors: Doors, principal: Principal) -> str:
+async def ready(doors: RuntimeClient, principal: Principal) -> str:
     """Wait until searches go by meaning, or cannot; return which embedder there is, in words."""
     await doors.query(TrySearch(query="?", limit=1), principal=principal)  # wakes it
     while True:
@@ -140,7 +139,7 @@ async def ready(doors: Doors, principal: Principal) -> str:
 
 
 async def judged(
-    doors: Doors,
+    doors: RuntimeClient,
     principal: Principal,
     query: JudgedQuery,
     mode: SearchMode,
@@ -150,7 +149,7 @@ async def judged(
     """Search for one query and measure the answer.
 
     Raises:
-        GreenroomError: as `Doors.query`.
+        GreenroomError: as `RuntimeClient.query`.
     """
     filters: dict[str, Any] = msgspec.structs.asdict(query.filters)
     asked = TrySearch(query=query.query, namespace=query.namespace, mode=mode, limit=limit, **filters)

@@ -8,8 +8,8 @@ import msgspec
 
 from greenroom.actors.auth.namespaces import KIND, imitated, memory_address, root_at
 from greenroom.actors.memory.directory import INDEX, NamespaceRow
-from greenroom.actors.schemas.index_checks import VerifyIndex
-from greenroom.runtime import Address, Desk, GreenroomError, IndexReader, Procedure, Query, Slices
+from greenroom.actors.schemas.memories import VerifyIndex
+from greenroom.runtime import Address, GreenroomError, IndexReader, Procedure, ProcedureContext, Query, Slices
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -44,12 +44,12 @@ class AllNamespaces(Query[list[str]], frozen=True, kw_only=True):
         listed: dict[Address, str] = {}
         for row in reader.rows(INDEX, NamespaceRow):
             listed[row.address] = row.value.root
-            if reader.slice_over():
+            if reader.should_yield():
                 yield
         found: list[str] = []
         for address in reader.addresses(KIND):
             found.append(listed.get(address) or root_at(address.key))
-            if reader.slice_over():
+            if reader.should_yield():
                 yield
         return found
 
@@ -62,7 +62,7 @@ class Imitations(Query[list[str]], frozen=True, kw_only=True):
         found: list[str] = []
         for row in reader.rows(INDEX, NamespaceRow):
             found += imitating([row.value.root])
-            if reader.slice_over():
+            if reader.should_yield():
                 yield
         return found
 
@@ -81,7 +81,7 @@ class VerifyMemories(Procedure[MemoriesVerified], frozen=True, kw_only=True):
 
     rebuild: bool = False
 
-    async def run(self, desk: Desk) -> MemoriesVerified:
+    async def run(self, desk: ProcedureContext) -> MemoriesVerified:
         """Ask the owners one after the other: each may have to read all that it has."""
         memories = unindexed = 0
         problems: list[tuple[str, str]] = []

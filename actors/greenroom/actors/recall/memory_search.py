@@ -13,13 +13,12 @@ from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth.namespaces import below_root
 from greenroom.actors.base.times import to_datetime
 from greenroom.actors.recall import replies
-from greenroom.actors.recall import types as recall_types
-from greenroom.actors.recall.search import Asked, explained, find, reply
+from greenroom.actors.recall.search import SearchSpec, explained, find, reply
 from greenroom.actors.recall.time_window import instant, time_window, time_zone, warmed
 from greenroom.actors.schemas import memory_types as kinds
 from greenroom.actors.schemas import types
 from greenroom.actors.schemas.memory_replies import MemoryFilters
-from greenroom.runtime import Desk, Procedure
+from greenroom.runtime import Procedure, ProcedureContext
 
 HYBRID_BOOST = 0.3
 
@@ -29,23 +28,23 @@ class MemorySearch(Procedure[replies.MemoriesFound], frozen=True, kw_only=True):
 
     query: kinds.SearchWords | None = None
     mode: kinds.AMode = "semantic"
-    namespace: recall_types.Below | None = None
-    time_expr: recall_types.TimeWords | None = None
-    after: recall_types.After | None = None
-    before: recall_types.Before | None = None
-    timezone: recall_types.Zone | None = None
+    namespace: kinds.Below | None = None
+    time_expr: kinds.TimeWords | None = None
+    after: kinds.After | None = None
+    before: kinds.Before | None = None
+    timezone: kinds.Zone | None = None
     tags: kinds.Tags | None = None
     tag_match: kinds.ATagMatch = "any"
     kind: kinds.AKind | None = None
     scope: kinds.AScope | None = None
     author: kinds.Author | None = None
     conversation_id: kinds.ConversationId | None = None
-    quality_boost: recall_types.Boost | None = None
+    quality_boost: kinds.Boost | None = None
     limit: types.Limit100 = 10
     max_tokens: kinds.MaxTokens | None = None
     include_debug: Annotated[bool, Meta(description="say how it was ranked")] = False
 
-    async def run(self, desk: Desk) -> replies.MemoriesFound:
+    async def run(self, desk: ProcedureContext) -> replies.MemoriesFound:
         """Ask every owner for its best and answer with the best of all.
 
         Raises:
@@ -74,7 +73,7 @@ class MemorySearch(Procedure[replies.MemoriesFound], frozen=True, kw_only=True):
         )
         return msgspec.structs.replace(self, timezone=timezone, after=after, before=before)
 
-    def _asked(self, window: replies.TimeWindow | None) -> Asked:
+    def _asked(self, window: replies.TimeWindow | None) -> SearchSpec:
         query = self.query if self.query is None or self.query.strip() else None
         mode, boost = self.mode, self.quality_boost
         if boost is None:
@@ -100,7 +99,7 @@ class MemorySearch(Procedure[replies.MemoriesFound], frozen=True, kw_only=True):
             after=None if window is None else window.after,
             before=None if window is None else window.before,
         )
-        return Asked(self.namespace, query, mode, boost, filters, self.limit, self.include_debug)
+        return SearchSpec(self.namespace, query, mode, boost, filters, self.limit, self.include_debug)
 
     def _window(self, now: int) -> replies.TimeWindow | None:
         zone: dt.tzinfo = dt.UTC

@@ -7,11 +7,10 @@ from msgspec import UNSET
 from greenroom.actors.auth.namespaces import below_root
 from greenroom.actors.base import budget
 from greenroom.actors.recall import replies
-from greenroom.actors.recall import types as recall_types
-from greenroom.actors.recall.search import Asked, find, note_uses
+from greenroom.actors.recall.search import SearchSpec, count_uses, find
 from greenroom.actors.schemas import memory_types as kinds
 from greenroom.actors.schemas.memory_replies import MemoryFilters
-from greenroom.runtime import Desk, Procedure
+from greenroom.runtime import Procedure, ProcedureContext
 
 BOOST = 0.1
 """The part of quality: it decides between memories that are about as relevant."""
@@ -21,20 +20,20 @@ CANDIDATES = 100
 class RecallContext(Procedure[replies.ContextRecalled], frozen=True, kw_only=True):
     """Recall what helps with a task, as much as fits into the budget."""
 
-    task: recall_types.Task
-    max_tokens: recall_types.Budget = 2_000
-    namespace: recall_types.Below | None = None
+    task: kinds.Task
+    max_tokens: kinds.Budget = 2_000
+    namespace: kinds.Below | None = None
     tags: kinds.Tags | None = None
     kind: kinds.AKind | None = None
 
-    async def run(self, desk: Desk) -> replies.ContextRecalled:
+    async def run(self, desk: ProcedureContext) -> replies.ContextRecalled:
         """Search, and fill the budget from the best on; what does not fit leaves room for what does."""
         filters = MemoryFilters(namespace=below_root(self.namespace), tags=self.tags or None, kind=self.kind)
-        search = Asked(self.namespace, self.task, "hybrid", BOOST, filters, CANDIDATES)
+        search = SearchSpec(self.namespace, self.task, "hybrid", BOOST, filters, CANDIDATES)
         outcome = await find(desk, search)
         candidates = [replies.recalled(each) for each in outcome.hits if not each.memory.withheld]
-        kept, tokens = budget.fill(candidates, self.max_tokens)
-        note_uses(desk, outcome, ((each.namespace, each.memory_id) for each in kept))
+        kept, tokens = budget.take_fitting(candidates, self.max_tokens)
+        count_uses(desk, outcome, ((each.namespace, each.memory_id) for each in kept))
         return replies.ContextRecalled(
             memories=kept,
             count=len(kept),

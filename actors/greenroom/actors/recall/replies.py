@@ -1,4 +1,4 @@
-"""What searches over memories answer. Field names are the wire's; times are aware and UTC."""
+"""Replies of searches over memories. Field names are the wire's; times are aware and UTC."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ class PlacesFound(Reply, frozen=True, kw_only=True):
 
 
 def hit(found: FoundMemory, *, decompress: bool = True) -> MemoryHit:
-    """Return what a search shows of a memory that an actor found."""
+    """Return a search's view of a memory that an actor found."""
     memory = found.memory
     shown = decompress or not memory.compressed
     return MemoryHit(
@@ -204,7 +204,7 @@ def hit(found: FoundMemory, *, decompress: bool = True) -> MemoryHit:
 
 
 def recalled(found: FoundMemory) -> RecalledMemory:
-    """Return what a model reads of a memory that helps it with a task."""
+    """Return the short view of a recalled memory, for a model."""
     memory: MemoryView = found.memory
     return RecalledMemory(
         memory_id=memory.memory_id,

@@ -10,15 +10,14 @@ from msgspec import Meta
 
 from greenroom.actors.auth.namespaces import below_root, memory_address, root_of, user_namespace
 from greenroom.actors.recall import replies
-from greenroom.actors.recall import types as recall_types
-from greenroom.actors.recall.key_places import PlacesOfKey
-from greenroom.actors.recall.roots import Root
-from greenroom.actors.recall.search import Asked, Outcome, find, note_uses, reply
+from greenroom.actors.recall.fallback_lookup import PlacesOfKey
+from greenroom.actors.recall.scatter_gather import Root
+from greenroom.actors.recall.search import SearchResult, SearchSpec, count_uses, find, reply
 from greenroom.actors.schemas import memory_types as kinds
 from greenroom.actors.schemas import types
 from greenroom.actors.schemas.memories import ReadMemory
 from greenroom.actors.schemas.memory_replies import FoundMemory, MemoryFilters
-from greenroom.runtime import Desk, Procedure, Refusal
+from greenroom.runtime import Procedure, ProcedureContext, Refusal
 
 MOST = 100
 """Memories with one key among which those of the caller are looked for."""
@@ -39,13 +38,13 @@ class RetrieveMemory(Procedure[replies.MemoriesFound], frozen=True, kw_only=True
 
     query: kinds.SearchWords | None = None
     key: types.MemoryKey | None = None
-    namespace: recall_types.OwnBelow | None = None
+    namespace: kinds.OwnBelow | None = None
     filters: Annotated[RetrieveFilters | None, Meta(description="what must fit")] = None
     limit: types.Limit100 = 10
     max_tokens: kinds.MaxTokens | None = None
     decompress: Annotated[bool, Meta(description="with contents that are compressed")] = True
 
-    async def run(self, desk: Desk) -> replies.MemoriesFound:
+    async def run(self, desk: ProcedureContext) -> replies.MemoriesFound:
         """Search by relevance alone, list the newest first without words; a key is matched whole."""
         began = trio.current_time()
         search = self._asked(self.namespace or user_namespace(desk.principal))
@@ -54,10 +53,10 @@ class RetrieveMemory(Procedure[replies.MemoriesFound], frozen=True, kw_only=True
         else:
             outcome = await find(desk, search)
         answer = reply(outcome, search, began, max_tokens=self.max_tokens, decompress=self.decompress)
-        note_uses(desk, outcome, ((each.namespace, each.memory_id) for each in answer.memories))
+        count_uses(desk, outcome, ((each.namespace, each.memory_id) for each in answer.memories))
         return answer
 
-    async def _by_key(self, desk: Desk, search: Asked) -> Outcome:
+    async def _by_key(self, desk: ProcedureContext, search: SearchSpec) -> SearchResult:
         """Return what has the key, with whole contents; of all namespaces one's own come first."""
         assert self.key is not None, "this is asked by key"
         if self.namespace is not None:
@@ -74,7 +73,7 @@ class RetrieveMemory(Procedure[replies.MemoriesFound], frozen=True, kw_only=True
         outcome = outcome._replace(hits=hits[: self.limit], failed=[*located.failed, *outcome.failed])
         return await _with_contents(desk, outcome)
 
-    def _asked(self, below: str) -> Asked:
+    def _asked(self, below: str) -> SearchSpec:
         wanted = self.filters or RetrieveFilters()
         filters = MemoryFilters(
             namespace=below_root(below),
@@ -83,16 +82,16 @@ class RetrieveMemory(Procedure[replies.MemoriesFound], frozen=True, kw_only=True
             **msgspec.structs.asdict(wanted),
         )
         uses = self.max_tokens is None  # else only what fits the budget is
-        return Asked(below, self.query, "semantic", 0.0, filters, self.limit, uses=uses)
+        return SearchSpec(below, self.query, "semantic", 0.0, filters, self.limit, uses=uses)
 
 
-async def _with_contents(desk: Desk, outcome: Outcome) -> Outcome:
+async def _with_contents(desk: ProcedureContext, outcome: SearchResult) -> SearchResult:
     """Return what was found by its key with contents that are too large for lists."""
     hits = [await _whole(desk, each) if each.memory.withheld else each for each in outcome.hits]
     return outcome._replace(hits=hits)
 
 
-async def _whole(desk: Desk, found: FoundMemory) -> FoundMemory:
+async def _whole(desk: ProcedureContext, found: FoundMemory) -> FoundMemory:
     memory = found.memory
     request = ReadMemory(memory_id=memory.memory_id, namespace=memory.namespace)
     try:

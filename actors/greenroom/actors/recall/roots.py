@@ -15,23 +15,16 @@ from greenroom.actors.auth.namespaces import (
     user_namespace,
 )
 from greenroom.actors.memory.directory import ListNamespaces
-from greenroom.actors.recall._choosing import ChooseRoots, Chosen
-from greenroom.actors.recall.scatter_gather import ask_each
-from greenroom.actors.schemas.keyvalue import MakeGist
-from greenroom.runtime import ActorSetAsideError, OverloadedError
+from greenroom.actors.recall.choose_roots import ChooseRoots, Chosen
+from greenroom.actors.recall.scatter_gather import Root, ask_each
+from greenroom.actors.schemas.keyvalue import SummarizeRoot
+from greenroom.runtime import ActorQuarantinedError, OverloadedError
 
 if TYPE_CHECKING:
-    from greenroom.runtime import Address, Desk
+    from greenroom.runtime import ProcedureContext
 
 UNKNOWN = 16
 """Roots that are asked although it is not known what there is; of more of them that is made known first."""
-
-
-class Root(NamedTuple):
-    """A namespace root: its name, and where its owner is."""
-
-    name: str
-    address: Address
 
 
 class Roots(NamedTuple):
@@ -50,7 +43,7 @@ class Roots(NamedTuple):
     unknown: int = 0
 
 
-async def roots_below(desk: Desk, below: str | None) -> list[Root]:
+async def roots_below(desk: ProcedureContext, below: str | None) -> list[Root]:
     """Return all roots, in the order of their names.
 
     Args:
@@ -63,7 +56,7 @@ async def roots_below(desk: Desk, below: str | None) -> list[Root]:
     return _in_order(found)
 
 
-async def roots_for(desk: Desk, wanted: ChooseRoots) -> Roots:
+async def roots_for(desk: ProcedureContext, wanted: ChooseRoots) -> Roots:
     """Return the roots to ask for what is wanted: all of them, or the best if there are too many."""
     found = _own(desk, wanted.below)
     if found is not None:
@@ -71,7 +64,7 @@ async def roots_for(desk: Desk, wanted: ChooseRoots) -> Roots:
     chosen = await desk.query(wanted)
     if len(chosen.unknown) > UNKNOWN:
         unknown = [Root(name, memory_address(name)) for name in chosen.unknown]
-        await ask_each(desk, unknown, MakeGist())
+        await ask_each(desk, unknown, SummarizeRoot())
         chosen = await desk.query(wanted)
     also = _also(desk, wanted.below)
     if chosen.chosen_from is None:
@@ -79,11 +72,11 @@ async def roots_for(desk: Desk, wanted: ChooseRoots) -> Roots:
     return _chosen(desk, chosen, also)
 
 
-def _chosen(desk: Desk, chosen: Chosen, also: list[str]) -> Roots:
+def _chosen(desk: ProcedureContext, chosen: Chosen, also: list[str]) -> Roots:
     unknown = chosen.unknown[:UNKNOWN]
     for name in unknown:
-        with suppress(OverloadedError, ActorSetAsideError):  # the next search tells it again
-            desk.tell(memory_address(name), MakeGist())
+        with suppress(OverloadedError, ActorQuarantinedError):  # the next search tells it again
+            desk.tell(memory_address(name), SummarizeRoot())
     anyway = dict.fromkeys([*also, *unknown])
     ordered = dict.fromkeys([*anyway, *chosen.roots])
     return Roots(
@@ -94,7 +87,7 @@ def _chosen(desk: Desk, chosen: Chosen, also: list[str]) -> Roots:
     )
 
 
-def _own(desk: Desk, below: str | None) -> set[str] | None:
+def _own(desk: ProcedureContext, below: str | None) -> set[str] | None:
     """Return the one root that the caller writes, if it is all that is searched.
 
     It is asked in any case: the directory is behind what is being written.
@@ -105,7 +98,7 @@ def _own(desk: Desk, below: str | None) -> set[str] | None:
     return None
 
 
-def _also(desk: Desk, below: str | None) -> list[str]:
+def _also(desk: ProcedureContext, below: str | None) -> list[str]:
     """Return the caller's own roots, which are asked in any case, likewise."""
     own = (user_namespace(desk.principal), agent_namespace(desk.principal))
     return [name for name in own if _agree(name, below)]

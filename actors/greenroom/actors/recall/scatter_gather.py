@@ -1,4 +1,4 @@
-"""Asking the owners of several namespaces side by side, and one list of what they found."""
+"""Scatter-gather over namespaces: which owners to ask, asking them side by side, merging their hits."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.recall.replies import FailedNamespace
 from greenroom.runtime import (
     ActorFailedError,
-    ActorSetAsideError,
+    ActorQuarantinedError,
     DeadlineExceededError,
     GreenroomError,
     OverloadedError,
@@ -21,22 +21,22 @@ from greenroom.runtime import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from greenroom.actors.recall.roots import Root
-    from greenroom.actors.schemas.memory_replies import Found, FoundMemory
-    from greenroom.runtime import Desk, Message
+    from greenroom.actors.schemas.memory_replies import FoundMemory, RootSearchResult
+    from greenroom.runtime import Address, Message, ProcedureContext
+
 
 R = TypeVar("R")
 
 AT_ONCE = 64
 """How many owners are asked at a time: each may have to read its index first."""
-PATIENCE = 10.0
+OWNER_SECONDS = 10.0
 """Seconds that one owner has. The others' answers are not held up for ever by one that hangs."""
 SHARE = 0.8
 """Of the caller's own time: what remains is for telling the caller."""
 
 _WHY: tuple[tuple[type[GreenroomError], str], ...] = (
     (ActorFailedError, "it failed at this search; ask again"),
-    (ActorSetAsideError, "it failed too often and is set aside until the operator admits it again"),
+    (ActorQuarantinedError, "it failed too often and is set aside until the operator admits it again"),
     (OverloadedError, "too many requests wait for it; ask again"),
     (DeadlineExceededError, "its time ran out before it was asked"),
     (StoreDamagedError, "a stored record of it is damaged"),
@@ -44,8 +44,15 @@ _WHY: tuple[tuple[type[GreenroomError], str], ...] = (
 _CONTAINED: tuple[type[GreenroomError], ...] = (Refusal, *(kind for kind, _ in _WHY))
 
 
-class Answers(NamedTuple, Generic[R]):
-    """What came back.
+class Root(NamedTuple):
+    """A namespace root: its name, and where its owner is."""
+
+    name: str
+    address: Address
+
+
+class Gathered(NamedTuple, Generic[R]):
+    """The replies of all owners.
 
     Attributes:
         found: The answers of those that answered.
@@ -58,8 +65,8 @@ class Answers(NamedTuple, Generic[R]):
     error: GreenroomError | None
 
 
-async def ask_each(desk: Desk, roots: Sequence[Root], message: Message[R]) -> Answers[R]:
-    """Ask the owners of all roots; what one of them fails at is told, and costs the others nothing.
+async def ask_each(desk: ProcedureContext, roots: Sequence[Root], message: Message[R]) -> Gathered[R]:
+    """Ask the owners of all roots; failures of single ones are reported, and cost the others nothing.
 
     Raises:
         GreenroomError: what concerns all of them alike: the runtime is closed, the store failed.
@@ -79,11 +86,11 @@ async def ask_each(desk: Desk, roots: Sequence[Root], message: Message[R]) -> An
             failed.append(FailedNamespace(namespace=root.name, error=_why(answer)))
         else:
             found.append(answer)
-    return Answers(found, failed, first)
+    return Gathered(found, failed, first)
 
 
 async def _side_by_side(
-    desk: Desk, roots: Sequence[Root], message: Message[R], end: float
+    desk: ProcedureContext, roots: Sequence[Root], message: Message[R], end: float
 ) -> list[R | GreenroomError]:
     answers: dict[int, R | GreenroomError] = {}
     of_all: GreenroomError | None = None
@@ -107,9 +114,9 @@ async def _side_by_side(
     return [answers[number] for number in range(len(roots))]
 
 
-async def _ask(desk: Desk, root: Root, message: Message[R], end: float) -> R | GreenroomError:
+async def _ask(desk: ProcedureContext, root: Root, message: Message[R], end: float) -> R | GreenroomError:
     began = trio.current_time()
-    with trio.move_on_at(min(began + PATIENCE, end)):
+    with trio.move_on_at(min(began + OWNER_SECONDS, end)):
         try:
             return await desk.ask(root.address, message)
         except _CONTAINED as error:
@@ -123,14 +130,14 @@ def _why(error: GreenroomError) -> str:
     return next(sentence for kind, sentence in _WHY if isinstance(error, kind))
 
 
-def merged(found: Sequence[Found]) -> list[FoundMemory]:
+def merged(found: Sequence[RootSearchResult]) -> list[FoundMemory]:
     """Return all hits in one order: best first, newest among equals."""
     hits = [hit for each in found for hit in each.hits]
     hits.sort(key=lambda hit: (-hit.score, -hit.memory.created_at.timestamp(), hit.memory.memory_id))
     return hits
 
 
-def summed(found: Sequence[Found]) -> dict[str, int]:
+def summed(found: Sequence[RootSearchResult]) -> dict[str, int]:
     """Return the counts of all of them together, in the order of filtering."""
     counts: dict[str, int] = {}
     for each in found:

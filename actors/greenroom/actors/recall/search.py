@@ -1,4 +1,4 @@
-"""What all searches do: find the owners, ask them side by side, and bring what they say into one order."""
+"""The search over namespaces: find the owners, ask them side by side, merge their hits."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ from greenroom.actors.audit import record as audit_record
 from greenroom.actors.auth.namespaces import memory_address
 from greenroom.actors.base import budget
 from greenroom.actors.recall import replies
-from greenroom.actors.recall._choosing import ChooseRoots
-from greenroom.actors.recall._turns import ask_in_turns
-from greenroom.actors.recall.roots import Root, Roots, roots_for
-from greenroom.actors.recall.scatter_gather import merged, summed
+from greenroom.actors.recall.choose_roots import ChooseRoots
+from greenroom.actors.recall.roots import Roots, roots_for
+from greenroom.actors.recall.rounds import ask_in_rounds
+from greenroom.actors.recall.scatter_gather import Root, merged, summed
 from greenroom.actors.schemas.memories import FindMemories, NoteUses
-from greenroom.runtime import ActorSetAsideError, OverloadedError
+from greenroom.runtime import ActorQuarantinedError, OverloadedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from greenroom.actors.schemas.memory_replies import Found, FoundMemory, MemoryFilters
+    from greenroom.actors.schemas.memory_replies import FoundMemory, MemoryFilters, RootSearchResult
     from greenroom.actors.schemas.memory_types import SearchMode
     from greenroom.actors.schemas.vectors import QueryVectors
-    from greenroom.runtime import Address, Desk
+    from greenroom.runtime import Address, ProcedureContext
 
 MILLISECONDS = 1_000.0
 
 
-class Asked(NamedTuple):
-    """One search.
+class SearchSpec(NamedTuple):
+    """The specification of one search.
 
     Attributes:
         below: The leading segments of the namespaces to search; None: all that may be seen.
         query: What is looked for; None: filters alone decide.
-        mode: As page D has it.
+        mode: How to match; ``exact`` looks for the text as it stands.
         boost: The part of quality in the score.
         filters: What narrows the candidates.
         limit: Most hits.
@@ -56,14 +56,14 @@ class Asked(NamedTuple):
     roots: list[Root] | None = None
 
 
-class Outcome(NamedTuple):
-    """What a search found.
+class SearchResult(NamedTuple):
+    """The result of a search.
 
     Attributes:
         hits: The best, best first.
         total: How many memories match.
         is_minimum: Whether there may be more.
-        found: What each owner said.
+        found: The reply of each owner.
         failed: The owners that said nothing.
         asked: How many owners were asked.
         space: Which vectors the query had; None for none.
@@ -76,7 +76,7 @@ class Outcome(NamedTuple):
     hits: list[FoundMemory]
     total: int
     is_minimum: bool
-    found: list[Found]
+    found: list[RootSearchResult]
     failed: list[replies.FailedNamespace]
     asked: int
     space: str | None
@@ -86,18 +86,18 @@ class Outcome(NamedTuple):
     timings: dict[str, float]
 
 
-async def find(desk: Desk, search: Asked) -> Outcome:
+async def find(desk: ProcedureContext, search: SearchSpec) -> SearchResult:
     """Search the namespaces that may be seen; owners that fail are named.
 
     Raises:
         GreenroomError: of all owners, none answered; it is what the first of them ended with.
     """
-    clock = _Clock()
+    clock = _Stopwatch()
     vectors = absence = partial = None
-    if search.query is not None and search.mode != "exact" and desk.companion is not None:
-        vectors = await desk.companion.query(search.query)
-        absence = desk.companion.absence if vectors is None else _why_nothing(vectors)
-        if vectors is None and not desk.companion.is_off:
+    if search.query is not None and search.mode != "exact" and desk.sidecar is not None:
+        vectors = await desk.sidecar.query(search.query)
+        absence = desk.sidecar.absence if vectors is None else _why_nothing(vectors)
+        if vectors is None and not desk.sidecar.is_off:
             partial = f"memories were found by their words alone, for {absence}"
     clock.lap("query_vectors")
     roots = await _roots(desk, search, vectors=None if absence is not None else vectors)
@@ -113,7 +113,7 @@ async def find(desk: Desk, search: Asked) -> Outcome:
         use=counted,
         debug=search.debug,
     )
-    asked = await ask_in_turns(desk, roots, message)
+    asked = await ask_in_rounds(desk, roots, message)
     answers = asked.answers
     clock.lap("owners")
     if answers.error is not None and not answers.found:
@@ -133,7 +133,7 @@ async def find(desk: Desk, search: Asked) -> Outcome:
         query_characters=len(search.query or ""),
         found=len(hits),
     )
-    return Outcome(
+    return SearchResult(
         hits=hits,
         total=sum(each.total for each in answers.found),
         found=answers.found,
@@ -148,7 +148,7 @@ async def find(desk: Desk, search: Asked) -> Outcome:
     )
 
 
-async def _roots(desk: Desk, search: Asked, *, vectors: QueryVectors | None) -> Roots:
+async def _roots(desk: ProcedureContext, search: SearchSpec, *, vectors: QueryVectors | None) -> Roots:
     if search.roots is not None:
         return Roots(search.roots)
     wanted = ChooseRoots(
@@ -161,7 +161,7 @@ async def _roots(desk: Desk, search: Asked, *, vectors: QueryVectors | None) -> 
     return await roots_for(desk, wanted)
 
 
-def _has_no_vectors(found: Found) -> bool:
+def _has_no_vectors(found: RootSearchResult) -> bool:
     """Return whether memories that may be seen and fit the filters were ranked without any vectors."""
     return found.model == "words" and all(found.counts.values())
 
@@ -181,8 +181,8 @@ def _says_something(vectors: QueryVectors) -> bool:
 
 
 def reply(
-    outcome: Outcome,
-    search: Asked,
+    outcome: SearchResult,
+    search: SearchSpec,
     began: float,
     *,
     max_tokens: int | None,
@@ -202,7 +202,9 @@ def reply(
         debug: How it came about, if that was asked for.
     """
     memories = [replies.hit(each, decompress=decompress) for each in outcome.hits]
-    cut = budget.cut(memories, max_tokens, lambda each: {"memory_id": each.memory_id, "key": each.key})
+    cut = budget.take_in_order(
+        memories, max_tokens, lambda each: {"memory_id": each.memory_id, "key": each.key}
+    )
     return replies.MemoriesFound(
         memories=cut.kept,
         total=outcome.total,
@@ -220,8 +222,10 @@ def reply(
     )
 
 
-def explained(outcome: Outcome, search: Asked, window: replies.TimeWindow | None) -> replies.SearchDebug:
-    """Return how an answer came about."""
+def explained(
+    outcome: SearchResult, search: SearchSpec, window: replies.TimeWindow | None
+) -> replies.SearchDebug:
+    """Return the debug information of a result."""
     # One that has nothing for the caller must not show that it has something for others.
     found = [each for each in outcome.found if each.counts.get("visible")]
     return replies.SearchDebug(
@@ -240,8 +244,8 @@ def explained(outcome: Outcome, search: Asked, window: replies.TimeWindow | None
     )
 
 
-def note_uses(desk: Desk, outcome: Outcome, shown: Iterable[tuple[str, str]]) -> None:
-    """Have memories counted as used, unless they are; what is found and not shown is not used.
+def count_uses(desk: ProcedureContext, outcome: SearchResult, shown: Iterable[tuple[str, str]]) -> None:
+    """Count the shown memories as used, unless the search has counted them.
 
     Args:
         desk: In whose name.
@@ -254,11 +258,11 @@ def note_uses(desk: Desk, outcome: Outcome, shown: Iterable[tuple[str, str]]) ->
     for namespace, memory_id in shown:
         by_owner.setdefault(memory_address(namespace), []).append(memory_id)
     for address, ids in by_owner.items():
-        with suppress(OverloadedError, ActorSetAsideError):  # that one is not counted
+        with suppress(OverloadedError, ActorQuarantinedError):  # that one is not counted
             desk.tell(address, NoteUses(memory_ids=ids))
 
 
-class _Clock:
+class _Stopwatch:
     """Takes the time of one stage after the other, in milliseconds."""
 
     def __init__(self) -> None:

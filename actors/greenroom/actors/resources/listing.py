@@ -1,4 +1,4 @@
-"""Which resources there are for a reader: listing them, and completing the variables of their templates."""
+"""Listing of a reader's resources, and completion of the variables of their templates."""
 
 from datetime import datetime
 

@@ -1,4 +1,4 @@
-"""Hearing of changes of resources in the name of a principal."""
+"""Subscriptions to changes of resources, in the name of a principal."""
 
 from __future__ import annotations
 
@@ -17,35 +17,39 @@ if TYPE_CHECKING:
     from typing import Self
 
     from greenroom.actors.auth.principal import Principal
-    from greenroom.actors.keys.limits import Tally
-    from greenroom.runtime import Doors, Refusal, Subscriber
+    from greenroom.actors.keys.limits import CountLimit
+    from greenroom.runtime import Refusal, RuntimeClient, Subscriber
 
 
 class ResourceSubscriber:
-    """Hears which resources changed, as far as a principal may see. `Agent.subscriber` makes it.
+    """Receives changes of resources, as far as a principal may see them. `Agent.subscriber` makes it.
 
     Nothing tells a URI of nothing, a forbidden one and one that no resource can have from each other
     here: they simply are never heard of. What is created later is heard of from then on. A URI with another
     scheme than theirs is a mistake, and refused.
     """
 
-    __slots__ = ("_accepts", "_doors", "_kinds", "_principal", "_subscriber", "_tally")
+    __slots__ = ("_accepts", "_doors", "_kinds", "_limit", "_principal", "_subscriber")
 
     def __init__(
-        self, doors: Doors, subscriber: Subscriber, principal: Principal, tally: Tally | None = None
+        self,
+        doors: RuntimeClient,
+        subscriber: Subscriber,
+        principal: Principal,
+        limit: CountLimit | None = None,
     ) -> None:
         self._doors = doors
         self._subscriber = subscriber
         self._principal = principal
-        self._accepts = partial(policy.hears, principal)
-        self._tally = tally
+        self._accepts = partial(policy.may_hear, principal)
+        self._limit = limit
         self._kinds = scopes.resources_of(principal.scopes)
 
     def __len__(self) -> int:
         return len(self._subscriber)
 
     def add(self, uri: str) -> None:
-        """Hear of changes of a resource from now on.
+        """Subscribe to a resource.
 
         Raises:
             Refusal: ``VALIDATION_ERROR``: no resource has a URI of this scheme;
@@ -60,15 +64,15 @@ class ResourceSubscriber:
                 raise self._denied(
                     uri, auth_errors.scope_missing("this resource", scopes.RESOURCES[address.kind])
                 )
-            if self._tally is not None and uri not in self._subscriber and not self._tally.add():
-                limit = self._tally.limit or 0
-                raise self._denied(uri, quota_exceeded("subscriptions", limit, self._tally.count))
+            if self._limit is not None and uri not in self._subscriber and not self._limit.add():
+                limit = self._limit.limit or 0
+                raise self._denied(uri, quota_exceeded("subscriptions", limit, self._limit.count))
             self._subscriber.add(uri, self._accepts)
 
     def remove(self, uri: str) -> None:
-        """Hear of a resource no more."""
-        if self._subscriber.remove(uri) and self._tally is not None:
-            self._tally.remove()
+        """Unsubscribe from a resource."""
+        if self._subscriber.remove(uri) and self._limit is not None:
+            self._limit.remove()
 
     def _denied(self, uri: str, refusal: Refusal) -> Refusal:
         details = {"target": uri[: audit_record.LONGEST], **audit_record.details_of(refusal)}
@@ -84,9 +88,9 @@ class ResourceSubscriber:
         return await self._subscriber.next()
 
     def close(self) -> None:
-        """Hear of nothing more; a second time does nothing."""
-        if self._tally is not None:
-            self._tally.remove(len(self._subscriber))
+        """End all subscriptions; a second time does nothing."""
+        if self._limit is not None:
+            self._limit.remove(len(self._subscriber))
         self._subscriber.close()
 
     def __aiter__(self) -> Self:

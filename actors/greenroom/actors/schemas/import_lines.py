@@ -25,7 +25,7 @@ _decode = msgspec.json.Decoder(MemoryLine).decode
 _encode = msgspec.json.Encoder().encode
 
 
-class Checked(NamedTuple):
+class CheckedLine(NamedTuple):
     """A line that can be imported.
 
     Attributes:
@@ -41,7 +41,7 @@ class Checked(NamedTuple):
     identity: tuple[str, ...]
 
 
-def check_line(raw: bytes, namespace: str, principal: Principal) -> Checked:
+def check_line(raw: bytes, namespace: str, principal: Principal) -> CheckedLine:
     """Return a line that can be imported.
 
     Args:
@@ -66,7 +66,7 @@ def check_line(raw: bytes, namespace: str, principal: Principal) -> Checked:
     if line.namespace is None:
         raw = _encode(msgspec.structs.replace(line, namespace=place))
     scope = "" if root.startswith((names.AGENT, names.USER)) else line.scope or "shared"
-    return Checked(raw, root, place, (place, line.key, line.session_id or "", scope))
+    return CheckedLine(raw, root, place, (place, line.key, line.session_id or "", scope))
 
 
 def read_line(raw: bytes) -> tuple[MemoryLine, bytes]:
@@ -142,7 +142,7 @@ class _Below(msgspec.Struct):
     namespace: Below
 
 
-class Problem(NamedTuple):
+class LineError(NamedTuple):
     """Why a line cannot be imported, and where it stands."""
 
     place: str
@@ -150,7 +150,7 @@ class Problem(NamedTuple):
     field: str | None
 
 
-def problem_of(place: str, refusal: Refusal) -> Problem:
+def line_error(place: str, refusal: Refusal) -> LineError:
     """Return what is wrong with a line, and where."""
     field = refusal.details.get("field")
-    return Problem(place, refusal.sentence, field if isinstance(field, str) else None)
+    return LineError(place, refusal.sentence, field if isinstance(field, str) else None)

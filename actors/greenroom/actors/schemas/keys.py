@@ -1,4 +1,4 @@
-"""Messages to the keeper of the API keys. No tool sends them; none of them has a secret in it."""
+"""Messages to the actor of the API keys. No tool sends them; none of them has a secret in it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class KeyEnded(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class KeysRead(msgspec.Struct, frozen=True, kw_only=True):
-    """Answers `ReadKeys`: all keys, oldest first, and the time by the keeper's clock."""
+    """Answers `ReadKeys`: all keys, oldest first, and the time by the actor's clock."""
 
     keys: list[KeyRecord]
     now: int

@@ -1,4 +1,4 @@
-"""What can be asked of an agent's memory. A field is a tool's parameter: name, type, limit and default."""
+"""Requests to an agent's key-value memory. A field is a tool's parameter: name, type, limit and default."""
 
 from typing import Annotated, Any
 
@@ -22,7 +22,7 @@ class SetMemory(Message[replies.MemoryStored], frozen=True, kw_only=True):
     overwrite: Annotated[bool, Meta(description="false: refuse if the key exists")] = True
     idempotency_key: types.IdempotencyKey | None = None
 
-    def question(self) -> tuple[Address, Message[Any]] | None:
+    def precheck(self) -> tuple[Address, Message[Any]] | None:
         """Ask the session first whether it is there for the caller, and open."""
         return None if self.session_id is None else (Address("session", self.session_id), StatusOfSession())
 
@@ -62,7 +62,7 @@ class WriteUses(Message[None], frozen=True, kw_only=True):
     """The memory's own timer: write down how often memories were used."""
 
 
-class MakeGist(Message[None], frozen=True, kw_only=True):
+class SummarizeRoot(Message[None], frozen=True, kw_only=True):
     """A search's word to a memory of an older program: say in short what there is."""
 
 

@@ -1,4 +1,4 @@
-"""What can be asked of the memories of a namespace; a field is a tool's parameter where there is a tool."""
+"""Requests about the memories of a namespace; a field is a tool's parameter where there is a tool."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ from greenroom.actors.schemas import types
 from greenroom.actors.schemas.memory_replies import MemoryFilters
 from greenroom.actors.schemas.vectors import QueryVectors, Vectors
 from greenroom.runtime import Message
-
-# -- tools -------------------------------------------------------------
 
 
 class StoreMemory(Message[replies.MemorySaved], frozen=True, kw_only=True):
@@ -141,7 +139,7 @@ class MemoryStats(Message[replies.MemoryStatistics], frozen=True, kw_only=True):
 # -- internal: the search, the service, the embedder ----------------------
 
 
-class FindMemories(Message[replies.Found], frozen=True, kw_only=True):
+class FindMemories(Message[replies.RootSearchResult], frozen=True, kw_only=True):
     """Find the best memories of one actor's namespaces. Not a tool: `MemorySearch` asks it of each.
 
     Attributes:
@@ -228,3 +226,25 @@ class StoreVectors(Message[replies.VectorsStored], frozen=True, kw_only=True):
 
     space: str
     vectors: list[tuple[int, Vectors]]
+
+
+class IndexVerified(msgspec.Struct, frozen=True, kw_only=True):
+    """What was found below one root.
+
+    Attributes:
+        memories: Memories that the index is to have.
+        problems: How the index differs from them, a sentence each; empty when it does not.
+        rebuilt: Whether the index was made anew because of that.
+        unindexed: Memories of an older program that wait to be indexed; then nothing was compared.
+    """
+
+    memories: int
+    problems: list[str]
+    rebuilt: bool
+    unindexed: int = 0
+
+
+class VerifyIndex(Message[IndexVerified], frozen=True, kw_only=True):
+    """Compare the index below one root with the memories, and make it anew if that is wanted and needed."""
+
+    rebuild: bool = False

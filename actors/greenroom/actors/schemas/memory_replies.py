@@ -1,4 +1,4 @@
-"""What is answered about memories. Field names are the wire's; times are aware and UTC."""
+"""Replies about memories. Field names are the wire's; times are aware and UTC."""
 
 from __future__ import annotations
 
@@ -8,9 +8,13 @@ from typing import Annotated
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from greenroom.actors.base.times import DAY, to_microseconds
 from greenroom.actors.schemas import memory_types as kinds
 from greenroom.actors.schemas import types
 from greenroom.actors.schemas.replies import Reply, TooLarge
+
+_EVER = 1 << 62
+"""Microseconds, more than any time of a memory has."""
 
 
 class MemoryFilters(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -27,7 +31,7 @@ class MemoryFilters(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         min_importance: At least so important.
         author: Who wrote the first version.
         superseded: Also what another memory takes the place of that the reader sees; it is hidden otherwise.
-        session_id: Only what page A's tools stored for this session.
+        session_id: Only entries stored with `set_memory` for this session.
     """
 
     namespace: Annotated[kinds.NamespacePrefix | None, types.RARE] = None
@@ -45,6 +49,17 @@ class MemoryFilters(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     max_age_days: Annotated[kinds.MaxAgeDays | None, types.RARE] = None
     superseded: Annotated[bool, types.RARE] = False
     session_id: Annotated[types.SessionId | None, types.RARE] = None
+
+    def created_between(self, now: int) -> tuple[int, int]:
+        """Return when the memories were created: from (included), until (not included).
+
+        Args:
+            now: The present, and like the result in microseconds since 1970.
+        """
+        after = -_EVER if self.after is None else to_microseconds(self.after)
+        if self.max_age_days is not None:
+            after = max(after, now - int(min(self.max_age_days * DAY, _EVER)))
+        return after, _EVER if self.before is None else to_microseconds(self.before)
 
 
 class MemoryView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -286,7 +301,7 @@ class FoundMemory(msgspec.Struct, frozen=True, kw_only=True):
     components: dict[str, float] | None = None
 
 
-class Found(msgspec.Struct, frozen=True, kw_only=True):
+class RootSearchResult(msgspec.Struct, frozen=True, kw_only=True):
     """Answers `FindMemories`, best first.
 
     Attributes:

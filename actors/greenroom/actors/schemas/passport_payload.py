@@ -1,4 +1,4 @@
-"""What of a session is in a passport, and how a session actor hands it over and takes it in.
+"""The payload of a passport, and the messages by which session actors export and import it.
 
 A session is taken in as a whole: its messages are *staged*, piece by piece, where nobody sees them, and one
 commit makes the session of them.
@@ -15,8 +15,7 @@ from msgspec import Meta
 from greenroom.actors.auth.policy import Visibility
 from greenroom.actors.schemas import session_events as events
 from greenroom.actors.schemas import session_travel as travel
-from greenroom.actors.schemas import transfer as exchange
-from greenroom.actors.schemas import types
+from greenroom.actors.schemas import transfer, types
 from greenroom.runtime import Address, Message
 
 PIECE_BYTES = 262_144
@@ -26,7 +25,7 @@ AgentType = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.-]{1,100}(?!\n)$")]
 Attempt = Annotated[str, Meta(pattern=r"^[0-9a-f]{32}(?!\n)$")]
 
 
-class CargoEvent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class PayloadEvent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What makes a message an event of the session service; ``is_json``: its content is the event's JSON."""
 
     event_id: events.EventId
@@ -37,7 +36,9 @@ class CargoEvent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     is_json: bool
 
 
-class CargoMessage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+class PayloadMessage(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+):
     """A message as the exporter sees it.
 
     Attributes:
@@ -55,10 +56,10 @@ class CargoMessage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     agent_type: AgentType | None = None
     parent_message_id: types.MessageId | None = None
     metadata: types.JsonObject = msgspec.field(default_factory=types.no_fields)
-    event: CargoEvent | None = None
+    event: PayloadEvent | None = None
 
 
-class CargoSession(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class PayloadSession(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A session apart from its messages."""
 
     session_id: types.SessionId
@@ -76,7 +77,7 @@ class CargoSession(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     state: types.JsonObject
 
 
-class CargoHead(msgspec.Struct, frozen=True, kw_only=True):
+class PayloadHead(msgspec.Struct, frozen=True, kw_only=True):
     """Answers `ExportHead`.
 
     Attributes:
@@ -86,14 +87,14 @@ class CargoHead(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     at: datetime
-    session: CargoSession
+    session: PayloadSession
     context: travel.SessionContext
     migrations: list[travel.Migration]
     newest_id: int
     messages: int
 
 
-class ExportHead(Message[CargoHead], frozen=True, kw_only=True):
+class ExportHead(Message[PayloadHead], frozen=True, kw_only=True):
     """Hand over everything but the messages, and log that somebody exports."""
 
     deed: ClassVar[str] = "export_session"
@@ -101,14 +102,14 @@ class ExportHead(Message[CargoHead], frozen=True, kw_only=True):
     to_tool: str | None = None
 
 
-class CargoPage(msgspec.Struct, frozen=True, kw_only=True):
+class PayloadPage(msgspec.Struct, frozen=True, kw_only=True):
     """Answers `ExportMessages`: JSON of `CargoMessage`, oldest first, and the id after which to go on."""
 
     lines: list[msgspec.Raw]
     last_id: int | None
 
 
-class ExportMessages(Message[CargoPage], frozen=True, kw_only=True):
+class ExportMessages(Message[PayloadPage], frozen=True, kw_only=True):
     """Hand over the messages that the asker may see, some at a time."""
 
     after_id: int
@@ -150,17 +151,17 @@ class MakeRestored(Message[Restored], frozen=True, kw_only=True):
 
     attempt: Attempt
     pieces: int
-    session: CargoSession
+    session: PayloadSession
     context: travel.SessionContext
     migrations: list[travel.Migration]
     tool: str
     project_id: str | None
     server: str | None = None
-    memories: exchange.ReleaseImport | None = None
+    memories: transfer.ReleaseImport | None = None
 
-    def question(self) -> tuple[Address, Message[exchange.ImportProgress | None]] | None:
+    def precheck(self) -> tuple[Address, Message[transfer.ImportProgress | None]] | None:
         """Ask whether the memories are still there to be decided about."""
-        return None if self.memories is None else exchange.staged_question(self.memories)
+        return None if self.memories is None else transfer.staged_question(self.memories)
 
 
 class FindExported(Message[bool], frozen=True, kw_only=True):

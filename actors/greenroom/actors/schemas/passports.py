@@ -1,4 +1,4 @@
-"""What is asked about passports: the tools, and what the actor of one passport keeps and decides."""
+"""Requests about passports: those of tools, and those to the actor of one passport."""
 
 from __future__ import annotations
 

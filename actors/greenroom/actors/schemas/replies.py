@@ -1,4 +1,4 @@
-"""What the tools answer. Field names are the wire's; times are aware and UTC.
+"""Replies of the tools. Field names are the wire's; times are aware and UTC.
 
 Where ``max_tokens`` was given, ``left_out`` is how many of those within ``limit`` are not in the answer, and
 ``over_budget`` names those of them that are larger than it alone. The next page begins behind these.
@@ -11,6 +11,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from greenroom.actors.auth.policy import Visibility, VisibilityFilter
+from greenroom.actors.base.budget import OverBudget
 from greenroom.actors.schemas.types import BRIEF, SessionStatus
 
 Relevance = Literal["high", "medium", "low"]
@@ -21,17 +22,6 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     """What every success carries."""
 
     success: bool = True
-
-
-class OverBudget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What is larger than the whole budget: what it costs, about, and how it is read alone."""
-
-    tokens: int
-    message_id: int | None = None
-    session_id: str | None = None
-    memory_id: str | None = None
-    key: str | None = None
-    version: int | None = None
 
 
 TooLarge = Annotated[list[OverBudget], Meta(extra_json_schema=BRIEF)]

@@ -1,4 +1,4 @@
-"""What the session service asks of a session. None of these is a tool, so none is in `REQUESTS`."""
+"""Requests of the session service to a session. None of these is a tool, so none is in `REQUESTS`."""
 
 from datetime import datetime
 from typing import Annotated, Literal

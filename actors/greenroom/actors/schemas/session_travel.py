@@ -1,4 +1,4 @@
-"""Sessions that travel between tools: what is asked of them, and what they keep of the work done in them."""
+"""Sessions that move between tools: requests, and the context of the work done in them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from greenroom.actors.schemas import memory_types as kinds
-from greenroom.actors.schemas import transfer as exchange
-from greenroom.actors.schemas import types
+from greenroom.actors.schemas import transfer, types
 from greenroom.actors.schemas.replies import Reply
 from greenroom.runtime import Address, Message
 
@@ -339,7 +338,7 @@ class Holder(msgspec.Struct, frozen=True, array_like=True):
     is_connected: bool
 
     def topic(self, session_id: str) -> str:
-        """Return what is subscribed to for as long as it works there."""
+        """Return the topic to which it is subscribed as long as it works there."""
         return f"held/{session_id}/{self.token}"
 
 
@@ -424,8 +423,8 @@ class Move(Message[ContextRead], frozen=True, kw_only=True):
     to_tool: str
     outcome: MigrationOutcome
     note: str | None = None
-    memories: exchange.ReleaseImport | None = None
+    memories: transfer.ReleaseImport | None = None
 
-    def question(self) -> tuple[Address, Message[exchange.ImportProgress | None]] | None:
+    def precheck(self) -> tuple[Address, Message[transfer.ImportProgress | None]] | None:
         """Ask whether the memories are still there to be decided about."""
-        return None if self.memories is None else exchange.staged_question(self.memories)
+        return None if self.memories is None else transfer.staged_question(self.memories)

@@ -1,4 +1,4 @@
-"""What can be asked of a session. A field is a tool's parameter: its name, type, limit and default."""
+"""Requests to a session. A field is a tool's parameter: its name, type, limit and default."""
 
 from typing import Annotated, Literal
 

@@ -1,4 +1,4 @@
-"""Memories on their way in and out: the line of a file, what is asked of the tools, and what actors tell.
+"""Import and export of memories: the line of a file, requests of the tools, messages between actors.
 
 An import is *staged*, line by line, in the actors whose namespaces it is for; then an actor of its
 own *decides* it in one commit, and from then on every namespace *applies* what it has. What was not
@@ -243,7 +243,7 @@ class StageLines(Message[Staged], frozen=True, kw_only=True):
     on_conflict: OnConflict
     lines: list[msgspec.Raw]
 
-    def question(self) -> tuple[Address, Message[ImportProgress | None]]:
+    def precheck(self) -> tuple[Address, Message[ImportProgress | None]]:
         """Ask whether that attempt is still being staged: another process may have come first."""
         return import_address(self.staging), ReadImport()
 

@@ -22,7 +22,7 @@ from greenroom.actors.services.values import from_json, plain, to_json
 from greenroom.runtime import Message, Refusal
 
 if TYPE_CHECKING:
-    from greenroom.runtime import Doors
+    from greenroom.runtime import RuntimeClient
 
 R = TypeVar("R")
 
@@ -105,7 +105,7 @@ class MemoryService:
             as the agent ``app``, a member of every project: the program answers for its users.
     """
 
-    def __init__(self, runtime: Doors, principal: Principal | None = None) -> None:
+    def __init__(self, runtime: RuntimeClient, principal: Principal | None = None) -> None:
         self._runtime = runtime
         self._principal = principal
 

@@ -22,7 +22,7 @@ from greenroom.actors.services.values import from_json, plain, to_json
 from greenroom.runtime import Address, Message, Refusal
 
 if TYPE_CHECKING:
-    from greenroom.runtime import Doors
+    from greenroom.runtime import RuntimeClient
 
 R = TypeVar("R")
 
@@ -100,7 +100,7 @@ class SessionService:
             return. Without one it is the agent ``app``, a member of every project.
     """
 
-    def __init__(self, runtime: Doors, principal: Principal | None = None) -> None:
+    def __init__(self, runtime: RuntimeClient, principal: Principal | None = None) -> None:
         self._runtime = runtime
         self.principal = Principal(agent_id="app") if principal is None else principal
 

@@ -1,4 +1,4 @@
-"""A session: what each request does to it and what it answers."""
+"""The session actor: the handlers of messages, state and events."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from greenroom.actors.schemas.resource_uris import session_uri
 from greenroom.actors.session import directory_rows as directory
 from greenroom.actors.session import events as session_events
 from greenroom.actors.session import fields, ids, log, migrations, reads
-from greenroom.actors.session.counters import Tallies
+from greenroom.actors.session.counters import SenderCounters
 from greenroom.actors.session.directory_rows import ActivityRow
 from greenroom.actors.session.lifecycle import CLOSED, check_step
 from greenroom.actors.session.records import (
@@ -34,7 +34,7 @@ from greenroom.actors.session.records import (
     message_key,
     names_in,
 )
-from greenroom.actors.session.search import Finder
+from greenroom.actors.session.search import SessionSearch
 from greenroom.runtime import Actor, Context, Slices, handles
 
 if TYPE_CHECKING:
@@ -63,12 +63,12 @@ class SessionActor(Actor):
     def activate(self, context: Context) -> None:
         """Load the header and the tallies; messages stay on disk."""
         self._header = context.get(HEADER, Header)
-        self._tallies = Tallies()
-        self._tallies.load(context)
-        self._finder = Finder()
+        self._counters = SenderCounters()
+        self._counters.load(context)
+        self._finder = SessionSearch()
         self._ahead = 0
         self._activity = {
-            audience: ActivityRow(*activity) for audience, activity in self._tallies.audiences().items()
+            audience: ActivityRow(*activity) for audience, activity in self._counters.audiences().items()
         }
         if self._header is not None:
             public = self._activity.get(PUBLIC, ActivityRow(0, 0))
@@ -77,7 +77,7 @@ class SessionActor(Actor):
 
     def resident_bytes(self) -> int:
         """Return an estimate that grows with senders and with what is prepared for searching."""
-        return BASE_BYTES + self._tallies.resident_bytes() + self._finder.resident_bytes()
+        return BASE_BYTES + self._counters.resident_bytes() + self._finder.resident_bytes()
 
     # -- the session itself ------------------------------------------------
 
@@ -113,7 +113,7 @@ class SessionActor(Actor):
         self._change(context, header)
         if header.user_id == principal.user:  # else it is somebody's who is not here to take it up
             owner = user_namespace(principal)
-            migrations.list_for(context, owner, header.project_id, principal.agent_id)
+            migrations.put_recent(context, owner, header.project_id, principal.agent_id)
         return replies.SessionCreated(
             session_id=session_id, created_at=to_datetime(now), created_by=principal.agent_id
         )
@@ -187,7 +187,7 @@ class SessionActor(Actor):
             state_keys=len(state),
         )
         shelves = policy.shelves(context.principal)
-        session = yield from reads.session(context, changed, self._tallies.talk(shelves))
+        session = yield from reads.session(context, changed, self._counters.talk(shelves))
         self._change(context, changed)
         return replies.SessionUpdated(session=session)
 
@@ -240,13 +240,13 @@ class SessionActor(Actor):
     def get_messages(self, request: requests.GetMessages, context: Context) -> Slices[replies.MessagePage]:
         """Answer a page of the messages that the caller may see."""
         self._visible(context)
-        return reads.page(request, context, self._tallies)
+        return reads.page(request, context, self._counters)
 
     @handles(requests.SearchContext)
     def search(self, request: requests.SearchContext, context: Context) -> Slices[replies.SearchResults]:
         """Answer the messages that match the query best, and leave an audit record."""
         self._visible(context)
-        answer = yield from self._finder.search(request, context, self._tallies)
+        answer = yield from self._finder.search(request, context, self._counters)
         _record_search(context, "search_context", answer.message_count, query_characters=len(request.query))
         return answer
 
@@ -254,7 +254,7 @@ class SessionActor(Actor):
     def by_sender(self, request: requests.SearchBySender, context: Context) -> Slices[replies.SenderMessages]:
         """Answer one sender's newest messages, and leave an audit record."""
         self._visible(context)
-        answer = yield from reads.by_sender(request, context, self._tallies)
+        answer = yield from reads.by_sender(request, context, self._counters)
         named = {"sender": request.sender} if answer.count else {}  # else it may be any text
         _record_search(context, "search_by_sender", answer.count, **named)
         return answer
@@ -284,7 +284,7 @@ class SessionActor(Actor):
         message = session_events.stored(request, context.now)
         if message.is_talk:
             self._check_content(message.content)
-        changes: list[fields.Placed] = []
+        changes: list[fields.NumberedField] = []
         if bytes(request.state_delta) != b"{}":
             state = yield from fields.load(context, STATE)
             changes = yield from fields.merged(context, "state_delta", state, request.state_delta)
@@ -312,8 +312,8 @@ class SessionActor(Actor):
         """Answer the session, and which event is the newest that the caller may see."""
         shelves = policy.shelves(context.principal)
         header = self._visible(context)
-        session = yield from reads.session(context, header, self._tallies.talk(shelves))
-        return events.Snapshot(session=session, newest_id=self._tallies.newest(shelves))
+        session = yield from reads.session(context, header, self._counters.talk(shelves))
+        return events.Snapshot(session=session, newest_id=self._counters.newest(shelves))
 
     @handles(events.GetEvents)
     def get_events(self, request: events.GetEvents, context: Context) -> Slices[events.EventPage]:
@@ -356,7 +356,7 @@ class SessionActor(Actor):
         parent = log.find(context, policy.shelves(context.principal), message_id)
         if parent is None:
             refusal = auth_errors.parent_not_found(message_id)
-            is_there = log.find(context, self._tallies.all_shelves(), message_id) is not None
+            is_there = log.find(context, self._counters.all_shelves(), message_id) is not None
             raise auth_errors.denial(refusal) if is_there else refusal
         return message_id, parent.shelf.audience
 
@@ -372,10 +372,10 @@ class SessionActor(Actor):
         """Stage a message at the end of the log; return its id."""
         header = self._header
         assert header is not None, "who appends has seen the session"
-        last_id = self._tallies.last_id
-        message_id, self._ahead = ids.next_stamp(last_id, self._ahead, context.now, context.random)
+        last_id = self._counters.last_id
+        message_id, self._ahead = ids.next_id(last_id, self._ahead, context.now, context.random)
         context.put(message_key(shelf, message_id), message)
-        self._tallies.record(context, shelf, message_id, message)
+        self._counters.record(context, shelf, message_id, message)
         self._move(context, shelf.audience, messages=1, others=int(not message.is_talk))
         if self._ahead > header.ahead:
             self._header = msgspec.structs.replace(header, ahead=max(2 * self._ahead, AHEAD_AT_LEAST))
@@ -403,13 +403,13 @@ class SessionActor(Actor):
     def _tell_of(self, context: Context, audience: str) -> None:
         """Publish that there is something new for ``audience``."""
         assert self._header is not None, "an activity is a session's"
-        label = policy.Heard(audience, self._header.project_id)
+        label = policy.ChangeLabel(audience, self._header.project_id)
         context.publish(session_uri(context.address.key), label)
 
     def _read(self, context: Context, header: Header) -> Slices[replies.SessionRead]:
         shelves = policy.shelves(context.principal)
         messages, cursor = yield from reads.newest(context, context.address.key, shelves)
-        session = yield from reads.session(context, header, self._tallies.talk(shelves))
+        session = yield from reads.session(context, header, self._counters.talk(shelves))
         statistics = self._statistics(context.principal, shelves)
         return replies.SessionRead(
             session=session,
@@ -426,12 +426,12 @@ class SessionActor(Actor):
             if audience in self._activity
         ]
         return replies.SessionStatistics(
-            message_count=self._tallies.count(shelves),
-            unique_agents=self._tallies.senders(shelves),
+            message_count=self._counters.count(shelves),
+            unique_agents=self._counters.senders(shelves),
             last_activity=to_datetime(max(seen)),
         )
 
 
 def _record_search(context: Context, action: str, found: int, **details: Any) -> None:
-    """Have the audit record of a search follow."""
+    """Buffer the audit record of a search."""
     audit_record.note(context, context.principal, action, context.address.key, found=found, **details)

@@ -19,7 +19,7 @@ _BY_WAY_OF: Final = re.compile(
 )
 
 
-class Adapter(NamedTuple):
+class ClientTool(NamedTuple):
     """A tool.
 
     Attributes:
@@ -38,44 +38,46 @@ class Adapter(NamedTuple):
 
 
 ADAPTERS: Final = (
-    Adapter("claude-desktop", "Claude Desktop", ("claude-ai", "claude-desktop", "claude")),
-    Adapter("claude-code", "Claude Code", ("claude-code",), "@{}", "CLAUDE.md"),
-    Adapter("cursor", "Cursor", ("cursor", "cursor-vscode", "cursor-agent"), "@{}", ".cursor/rules"),
-    Adapter(
+    ClientTool("claude-desktop", "Claude Desktop", ("claude-ai", "claude-desktop", "claude")),
+    ClientTool("claude-code", "Claude Code", ("claude-code",), "@{}", "CLAUDE.md"),
+    ClientTool("cursor", "Cursor", ("cursor", "cursor-vscode", "cursor-agent"), "@{}", ".cursor/rules"),
+    ClientTool(
         "vscode",
         "VS Code",
         ("visual-studio-code", "visual-studio-code-insiders", "vscode", "vs-code", "code"),
         "#file:{}",
         ".github/copilot-instructions.md",
     ),
-    Adapter("windsurf", "Windsurf", ("windsurf", "windsurf-client", "codeium"), "@{}", ".windsurf/rules"),
-    Adapter("zed", "Zed", ("zed", "zed-editor"), "@{}", ".rules"),
-    Adapter(
+    ClientTool("windsurf", "Windsurf", ("windsurf", "windsurf-client", "codeium"), "@{}", ".windsurf/rules"),
+    ClientTool("zed", "Zed", ("zed", "zed-editor"), "@{}", ".rules"),
+    ClientTool(
         "continue",
         "Continue",
         ("continue", "continue-client", "continue-cli-client"),
         "@{}",
         ".continue/rules",
     ),
-    Adapter("cline", "Cline", ("cline", "cline-bot"), "@/{}", ".clinerules"),
+    ClientTool("cline", "Cline", ("cline", "cline-bot"), "@/{}", ".clinerules"),
 )
 """The tools that are known."""
 
 _BY_NAME: Final = {name: adapter for adapter in ADAPTERS for name in (adapter.tool_id, *adapter.names)}
 
 
-def adapter_of(name: str | None) -> Adapter:
+def client_tool(name: str | None) -> ClientTool:
     """Return the tool that gives itself this name, or the one that goes by it."""
     plain = _plain(name or "")
     known = _BY_NAME.get(plain)
     return (
-        known if known is not None else Adapter(plain or UNKNOWN, (name or "").strip()[:100] or "this tool")
+        known
+        if known is not None
+        else ClientTool(plain or UNKNOWN, (name or "").strip()[:100] or "this tool")
     )
 
 
 def briefing(context: travel.SessionContext, purpose: str, tool: str | None) -> str:
     """Return a context in words: what an agent that takes the work up is to know first."""
-    mention = adapter_of(tool).mention
+    mention = client_tool(tool).mention
     lines = [f"Session: {purpose}"]
     work = context.workflow_state
     if work is not None:

@@ -50,9 +50,9 @@ class ListSessions(Query[replies.SessionList], frozen=True, kw_only=True):
                     break
                 page.append(summary)
                 positions.append(place.position)
-            if reader.slice_over():
+            if reader.should_yield():
                 yield
-        kept = budget.cut(page, self.max_tokens, lambda each: {"session_id": each.session_id})
+        kept = budget.take_in_order(page, self.max_tokens, lambda each: {"session_id": each.session_id})
         next_cursor = None
         if has_more or kept.passed < len(page):
             next_cursor = base_cursor.encode(positions[kept.passed - 1], binding)

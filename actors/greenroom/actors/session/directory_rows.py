@@ -113,7 +113,7 @@ def point_key(audience: str) -> bytes:
 
 
 def position(session_id: str, at: int) -> bytes:
-    """Return where a session with its newest activity ``at`` stands: 8 bytes of time, 8 that break ties."""
+    """Return the position of a session last active ``at``: 8 bytes of time, 8 that break ties."""
     return (_INVERTED - at).to_bytes(8) + _tie(session_id)
 
 

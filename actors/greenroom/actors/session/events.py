@@ -123,7 +123,7 @@ def page(request: events.GetEvents, context: Context) -> Slices[events.EventPage
     views: list[events.EventView] = []
     for entry in found:
         views.append(view(entry, context.principal))
-        if context.slice_over():
+        if context.should_yield():
             yield
     return events.EventPage(events=views, last_id=found[-1].message_id if has_more else None)
 

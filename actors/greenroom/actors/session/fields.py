@@ -24,7 +24,7 @@ class Field(msgspec.Struct, frozen=True, array_like=True):
     value: bytes
 
 
-class Placed(NamedTuple):
+class NumberedField(NamedTuple):
     """A field and the number in its record's key."""
 
     ordinal: int
@@ -34,43 +34,43 @@ class Placed(NamedTuple):
 _split = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
-def load(context: Context, prefix: bytes) -> Slices[dict[str, Placed]]:
+def load(context: Context, prefix: bytes) -> Slices[dict[str, NumberedField]]:
     """Return the object stored under ``prefix``, in the order in which its keys first came."""
-    fields: dict[str, Placed] = {}
+    fields: dict[str, NumberedField] = {}
     for key, field in context.scan(Field, prefix=prefix):
-        fields[field.key] = Placed(int.from_bytes(key[len(prefix) :]), field)
-        if context.slice_over():
+        fields[field.key] = NumberedField(int.from_bytes(key[len(prefix) :]), field)
+        if context.should_yield():
             yield
     return fields
 
 
 def merged(
-    context: Context, name: str, stored: dict[str, Placed], given: msgspec.Raw
-) -> Slices[list[Placed]]:
+    context: Context, name: str, stored: dict[str, NumberedField], given: msgspec.Raw
+) -> Slices[list[NumberedField]]:
     """Return the fields to write so that ``given``'s keys replace those of ``stored``.
 
     Raises:
         Refusal: ``VALIDATION_ERROR``: the whole would exceed 1 MB; ``name`` says of what.
     """
     fresh = 1 + max((placed.ordinal for placed in stored.values()), default=-1)
-    changes: dict[str, Placed] = {}
+    changes: dict[str, NumberedField] = {}
     for key, value in _split(given).items():
         old = stored.get(key)
-        changes[key] = Placed(fresh if old is None else old.ordinal, Field(key, bytes(value)))
+        changes[key] = NumberedField(fresh if old is None else old.ordinal, Field(key, bytes(value)))
         fresh += old is None
-        if context.slice_over():
+        if context.should_yield():
             yield
-    whole = yield from render(context, {**stored, **changes})
+    whole = yield from to_json(context, {**stored, **changes})
     if changes and len(whole) > MAX_VALUE_BYTES:
         raise too_large(name, len(whole))
     return list(changes.values())
 
 
-def put(context: Context, prefix: bytes, changes: Iterable[Placed]) -> Slices[None]:
+def put(context: Context, prefix: bytes, changes: Iterable[NumberedField]) -> Slices[None]:
     """Stage changed fields."""
     for ordinal, field in changes:
         context.put(prefix + ordinal.to_bytes(4), field)
-        if context.slice_over():
+        if context.should_yield():
             yield
 
 
@@ -79,15 +79,15 @@ def drop(context: Context, prefix: bytes, unwanted: Callable[[str], bool]) -> Sl
     for key, field in list(context.scan(Field, prefix=prefix)):
         if unwanted(field.key):
             context.delete(key)
-        if context.slice_over():
+        if context.should_yield():
             yield
 
 
-def render(context: Context, fields: dict[str, Placed]) -> Slices[bytes]:
+def to_json(context: Context, fields: dict[str, NumberedField]) -> Slices[bytes]:
     """Return the JSON object of these fields."""
     pairs: list[bytes] = []
     for _, field in fields.values():
         pairs.append(msgspec.json.encode(field.key) + b":" + field.value)
-        if context.slice_over():
+        if context.should_yield():
             yield
     return b"{" + b",".join(pairs) + b"}"

@@ -1,4 +1,4 @@
-"""A session that goes from hand to hand: begun, found, taken up, held, reopened, swept.
+"""Handover of a session between clients: start, look, take up, hold, reopen, sweep.
 
 Who works in a session is in its records, and whether it still does is not: it is subscribed to a topic of
 its own for as long as it does (`Holder.topic`), and the bus knows that, of attached processes, too. Who has
@@ -23,10 +23,10 @@ from greenroom.actors.schemas import sessions as requests
 from greenroom.actors.schemas.resource_uris import session_uri
 from greenroom.actors.session import directory_rows as directory
 from greenroom.actors.session import migrations, work_context
-from greenroom.actors.session.client_tools import adapter_of
+from greenroom.actors.session.client_tools import client_tool
 from greenroom.actors.session.lifecycle import CLOSED, seen_status
-from greenroom.actors.session.migrations import Work
-from greenroom.actors.session.portable_actor import TravellingSession, slices
+from greenroom.actors.session.migrations import ToolState
+from greenroom.actors.session.portable_actor import PortableSession, slices
 from greenroom.actors.session.records import METADATA, STATE
 from greenroom.runtime import Context, Restate, Slices, handles
 
@@ -43,7 +43,7 @@ MOST_HOLDERS: Final = 16
 """So many who began to work in a session are known to it, the latest."""
 
 
-class HandedSession(TravellingSession):
+class HandoverSession(PortableSession):
     """A session as it is started, found and taken up."""
 
     @handles(travel.StartHere)
@@ -87,7 +87,7 @@ class HandedSession(TravellingSession):
         return travel.Offer(
             session_id=context.address.key,
             purpose=header.purpose,
-            status=seen_status(header.status, self._tallies.talk(policy.shelves(context.principal))),
+            status=seen_status(header.status, self._counters.talk(policy.shelves(context.principal))),
             tool=self._tool(header, context),
             last_used=to_datetime(self._last_used(context)),
             held=self._is_held(context, request.token),
@@ -96,8 +96,8 @@ class HandedSession(TravellingSession):
 
     @handles(travel.HoldSession)
     def hold(self, told: travel.HoldSession, context: Context) -> None:
-        """Take note of who works here."""
-        work = context.get(migrations.WORK, Work)
+        """Record a client that works here."""
+        work = context.get(migrations.WORK, ToolState)
         if self._header is None or not self._is_open(self._header, context) or work is None:
             return
         if all(holder.token != told.holder.token for holder in work.holders):
@@ -129,19 +129,19 @@ class HandedSession(TravellingSession):
 
     @handles(travel.SweepSession)
     def sweep(self, _: travel.SweepSession, context: Context) -> Slices[None]:
-        """Remove the session if nothing came of it; later, if somebody is still there."""
+        """Remove the session if nothing came of it; later, if a client still works in it."""
         header = self._header
         if header is None or header.status in CLOSED or not self._is_blank(context):
             return
         context.use_reserve()
-        if context.is_heard(session_uri(context.address.key)) or self._is_held(context, None):
+        if context.has_subscribers(session_uri(context.address.key)) or self._is_held(context, None):
             context.set_timer(TIMER, context.now + SWEPT_AFTER, travel.SweepSession())
             return
         directory.remove(context, self._activity)
-        migrations.unlist_all(context, header.project_id)
+        migrations.remove_all_recent(context, header.project_id)
         for key, _record in list(context.scan(msgspec.Raw)):
             context.delete(key)
-            if context.slice_over():
+            if context.should_yield():
                 yield
         audit_record.record(context, "sweep_session", context.address.key)
         self.activate(context)
@@ -161,13 +161,13 @@ class HandedSession(TravellingSession):
     # -- parts -------------------------------------------------------------
 
     def _begin(self, request: travel.StartHere, context: Context) -> Slices[None]:
-        purpose = request.purpose or f"Work in {adapter_of(request.tool).title}"
+        purpose = request.purpose or f"Work in {client_tool(request.tool).title}"
         made = requests.CreateSession(
             session_id=context.address.key, purpose=purpose, project_id=request.project_id
         )
         yield from slices(self.create(made, context))
         holders = [msgspec.structs.replace(request.holder, at=context.now)]
-        work = Work(request.tool, request.tool, request.workspace_path, context.now, holders=holders)
+        work = ToolState(request.tool, request.tool, request.workspace_path, context.now, holders=holders)
         context.put(migrations.WORK, work)
         self._log(context, "started", None, request.tool)
         if request.purpose is None:
@@ -176,7 +176,7 @@ class HandedSession(TravellingSession):
     def _taken_up(
         self, header: Header, request: travel.StartHere, others: list[travel.Offer], context: Context
     ) -> travel.Started:
-        work = context.get(migrations.WORK, Work)
+        work = context.get(migrations.WORK, ToolState)
         came = travel.TakenUp(
             from_tool=self._tool(header, context), last_used=to_datetime(self._last_used(context))
         )
@@ -200,11 +200,11 @@ class HandedSession(TravellingSession):
         return header.status not in CLOSED and policy.may_see_session(context.principal, header.project_id)
 
     def _is_held(self, context: Context, besides: str | None) -> bool:
-        """Return whether somebody works here, other than who has this token."""
-        work = context.get(migrations.WORK, Work)
+        """Return whether a client with another token works here."""
+        work = context.get(migrations.WORK, ToolState)
         newest = self._activity[PUBLIC].at
         return work is not None and any(
-            context.is_heard(holder.topic(context.address.key))
+            context.has_subscribers(holder.topic(context.address.key))
             if holder.is_connected
             else context.now < max(holder.at, newest) + HELD_FOR
             for holder in work.holders
@@ -212,7 +212,7 @@ class HandedSession(TravellingSession):
         )
 
     def _tool(self, header: Header, context: Context) -> str:
-        work = context.get(migrations.WORK, Work)
+        work = context.get(migrations.WORK, ToolState)
         return header.created_by if work is None else work.tool
 
     def _last_used(self, context: Context) -> int:
@@ -228,7 +228,7 @@ class HandedSession(TravellingSession):
         """Yield in words what of the work done here the asker may see."""
         own, common = self._own(context), self._common(context)
         for count, name, names in (
-            (self._tallies.count(policy.shelves(context.principal)), "message", "messages"),
+            (self._counters.count(policy.shelves(context.principal)), "message", "messages"),
             (len(common.decisions), "decision", "decisions"),
             (len(own.files), "file", "files"),
             (len(own.searches), "search", "searches"),
@@ -241,20 +241,20 @@ class HandedSession(TravellingSession):
                 yield name
         if common.workflow is not None:
             yield f"task: {common.workflow.task}"
-        last = migrations.moves(context)[-1:]
+        last = migrations.migrations(context)[-1:]
         if last and last[0].outcome == "handed_over":
             yield "handed over" if last[0].note is None else f"handed over: {last[0].note}"
 
     def _is_blank(self, context: Context) -> bool:
-        """Return whether nobody, whoever it may be, has left anything here."""
+        """Return whether the session is empty: nothing was left in it by any client."""
         return (
-            not self._tallies.all_shelves()
+            not self._counters.all_shelves()
             and not any(any(context.scan(msgspec.Raw, prefix=prefix)) for prefix in _WORK)
-            and all(move.outcome != "handed_over" for move in migrations.moves(context))
+            and all(move.outcome != "handed_over" for move in migrations.migrations(context))
         )
 
 
-_WORK: Final = (STATE, METADATA, work_context.BOOK)
+_WORK: Final = (STATE, METADATA, work_context.CONTEXT)
 
 
 def _nothing(offered: list[travel.Offer], context: Context) -> travel.Started:

@@ -25,14 +25,14 @@ LAST_UNIT = (1 << 47) - (1 << 44)  # the year 2082
 LONGEST_STEP = 1 << 20
 
 
-class Stamp(NamedTuple):
+class NextId(NamedTuple):
     """An id, and by how many units the ids run ahead of the clock now."""
 
     message_id: int
     ahead: int
 
 
-def next_stamp(last_id: int, ahead: int, now: int, random: random.Random) -> Stamp:
+def next_id(last_id: int, ahead: int, now: int, random: random.Random) -> NextId:
     """Return an id above ``last_id`` for a message at ``now`` (microseconds since 1970)."""
     clock = _units(now)
     last_unit = last_id >> RANDOM_BITS
@@ -42,8 +42,8 @@ def next_stamp(last_id: int, ahead: int, now: int, random: random.Random) -> Sta
         ahead = last_unit + _step(random) - clock
     unit = clock + ahead
     if unit >= LAST_UNIT:
-        return Stamp(max(last_id, LAST_UNIT << RANDOM_BITS) + _step(random), ahead)
-    return Stamp(unit << RANDOM_BITS | random.getrandbits(RANDOM_BITS), ahead)
+        return NextId(max(last_id, LAST_UNIT << RANDOM_BITS) + _step(random), ahead)
+    return NextId(unit << RANDOM_BITS | random.getrandbits(RANDOM_BITS), ahead)
 
 
 def lowest_id(time: int) -> int:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from greenroom.actors.session.records import Entry, Passed, StoredMessage, message_key, shelf_prefix
+from greenroom.actors.session.records import CountedMessage, Entry, StoredMessage, message_key, shelf_prefix
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -49,22 +49,22 @@ def walk(
 def count(context: Context, shelves: Iterable[Shelf], lowest: int) -> Slices[int]:
     """Return how many messages there are from the id ``lowest`` on."""
     found = 0
-    for _, stream in _streams(context, shelves, Passed, lowest, HIGHEST_ID):
+    for _, stream in _streams(context, shelves, CountedMessage, lowest, HIGHEST_ID):
         for _ in stream:
             found += 1
-            if context.slice_over():
+            if context.should_yield():
                 yield
     return found
 
 
 def skip(context: Context, shelves: Iterable[Shelf], lowest: int, number: int) -> Slices[int]:
     """Return the id from which a walk goes on after ``number`` messages from ``lowest`` on."""
-    streams = [stream for _, stream in _streams(context, shelves, Passed, lowest, HIGHEST_ID)]
+    streams = [stream for _, stream in _streams(context, shelves, CountedMessage, lowest, HIGHEST_ID)]
     for message_id, _ in heapq.merge(*streams, key=itemgetter(0)):
         if number == 0:
             return message_id
         number -= 1
-        if context.slice_over():
+        if context.should_yield():
             yield
     return HIGHEST_ID + 1
 
@@ -104,7 +104,7 @@ def take(
             page.append(entry)
             if len(page) == there:
                 return page, False
-        if context.slice_over():
+        if context.should_yield():
             yield
     return page, False
 

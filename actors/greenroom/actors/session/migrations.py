@@ -1,4 +1,4 @@
-"""A session's way between tools: which tool it is in, where it was, and the rows by which it is found again.
+"""Migrations of a session between tools: its present tool, the log, and the index rows to find it again.
 
     w                       which tool works in it, and since when
     g time number           one step of its way
@@ -30,8 +30,8 @@ _TAG_BYTES: Final = 8
 _INVERTED: Final = (1 << 64) - 1
 
 
-class Work(msgspec.Struct, frozen=True, array_like=True):
-    """Which tool a session is in.
+class ToolState(msgspec.Struct, frozen=True, array_like=True):
+    """The tool that a session is in, and the clients that work in it.
 
     Attributes:
         attempt: By which restoring it was made, if by one.
@@ -51,7 +51,7 @@ class Work(msgspec.Struct, frozen=True, array_like=True):
     holders: list[travel.Holder] = []
 
 
-class StoredMove(msgspec.Struct, frozen=True, array_like=True):
+class StoredMigration(msgspec.Struct, frozen=True, array_like=True):
     """One step of a session's way."""
 
     from_tool: str | None
@@ -64,14 +64,14 @@ class StoredMove(msgspec.Struct, frozen=True, array_like=True):
     note: str | None
 
 
-class WorkRow(msgspec.Struct, frozen=True, array_like=True):
+class RecentSessionRow(msgspec.Struct, frozen=True, array_like=True):
     """In which tool, or by which agent, it was taken up, and when."""
 
     tool: str
     at: int
 
 
-def moves(context: Context) -> list[travel.Migration]:
+def migrations(context: Context) -> list[travel.Migration]:
     """Return the steps of the session's way, oldest first."""
     return [
         travel.Migration(
@@ -84,11 +84,11 @@ def moves(context: Context) -> list[travel.Migration]:
             server=move.server,
             note=move.note,
         )
-        for _, move in context.scan(StoredMove, prefix=LOG)
+        for _, move in context.scan(StoredMigration, prefix=LOG)
     ]
 
 
-def log(context: Context, move: StoredMove) -> None:
+def put_migration(context: Context, move: StoredMigration) -> None:
     """Stage a step; beyond the most there may be, the oldest one goes."""
     keys = [key for key, _ in context.scan(msgspec.Raw, prefix=LOG)]
     prefix = LOG + max(0, move.at).to_bytes(8)
@@ -100,9 +100,9 @@ def log(context: Context, move: StoredMove) -> None:
         context.delete(keys[0])
 
 
-def logged(migration: travel.Migration) -> StoredMove:
+def stored_migration(migration: travel.Migration) -> StoredMigration:
     """Return a step as it is kept."""
-    return StoredMove(
+    return StoredMigration(
         migration.from_tool,
         migration.to_tool,
         to_microseconds(migration.at),
@@ -114,14 +114,14 @@ def logged(migration: travel.Migration) -> StoredMove:
     )
 
 
-def list_for(context: Context, owner: str, project_id: str | None, tool: str) -> None:
+def put_recent(context: Context, owner: str, project_id: str | None, tool: str) -> None:
     """Stage that a user has taken the session up."""
-    unlist(context, owner, project_id)
+    remove_recent(context, owner, project_id)
     context.put(LISTED + _tag(owner), context.now)
-    context.put_row(INDEX, _position(owner, project_id, context.now), WorkRow(tool, context.now))
+    context.put_row(INDEX, _position(owner, project_id, context.now), RecentSessionRow(tool, context.now))
 
 
-def unlist(context: Context, owner: str, project_id: str | None) -> None:
+def remove_recent(context: Context, owner: str, project_id: str | None) -> None:
     """Stage that a user is not offered the session any more."""
     old = context.get(LISTED + _tag(owner), int)
     if old is not None:
@@ -129,8 +129,8 @@ def unlist(context: Context, owner: str, project_id: str | None) -> None:
         context.delete(LISTED + _tag(owner))
 
 
-def unlist_all(context: Context, project_id: str | None) -> None:
-    """Stage that nobody is offered the session any more."""
+def remove_all_recent(context: Context, project_id: str | None) -> None:
+    """Stage that no user is offered the session any more."""
     for key, at in list(context.scan(int, prefix=LISTED)):
         context.delete_row(INDEX, key[len(LISTED) :] + _tag(project_id or "") + _inverted(at))
         context.delete(key)
@@ -139,7 +139,9 @@ def unlist_all(context: Context, project_id: str | None) -> None:
 def list_again(context: Context, project_id: str | None, tool: str) -> None:
     """Stage the rows that say to whom the session is offered, which are lost."""
     for key, at in context.scan(int, prefix=LISTED):
-        context.put_row(INDEX, key[len(LISTED) :] + _tag(project_id or "") + _inverted(at), WorkRow(tool, at))
+        context.put_row(
+            INDEX, key[len(LISTED) :] + _tag(project_id or "") + _inverted(at), RecentSessionRow(tool, at)
+        )
 
 
 def listed_at(context: Context, owner: str) -> int:
@@ -153,7 +155,7 @@ def names_in(key: bytes) -> tuple[tuple[int, int], ...]:
 
 
 def prefix_of(owner: str, project_id: str | None) -> bytes:
-    """Return what the sort keys of a user's sessions of a project begin with."""
+    """Return the prefix of the sort keys of a user's sessions of a project."""
     return _tag(owner) + _tag(project_id or "")
 
 

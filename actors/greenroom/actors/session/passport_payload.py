@@ -1,4 +1,4 @@
-"""A session's records as the cargo of a passport, and cargo as the records of a new session.
+"""Conversion between a session's records and the payload of a passport, both ways.
 
 Whoever takes a session in becomes the one whose private messages these are. A message for agents of one
 type stays with agents of that type: is the importer of another type, it is the importer's alone.
@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from greenroom.actors.auth import errors as auth_errors
-from greenroom.actors.auth import passport_errors as passport_refusals
-from greenroom.actors.auth import policy
+from greenroom.actors.auth import passport_errors, policy
 from greenroom.actors.auth.policy import PUBLIC
 from greenroom.actors.base.times import to_datetime, to_microseconds
-from greenroom.actors.schemas import passport_payload as cargo
+from greenroom.actors.schemas import passport_payload as payloads
 from greenroom.actors.schemas import session_travel as travel
 from greenroom.actors.session import directory_rows as directory
 from greenroom.actors.session import events, fields, ids, log, work_context
@@ -39,26 +38,28 @@ if TYPE_CHECKING:
     from greenroom.actors.auth.principal import Principal
     from greenroom.actors.schemas import transfer as exchange
     from greenroom.actors.schemas.types import SessionStatus
-    from greenroom.actors.session.counters import Tallies
-    from greenroom.actors.session.migrations import Work
-    from greenroom.actors.session.work_context import Book
+    from greenroom.actors.session.counters import SenderCounters
+    from greenroom.actors.session.migrations import ToolState
+    from greenroom.actors.session.work_context import WorkContext
     from greenroom.runtime import Context, Slices
 
 _STAGED: Final = b"r"
 _TYPE: Final = "type:"
 _encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder(cargo.CargoMessage).decode
+_decode = msgspec.json.Decoder(payloads.PayloadMessage).decode
 
 # -- out -----------------------------------------------------------------
 
 
-def session_of(context: Context, header: Header, work: Work | None, talk: int) -> Slices[cargo.CargoSession]:
+def session_of(
+    context: Context, header: Header, work: ToolState | None, talk: int
+) -> Slices[payloads.PayloadSession]:
     """Return a session apart from its messages."""
     metadata = yield from fields.load(context, METADATA)
     state = yield from fields.load(context, STATE)
-    metadata_json = yield from fields.render(context, metadata)
-    state_json = yield from fields.render(context, state)
-    return cargo.CargoSession(
+    metadata_json = yield from fields.to_json(context, metadata)
+    state_json = yield from fields.to_json(context, state)
+    return payloads.PayloadSession(
         session_id=context.address.key,
         purpose=header.purpose,
         status="active" if header.status == "created" and talk else header.status,
@@ -75,29 +76,29 @@ def session_of(context: Context, header: Header, work: Work | None, talk: int) -
     )
 
 
-def page(request: cargo.ExportMessages, context: Context) -> Slices[cargo.CargoPage]:
+def page(request: payloads.ExportMessages, context: Context) -> Slices[payloads.PayloadPage]:
     """Return the next messages that the reader may see."""
     shelves = policy.shelves(context.principal)
     entries = log.walk(context, shelves, lowest=request.after_id + 1, highest=request.up_to_id)
     lines: list[msgspec.Raw] = []
     size = last_id = 0
     for entry in entries:
-        if size >= cargo.PIECE_BYTES:
-            return cargo.CargoPage(lines=lines, last_id=last_id)
+        if size >= payloads.PIECE_BYTES:
+            return payloads.PayloadPage(lines=lines, last_id=last_id)
         line = _encode(_message(entry, context.principal))
         lines.append(msgspec.Raw(line))
         size += len(line)
         last_id = entry.message_id
-        if context.slice_over():
+        if context.should_yield():
             yield
-    return cargo.CargoPage(lines=lines, last_id=None)
+    return payloads.PayloadPage(lines=lines, last_id=None)
 
 
-def _message(entry: Entry, reader: Principal) -> cargo.CargoMessage:
+def _message(entry: Entry, reader: Principal) -> payloads.PayloadMessage:
     message_id, shelf, message = entry
     parent, audience = message.parent or (None, PUBLIC)
     event = message.event
-    return cargo.CargoMessage(
+    return payloads.PayloadMessage(
         message_id=message_id,
         timestamp=to_datetime(message.timestamp),
         sender=message.sender,
@@ -109,7 +110,7 @@ def _message(entry: Entry, reader: Principal) -> cargo.CargoMessage:
         metadata=msgspec.Raw(message.metadata),
         event=None
         if event is None
-        else cargo.CargoEvent(
+        else payloads.PayloadEvent(
             event_id=event.event_id,
             at=to_datetime(event.at),
             event_type=event.event_type,
@@ -123,7 +124,7 @@ def _message(entry: Entry, reader: Principal) -> cargo.CargoMessage:
 # -- in ------------------------------------------------------------------
 
 
-def stage(context: Context, request: cargo.StageMessages, content_limit: int) -> None:
+def stage(context: Context, request: payloads.StageMessages, content_limit: int) -> None:
     """Keep a piece of messages.
 
     Raises:
@@ -146,19 +147,19 @@ def check_staged(memories: exchange.ReleaseImport, found: exchange.ImportProgres
         Refusal: ``PASSPORT_INVALID``: they were given up.
     """
     if found is None or found.staging != memories.staging:
-        raise passport_refusals.invalid("its memories did not arrive whole; restore it again")
+        raise passport_errors.invalid("its memories did not arrive whole; restore it again")
 
 
 def drop(context: Context) -> Slices[None]:
     """Forget every piece, of whatever attempt."""
     for key, _piece in context.scan(msgspec.Raw, prefix=_STAGED):
         context.delete(key)
-        if context.slice_over():
+        if context.should_yield():
             yield
 
 
 def make(
-    tallies: Tallies, request: cargo.MakeRestored, context: Context, content_limit: int
+    counters: SenderCounters, request: payloads.MakeRestored, context: Context, content_limit: int
 ) -> Slices[Header]:
     """Stage the session that was taken in; return its header.
 
@@ -166,7 +167,7 @@ def make(
         Refusal: ``PASSPORT_INVALID``: what was staged is not all of it, or is no session.
     """
     came = request.session
-    ahead = yield from _messages(tallies, request, context, content_limit)
+    ahead = yield from _messages(counters, request, context, content_limit)
     metadata = yield from fields.merged(context, "metadata", {}, came.metadata)
     state = yield from fields.merged(context, "state", {}, came.state)
     yield from fields.put(context, METADATA, metadata)
@@ -197,7 +198,7 @@ def _reopened(status: SessionStatus) -> SessionStatus:
 
 
 def _messages(
-    tallies: Tallies, request: cargo.MakeRestored, context: Context, content_limit: int
+    counters: SenderCounters, request: payloads.MakeRestored, context: Context, content_limit: int
 ) -> Slices[int]:
     """Stage the messages; return how far their ids run ahead of their times."""
     principal: Principal = context.principal
@@ -208,7 +209,7 @@ def _messages(
         time = to_microseconds(message.timestamp)
         by = ids.ahead_of(message.message_id, time)
         if message.message_id <= last_id or by < 0 or time < 0:
-            raise passport_refusals.invalid(
+            raise passport_errors.invalid(
                 f"the message {message.message_id} is not in its place: ids ascend, and fit their times"
             )
         _check_length(message, content_limit)
@@ -217,20 +218,20 @@ def _messages(
         audiences[last_id] = shelf.audience
         stored = _stored(message, time, audiences)
         context.put(message_key(shelf, last_id), stored)
-        tallies.record(context, shelf, last_id, stored)
+        counters.record(context, shelf, last_id, stored)
         if message.event is not None:
             context.put(events.event_key(shelf, message.event.event_id), last_id)
-        if context.slice_over():
+        if context.should_yield():
             yield
     return ahead
 
 
-def _check_length(message: cargo.CargoMessage, content_limit: int) -> None:
+def _check_length(message: payloads.PayloadMessage, content_limit: int) -> None:
     if len(message.content) > content_limit and message.event is None:
         raise auth_errors.too_long("content", len(message.content), content_limit)
 
 
-def _staged(context: Context, request: cargo.MakeRestored) -> Iterator[bytes]:
+def _staged(context: Context, request: payloads.MakeRestored) -> Iterator[bytes]:
     prefix = _STAGED + bytes.fromhex(request.attempt)
     number = 0
     for key, lines in context.scan(list[bytes], prefix=prefix):
@@ -239,17 +240,17 @@ def _staged(context: Context, request: cargo.MakeRestored) -> Iterator[bytes]:
         number += 1
         yield from lines
     if number != request.pieces:
-        raise passport_refusals.invalid("its messages did not arrive whole; restore it again")
+        raise passport_errors.invalid("its messages did not arrive whole; restore it again")
 
 
-def _shelf(message: cargo.CargoMessage, principal: Principal) -> Shelf:
+def _shelf(message: payloads.PayloadMessage, principal: Principal) -> Shelf:
     if message.visibility == "agent_only" and message.agent_type != principal.agent_type:
         own = policy.own_audience(principal.agent_id)
         return policy.Shelf(own, "agent_only")
     return policy.shelf_of(principal, message.visibility)
 
 
-def _stored(message: cargo.CargoMessage, time: int, audiences: dict[int, str]) -> StoredMessage:
+def _stored(message: payloads.PayloadMessage, time: int, audiences: dict[int, str]) -> StoredMessage:
     parent = message.parent_message_id
     event = message.event
     return StoredMessage(
@@ -272,9 +273,9 @@ def _stored(message: cargo.CargoMessage, time: int, audiences: dict[int, str]) -
     )
 
 
-def list_activities(context: Context, header: Header, tallies: Tallies) -> dict[str, ActivityRow]:
+def list_activities(context: Context, header: Header, counters: SenderCounters) -> dict[str, ActivityRow]:
     """Stage the new session's places in listings; return what each audience sees of activity."""
-    activities = {audience: ActivityRow(*activity) for audience, activity in tallies.audiences().items()}
+    activities = {audience: ActivityRow(*activity) for audience, activity in counters.audiences().items()}
     public = activities.get(PUBLIC, ActivityRow(0, 0))
     activities[PUBLIC] = msgspec.structs.replace(public, at=max(public.at, header.updated_at))
     for audience, activity in activities.items():
@@ -282,7 +283,7 @@ def list_activities(context: Context, header: Header, tallies: Tallies) -> dict[
     return activities
 
 
-def put_context(own: Book, common: Book, came: travel.SessionContext, context: Context) -> None:
+def put_context(own: WorkContext, common: WorkContext, came: travel.SessionContext, context: Context) -> None:
     """Stage a context that came; its files, searches and memories become the importer's."""
     for file in came.files_accessed:
         given = None if file.importance == work_context.importance_of(None, file.uses) else file.importance

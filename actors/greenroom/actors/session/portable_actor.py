@@ -1,4 +1,4 @@
-"""A session that travels: what it keeps of the work done in it, and its ways out of here and in again."""
+"""The portable session actor: its work context, export into passports, and restore from them."""
 
 from __future__ import annotations
 
@@ -12,22 +12,21 @@ from greenroom.actors.auth import errors as auth_errors
 from greenroom.actors.auth import policy
 from greenroom.actors.auth.namespaces import user_namespace
 from greenroom.actors.base.times import to_datetime, to_microseconds
-from greenroom.actors.schemas import passport_payload as cargo
+from greenroom.actors.schemas import passport_payload as payloads
 from greenroom.actors.schemas import session_travel as travel
 from greenroom.actors.schemas import sessions as requests
 from greenroom.actors.schemas.transfer import import_address
-from greenroom.actors.session import log, passport_payload, work_context
-from greenroom.actors.session import migrations as session_migrations
+from greenroom.actors.session import log, migrations, passport_payload, work_context
 from greenroom.actors.session.actor import SessionActor
 from greenroom.actors.session.client_tools import briefing
 from greenroom.actors.session.lifecycle import CLOSED, seen_status
-from greenroom.actors.session.migrations import StoredMove, Work
+from greenroom.actors.session.migrations import StoredMigration, ToolState
 from greenroom.runtime import Context, Slices, handles
 
 if TYPE_CHECKING:
     from greenroom.actors.auth.principal import Principal
     from greenroom.actors.session.records import Header
-    from greenroom.actors.session.work_context import Book
+    from greenroom.actors.session.work_context import WorkContext
 
 R = TypeVar("R")
 
@@ -35,17 +34,19 @@ STAGED_FOR = 3_600_000_000
 """How long staged messages wait for their session, in microseconds."""
 
 
-class TravellingSession(SessionActor):
+class PortableSession(SessionActor):
     """A session with its context."""
 
     def activate(self, context: Context) -> None:
         """Load the session; the context is loaded when it is wanted."""
         super().activate(context)
-        self._books: dict[str, Book] = {}
+        self._work_contexts: dict[str, WorkContext] = {}
 
     def resident_bytes(self) -> int:
         """Return an estimate that grows with the context, too."""
-        return super().resident_bytes() + work_context.ENTRY_BYTES * sum(map(len, self._books.values()))
+        return super().resident_bytes() + work_context.ENTRY_BYTES * sum(
+            map(len, self._work_contexts.values())
+        )
 
     # -- working in it -----------------------------------------------------
 
@@ -59,9 +60,9 @@ class TravellingSession(SessionActor):
         own, common = self._own(context), self._common(context)
         principal: Principal = context.principal
         for use in request.files_accessed:
-            own.note_file(context, use)
+            own.record_file(context, use)
         for query in request.recent_searches:
-            own.note_search(context, query, "record_context")
+            own.record_search(context, query, "record_context")
         for made in request.decisions:
             decision = work_context.StoredDecision(made.what, made.why, context.now, principal.agent_id)
             common.put_decision(context, decision)
@@ -95,7 +96,7 @@ class TravellingSession(SessionActor):
             return
         own = self._own(context)
         if told.search is not None:
-            own.note_search(context, told.search, told.tool)
+            own.record_search(context, told.search, told.tool)
         if told.memory_id is not None:
             use = work_context.StoredMemoryUse(told.memory_id, told.key, told.namespace, context.now)
             own.put_memory(context, use)
@@ -116,7 +117,7 @@ class TravellingSession(SessionActor):
         ending = requests.UpdateSession(session_id=context.address.key, status="terminated")
         yield from slices(self.update(ending, context))
         header = self._visible(context)
-        session_migrations.unlist(context, user_namespace(context.principal), header.project_id)
+        migrations.remove_recent(context, user_namespace(context.principal), header.project_id)
         return travel.SessionEnded(
             session_id=context.address.key,
             status=header.status,
@@ -131,9 +132,9 @@ class TravellingSession(SessionActor):
         """Log a step of the session's way; who takes it up makes it its tool's."""
         header = self._open(context)
         if request.memories is not None:
-            passport_payload.check_staged(request.memories, context.answer)
+            passport_payload.check_staged(request.memories, context.precheck_answer)
             context.tell(import_address(request.memories.staging), request.memories)
-        work = context.get(session_migrations.WORK, Work)
+        work = context.get(migrations.WORK, ToolState)
         came_from = None if work is None else work.tool
         self._log(context, request.outcome, came_from, request.to_tool, request.note)
         if request.outcome == "resumed":
@@ -145,41 +146,43 @@ class TravellingSession(SessionActor):
 
     # -- out of here and in again --------------------------------------------
 
-    @handles(cargo.ExportHead)
-    def export_head(self, request: cargo.ExportHead, context: Context) -> Slices[cargo.CargoHead]:
+    @handles(payloads.ExportHead)
+    def export_head(self, request: payloads.ExportHead, context: Context) -> Slices[payloads.PayloadHead]:
         """Hand over everything but the messages."""
         header = self._visible(context)
-        work = context.get(session_migrations.WORK, Work)
+        work = context.get(migrations.WORK, ToolState)
         shelves = policy.shelves(context.principal)
-        session = yield from passport_payload.session_of(context, header, work, self._tallies.talk(shelves))
-        head = cargo.CargoHead(
+        session = yield from passport_payload.session_of(context, header, work, self._counters.talk(shelves))
+        head = payloads.PayloadHead(
             at=to_datetime(context.now),
             session=session,
             context=work_context.view(self._own(context), self._common(context)),
-            migrations=session_migrations.moves(context),
-            newest_id=self._tallies.newest(shelves),
-            messages=self._tallies.count(shelves),
+            migrations=migrations.migrations(context),
+            newest_id=self._counters.newest(shelves),
+            messages=self._counters.count(shelves),
         )
         self._log(context, "exported", None if work is None else work.tool, request.to_tool)
         audit_record.record(context, "export_session", context.address.key, messages=head.messages)
         return head
 
-    @handles(cargo.ExportMessages)
-    def export_messages(self, request: cargo.ExportMessages, context: Context) -> Slices[cargo.CargoPage]:
+    @handles(payloads.ExportMessages)
+    def export_messages(
+        self, request: payloads.ExportMessages, context: Context
+    ) -> Slices[payloads.PayloadPage]:
         """Hand over some of the messages that the caller may see."""
         self._visible(context)
         return passport_payload.page(request, context)
 
-    @handles(cargo.FindAttempt)
-    def find_attempt(self, request: cargo.FindAttempt, context: Context) -> cargo.Place:
+    @handles(payloads.FindAttempt)
+    def find_attempt(self, request: payloads.FindAttempt, context: Context) -> payloads.Place:
         """Answer whether the attempt may make the session here, or has."""
         if self._header is None:
             return "free"
-        work = context.get(session_migrations.WORK, Work)
+        work = context.get(migrations.WORK, ToolState)
         return "made" if work is not None and work.attempt == request.attempt else "taken"
 
-    @handles(cargo.FindExported)
-    def find_exported(self, request: cargo.FindExported, context: Context) -> bool:
+    @handles(payloads.FindExported)
+    def find_exported(self, request: payloads.FindExported, context: Context) -> bool:
         """Answer whether this is the session that was exported, and the asker may go on in it.
 
         A store that was put back may have it as it was before, and another one of the same id.
@@ -193,52 +196,52 @@ class TravellingSession(SessionActor):
             and header.updated_at >= to_microseconds(request.updated_at)
             and (
                 request.newest_id == 0
-                or log.find(context, self._tallies.all_shelves(), request.newest_id) is not None
+                or log.find(context, self._counters.all_shelves(), request.newest_id) is not None
             )
         )
 
-    @handles(cargo.StageMessages)
-    def stage(self, request: cargo.StageMessages, context: Context) -> None:
+    @handles(payloads.StageMessages)
+    def stage(self, request: payloads.StageMessages, context: Context) -> None:
         """Keep a piece of messages."""
         if self._header is None:
             passport_payload.stage(context, request, self.content_limit)
-            context.set_timer("staged", context.now + STAGED_FOR, cargo.DropStaged())
+            context.set_timer("staged", context.now + STAGED_FOR, payloads.DropStaged())
 
-    @handles(cargo.DropStaged)
-    def drop_staged(self, _: cargo.DropStaged, context: Context) -> Slices[None]:
+    @handles(payloads.DropStaged)
+    def drop_staged(self, _: payloads.DropStaged, context: Context) -> Slices[None]:
         """Forget what no session was made of."""
         context.use_reserve()
         return passport_payload.drop(context)
 
-    @handles(cargo.MakeRestored)
-    def make_restored(self, request: cargo.MakeRestored, context: Context) -> Slices[cargo.Restored]:
+    @handles(payloads.MakeRestored)
+    def make_restored(self, request: payloads.MakeRestored, context: Context) -> Slices[payloads.Restored]:
         """Make the session of what is staged."""
         principal: Principal = context.principal
         if self._header is not None:
-            work = context.get(session_migrations.WORK, Work)
+            work = context.get(migrations.WORK, ToolState)
             if work is None or work.attempt != request.attempt:
                 raise auth_errors.session_exists(context.address.key)
             return self._restored(context, self._header, work, request.tool)
         policy.check_new_session(principal, context.address.key, None, request.project_id)
         if request.memories is not None:
-            passport_payload.check_staged(request.memories, context.answer)
+            passport_payload.check_staged(request.memories, context.precheck_answer)
             context.tell(import_address(request.memories.staging), request.memories)
-        header = yield from passport_payload.make(self._tallies, request, context, self.content_limit)
-        for move in map(session_migrations.logged, request.migrations):
-            session_migrations.log(context, move)
+        header = yield from passport_payload.make(self._counters, request, context, self.content_limit)
+        for move in map(migrations.stored_migration, request.migrations):
+            migrations.put_migration(context, move)
         passport_payload.put_context(self._own(context), self._common(context), request.context, context)
         came = request.session
-        work = Work(
+        work = ToolState(
             request.tool,
             came.original_tool or came.tool,
             came.workspace_path,
             context.now,
             request.attempt,
-            self._tallies.count(policy.shelves(principal)),
+            self._counters.count(policy.shelves(principal)),
             None if request.memories is None else request.memories.staging,
         )
-        context.put(session_migrations.WORK, work)
-        move = StoredMove(
+        context.put(migrations.WORK, work)
+        move = StoredMigration(
             came.tool,
             request.tool,
             context.now,
@@ -248,9 +251,9 @@ class TravellingSession(SessionActor):
             request.server,
             None,
         )
-        session_migrations.log(context, move)
-        session_migrations.list_for(context, user_namespace(principal), header.project_id, request.tool)
-        self._activity = passport_payload.list_activities(context, header, self._tallies)
+        migrations.put_migration(context, move)
+        migrations.put_recent(context, user_namespace(principal), header.project_id, request.tool)
+        self._activity = passport_payload.list_activities(context, header, self._counters)
         self._header = header
         audit_record.record(
             context, "restore_session", context.address.key, messages=work.messages, pieces=request.pieces
@@ -265,13 +268,13 @@ class TravellingSession(SessionActor):
         self, context: Context, header: Header, tool: str, holders: list[travel.Holder] | None = None
     ) -> None:
         """Stage that the caller has taken the session up in a tool."""
-        work = context.get(session_migrations.WORK, Work) or Work(tool, None, None, context.now)
+        work = context.get(migrations.WORK, ToolState) or ToolState(tool, None, None, context.now)
         holders = work.holders if holders is None else holders
-        context.put(session_migrations.WORK, msgspec.structs.replace(work, tool=tool, holders=holders))
-        session_migrations.list_for(context, user_namespace(context.principal), header.project_id, tool)
+        context.put(migrations.WORK, msgspec.structs.replace(work, tool=tool, holders=holders))
+        migrations.put_recent(context, user_namespace(context.principal), header.project_id, tool)
 
-    def _restored(self, context: Context, header: Header, work: Work, tool: str) -> cargo.Restored:
-        return cargo.Restored(
+    def _restored(self, context: Context, header: Header, work: ToolState, tool: str) -> payloads.Restored:
+        return payloads.Restored(
             read=self._context_read(context, header, tool),
             restored_at=to_datetime(work.at),
             original_tool=work.original_tool,
@@ -290,18 +293,18 @@ class TravellingSession(SessionActor):
             raise auth_errors.session_closed(context.address.key, header.status)
         return header
 
-    def _own(self, context: Context) -> Book:
-        return self._book(context, user_namespace(context.principal))
+    def _own(self, context: Context) -> WorkContext:
+        return self._work_context(context, user_namespace(context.principal))
 
-    def _common(self, context: Context) -> Book:
-        return self._book(context, work_context.COMMON)
+    def _common(self, context: Context) -> WorkContext:
+        return self._work_context(context, work_context.COMMON)
 
-    def _book(self, context: Context, owner: str) -> Book:
-        book = self._books.get(owner)
-        if book is None:
-            book = self._books[owner] = work_context.Book(owner)
-            book.load(context)
-        return book
+    def _work_context(self, context: Context, owner: str) -> WorkContext:
+        found = self._work_contexts.get(owner)
+        if found is None:
+            found = self._work_contexts[owner] = work_context.WorkContext(owner)
+            found.load(context)
+        return found
 
     def _later(self, header: Header, context: Context) -> int:
         return max(context.now, header.updated_at)
@@ -315,29 +318,31 @@ class TravellingSession(SessionActor):
         note: str | None = None,
     ) -> None:
         agent = context.principal.agent_id
-        move = StoredMove(from_tool, to_tool, context.now, outcome, agent, context.address.key, None, note)
-        session_migrations.log(context, move)
+        move = StoredMigration(
+            from_tool, to_tool, context.now, outcome, agent, context.address.key, None, note
+        )
+        migrations.put_migration(context, move)
 
     def _context_read(self, context: Context, header: Header, tool: str | None) -> travel.ContextRead:
-        work = context.get(session_migrations.WORK, Work)
+        work = context.get(migrations.WORK, ToolState)
         seen = work_context.view(self._own(context), self._common(context))
         return travel.ContextRead(
             session_id=context.address.key,
             purpose=header.purpose,
-            status=seen_status(header.status, self._tallies.talk(policy.shelves(context.principal))),
+            status=seen_status(header.status, self._counters.talk(policy.shelves(context.principal))),
             project_id=header.project_id,
             workspace_path=None if work is None else work.workspace_path,
             tool=None if work is None else work.tool,
             original_tool=None if work is None else work.original_tool,
             started_at=to_datetime(header.created_at),
             context=seen,
-            migrations=session_migrations.moves(context),
+            migrations=migrations.migrations(context),
             briefing=briefing(seen, header.purpose, tool),
         )
 
 
 def slices(handled: R | Slices[R]) -> Slices[R]:
-    """Return what a handler that is a generator returned, as one."""
+    """Wrap a result as a handler's generator."""
     assert isinstance(handled, Generator), "both handlers are generators"
     return handled
 

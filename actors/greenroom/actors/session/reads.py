@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from greenroom.actors.auth.policy import Shelf
     from greenroom.actors.schemas import sessions as requests
-    from greenroom.actors.session.counters import Tallies
+    from greenroom.actors.session.counters import SenderCounters
     from greenroom.actors.session.records import Entry, Header
     from greenroom.runtime import Context, Slices
 
@@ -38,7 +38,7 @@ class Newest(NamedTuple):
 
 
 class Span(NamedTuple):
-    """Which ids a page is taken from, and from which end."""
+    """The range of ids of a page, and from which end it is taken."""
 
     lowest: int
     highest: int
@@ -49,9 +49,9 @@ def session(context: Context, header: Header, messages: int) -> Slices[replies.S
     """Return the session's fields for a reader that sees this many messages in it."""
     session_id = context.address.key
     metadata = yield from fields.load(context, METADATA)
-    metadata_json = yield from fields.render(context, metadata)
+    metadata_json = yield from fields.to_json(context, metadata)
     state = yield from fields.load(context, STATE)
-    state_json = yield from fields.render(context, state)
+    state_json = yield from fields.to_json(context, state)
     return replies.SessionView(
         session_id=session_id,
         purpose=header.purpose,
@@ -76,7 +76,9 @@ def newest(context: Context, session_id: str, shelves: Sequence[Shelf]) -> Slice
     return Newest([view(entry, context.principal) for entry in reversed(page)], cursor)
 
 
-def page(request: requests.GetMessages, context: Context, tallies: Tallies) -> Slices[replies.MessagePage]:
+def page(
+    request: requests.GetMessages, context: Context, counters: SenderCounters
+) -> Slices[replies.MessagePage]:
     """Answer a page, oldest first; a cursor from `newest` leads from page to page backwards.
 
     Raises:
@@ -91,7 +93,7 @@ def page(request: requests.GetMessages, context: Context, tallies: Tallies) -> S
     if request.cursor is not None:
         span = _continued(base_cursor.decode(request.cursor, binding), first)
     elif request.offset:
-        past_all = request.offset >= tallies.count(shelves)
+        past_all = request.offset >= counters.count(shelves)
         start = (
             log.HIGHEST_ID + 1 if past_all else (yield from log.skip(context, shelves, first, request.offset))
         )
@@ -99,15 +101,15 @@ def page(request: requests.GetMessages, context: Context, tallies: Tallies) -> S
     entries = log.walk(context, shelves, lowest=span.lowest, highest=span.highest, reverse=span.backward)
     found, has_more = yield from log.take(context, entries, request.limit)
     views = [view(entry, context.principal) for entry in found]
-    kept = budget.cut(views, request.max_tokens, named)
+    kept = budget.take_in_order(views, request.max_tokens, named)
     direction = _BACKWARD if span.backward else _FORWARD
     next_cursor = None
     if has_more or kept.passed < len(found):
         next_cursor = _next_cursor(found[kept.passed - 1], direction, binding)
     views = kept.kept[::-1] if span.backward else kept.kept
-    total = tallies.count(shelves)
+    total = counters.count(shelves)
     if request.since_id is not None:
-        total = (yield from log.count(context, shelves, first)) if first <= tallies.newest(shelves) else 0
+        total = (yield from log.count(context, shelves, first)) if first <= counters.newest(shelves) else 0
     return replies.MessagePage(
         messages=views,
         count=len(views),
@@ -119,11 +121,11 @@ def page(request: requests.GetMessages, context: Context, tallies: Tallies) -> S
 
 
 def by_sender(
-    request: requests.SearchBySender, context: Context, tallies: Tallies
+    request: requests.SearchBySender, context: Context, counters: SenderCounters
 ) -> Slices[replies.SenderMessages]:
     """Answer the newest messages of one sender."""
     shelves = policy.shelves(context.principal)
-    there = tallies.count(shelves, request.sender)
+    there = counters.count(shelves, request.sender)
     found: list[Entry] = []
     if there:
         entries = log.walk(context, shelves, reverse=True)
@@ -131,7 +133,7 @@ def by_sender(
             context, entries, request.limit, lambda entry: entry.message.sender == request.sender, there
         )
     views = [view(entry, context.principal) for entry in found]
-    kept = budget.cut(views, request.max_tokens, named)
+    kept = budget.take_in_order(views, request.max_tokens, named)
     return replies.SenderMessages(
         messages=kept.kept,
         sender=request.sender,
@@ -161,7 +163,7 @@ def by_timerange(
         context, entries, request.limit, lambda entry: start <= entry.message.timestamp <= end
     )
     views = [view(entry, context.principal) for entry in found]
-    kept = budget.cut(views, request.max_tokens, named)
+    kept = budget.take_in_order(views, request.max_tokens, named)
     return replies.TimeRangeMessages(
         messages=kept.kept,
         timerange=replies.TimeRange(start=to_datetime(start), end=to_datetime(end)),

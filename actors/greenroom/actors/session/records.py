@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 HEADER = b"h"
 METADATA = b"d"
 STATE = b"s"
-TALLIES = b"t"
+COUNTERS = b"t"
 
 _OF_MESSAGE = 2
 _OF_OWNERS = frozenset({b"c", b"l"})  # of `work_context` and `migrations`
@@ -41,7 +41,7 @@ _LETTERS: dict[str, bytes] = {"public": b"p", "private": b"v", "agent_only": b"o
 
 
 class Header(msgspec.Struct, frozen=True, array_like=True):
-    """What a session is, apart from its messages.
+    """The header record of a session: everything but its messages.
 
     ``status`` does not know of messages: a session that nobody changed stays ``created`` here, and is
     ``active`` for those who see a message in it. Otherwise a hidden first message would show.
@@ -61,7 +61,7 @@ class Header(msgspec.Struct, frozen=True, array_like=True):
 
 
 class StoredEvent(msgspec.Struct, frozen=True, array_like=True):
-    """What makes a message an event of the session service.
+    """The event part of a message, for the session service.
 
     ``at`` is the event's own time (microseconds since 1970); its place in the log is when it was
     appended. ``is_json``: the message's content is the event's JSON, else it is its text.
@@ -91,16 +91,16 @@ class StoredMessage(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def is_talk(self) -> bool:
-        """Whether this is a message in the narrow sense, which makes a session active."""
+        """Whether this is talk, which makes a session active, and no event."""
         return self.event is None or self.event.event_type == "message"
 
 
-class Passed(msgspec.Struct, frozen=True, array_like=True):
+class CountedMessage(msgspec.Struct, frozen=True, array_like=True):
     """A message that is only counted: nothing of it is decoded."""
 
 
-class Tally(msgspec.Struct, frozen=True, array_like=True):
-    """What one sender has put on one shelf; ``last_at`` (microseconds since 1970) is the latest time.
+class SenderCounter(msgspec.Struct, frozen=True, array_like=True):
+    """One sender's messages on one shelf, counted; ``last_at`` (microseconds since 1970) is the latest time.
 
     ``others`` of the ``count`` are events that are no messages.
     """
@@ -146,14 +146,14 @@ def shelf_prefix(shelf: Shelf) -> bytes:
 
 
 def message_key(shelf: Shelf, message_id: int) -> bytes:
-    """Return where a message lies."""
+    """Return the record key of a message."""
     return shelf_prefix(shelf) + message_id.to_bytes(8)
 
 
 @functools.lru_cache(maxsize=1_024)
-def tally_key(shelf: Shelf, sender: str) -> bytes:
-    """Return where the tally of a sender on a shelf lies."""
-    return TALLIES + shelf_prefix(shelf) + blake2b(sender.encode(), digest_size=_DIGEST_BYTES).digest()
+def counter_key(shelf: Shelf, sender: str) -> bytes:
+    """Return the record key of a sender's counter on a shelf."""
+    return COUNTERS + shelf_prefix(shelf) + blake2b(sender.encode(), digest_size=_DIGEST_BYTES).digest()
 
 
 def view(entry: Entry, reader: Principal) -> replies.MessageView:

@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING
 
 from greenroom.actors.auth import policy
 from greenroom.actors.base import budget
-from greenroom.actors.base.lazy_import import imported
+from greenroom.actors.base.threads import imported
 from greenroom.actors.base.times import HOUR
 from greenroom.actors.schemas import replies
 from greenroom.actors.session import ids, log
 from greenroom.actors.session.records import named, view
-from greenroom.actors.session.search_window import Lanes, Window
+from greenroom.actors.session.search_window import SearchWindows, Window
 from greenroom.actors.session_search import preview
 
 if TYPE_CHECKING:
     from greenroom.actors.schemas.sessions import SearchContext
-    from greenroom.actors.session.counters import Tallies
+    from greenroom.actors.session.counters import SenderCounters
     from greenroom.actors.session_search.index import SearchIndex
     from greenroom.runtime import Context, Slices
 
@@ -25,19 +25,19 @@ SHOWN = 240_000
 """Characters in which previews look for single words, all of one search together: 0.1 s."""
 
 
-class Finder:
-    """What a session keeps for searching, from its first search until its actor leaves memory."""
+class SessionSearch:
+    """The search index of a session, kept from its first search until its actor leaves memory."""
 
     def __init__(self) -> None:
         self._index: SearchIndex | None = None
-        self._lanes: Lanes
+        self._prepared: SearchWindows
 
     def resident_bytes(self) -> int:
         """Return an estimate of the memory in use."""
         return 0 if self._index is None else self._index.resident_bytes()
 
     def search(
-        self, request: SearchContext, context: Context, tallies: Tallies
+        self, request: SearchContext, context: Context, counters: SenderCounters
     ) -> Slices[replies.SearchResults]:
         """Answer the best matches among the newest messages that the caller may see."""
         yield from imported("greenroom.actors.session_search.index")
@@ -49,11 +49,11 @@ class Finder:
         while window is None:
             index = SearchIndex() if self._index is None else self._index  # an empty one is false
             if self._index is None:
-                self._index, self._lanes = index, Lanes(index)
-            window = yield from self._lanes.window(
+                self._index, self._prepared = index, SearchWindows(index)
+            window = yield from self._prepared.window(
                 context,
                 shelves,
-                newest_id=tallies.newest(shelves),
+                newest_id=counters.newest(shelves),
                 lowest_id=ids.lowest_id(since),
                 rows=request.max_rows_scanned,
             )
@@ -68,7 +68,7 @@ class Finder:
                 limit=request.limit,
                 metadata=request.search_metadata,
             ),
-            context.slice_over,
+            context.should_yield,
         )
         looked_at = SHOWN // max(1, len(matches))
         hits: list[replies.SearchHit] = []
@@ -92,9 +92,9 @@ class Finder:
                         relevance=relevance(match.score),
                     )
                 )
-            if context.slice_over():
+            if context.should_yield():
                 yield
-        cut = budget.cut(hits, request.max_tokens, lambda hit: named(hit.message))
+        cut = budget.take_in_order(hits, request.max_tokens, lambda hit: named(hit.message))
         return replies.SearchResults(
             results=cut.kept,
             query=request.query,
@@ -102,7 +102,7 @@ class Finder:
             search_scope=request.search_scope,
             message_count=len(cut.kept),
             scanned=window.scanned,
-            truncated=window.scanned < tallies.count(shelves) or len(cut.kept) < len(matches),
+            truncated=window.scanned < counters.count(shelves) or len(cut.kept) < len(matches),
             left_out=cut.left_out,
             over_budget=cut.over_budget,
         )

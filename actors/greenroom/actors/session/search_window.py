@@ -1,4 +1,4 @@
-"""What of a session is prepared for searching, and the window of it that a request looks at.
+"""The messages prepared for searching, and the window of them that a request looks at.
 
 The search index is filled backwards, as far as requests need, and forwards with what
 has come since; it lives as long as its actor is resident. A session that nobody
@@ -36,7 +36,7 @@ class Window(NamedTuple):
     scanned: int
 
 
-class Lane:
+class PreparedMessages:
     """The prepared part of one shelf: without gaps, from its newest message at some time backwards.
 
     Attributes:
@@ -64,12 +64,12 @@ class Lane:
         return newer + bisect_right(self.older, -lowest, key=neg)
 
 
-class Lanes:
+class SearchWindows:
     """The prepared part of one session."""
 
     def __init__(self, index: SearchIndex) -> None:
         self._index = index
-        self._lanes: dict[Shelf, Lane] = {}
+        self._prepared: dict[Shelf, PreparedMessages] = {}
         self._left = 0
 
     def window(
@@ -87,49 +87,61 @@ class Lanes:
             rows: How many messages it holds at most; None for all.
         """
         self._left = CHARACTERS
-        lanes = [self._lanes.setdefault(shelf, Lane(shelf, newest_id)) for shelf in shelves]
-        for lane in lanes:
-            if lane.top >= newest_id:
+        prepared_shelves = [
+            self._prepared.setdefault(shelf, PreparedMessages(shelf, newest_id)) for shelf in shelves
+        ]
+        for prepared in prepared_shelves:
+            if prepared.top >= newest_id:
                 continue
-            yield from self._catch_up(context, lane)
+            yield from self._catch_up(context, prepared)
             if self._left <= 0:
                 return None
-            lane.top = newest_id  # what comes from now on has higher ids, whatever its shelf
-        yield from self._dig(context, lanes, lowest_id, rows)
+            prepared.top = newest_id  # what comes from now on has higher ids, whatever its shelf
+        yield from self._dig(context, prepared_shelves, lowest_id, rows)
         if self._left <= 0:
-            lowest_id = max([lowest_id, *(lane.floor for lane in lanes if not lane.complete)])
-        scanned = _count(lanes, lowest_id)
+            lowest_id = max(
+                [lowest_id, *(prepared.floor for prepared in prepared_shelves if not prepared.complete)]
+            )
+        scanned = _count(prepared_shelves, lowest_id)
         if rows is None or scanned <= rows:
             return Window(lowest_id, scanned)
-        return Window(_nth_newest(lanes, rows), rows)
+        return Window(_nth_newest(prepared_shelves, rows), rows)
 
-    def _catch_up(self, context: Context, lane: Lane) -> Slices[None]:
+    def _catch_up(self, context: Context, prepared: PreparedMessages) -> Slices[None]:
         """Prepare what was added since the last time."""
-        for entry in log.walk(context, (lane.shelf,), lowest=lane.top + 1):
+        for entry in log.walk(context, (prepared.shelf,), lowest=prepared.top + 1):
             yield from self._prepare(context, entry)
-            lane.newer.append(entry.message_id)
-            lane.top = entry.message_id
+            prepared.newer.append(entry.message_id)
+            prepared.top = entry.message_id
             if self._left <= 0:
                 return
 
-    def _dig(self, context: Context, lanes: Sequence[Lane], lowest_id: int, rows: int | None) -> Slices[None]:
+    def _dig(
+        self, context: Context, prepared_shelves: Sequence[PreparedMessages], lowest_id: int, rows: int | None
+    ) -> Slices[None]:
         """Prepare backwards, always where the prepared part ends soonest, until the window is covered."""
         walks: dict[Shelf, Iterator[Entry]] = {}
         while self._left > 0:
-            shallow = [lane for lane in lanes if not lane.complete and lane.floor > lowest_id]
+            shallow = [
+                prepared
+                for prepared in prepared_shelves
+                if not prepared.complete and prepared.floor > lowest_id
+            ]
             if not shallow:
                 return
-            lane = max(shallow, key=lambda lane: lane.floor)
-            if rows is not None and _count(lanes, lane.floor) >= rows:
+            prepared = max(shallow, key=lambda prepared: prepared.floor)
+            if rows is not None and _count(prepared_shelves, prepared.floor) >= rows:
                 return
-            if lane.shelf not in walks:
-                walks[lane.shelf] = log.walk(context, (lane.shelf,), highest=lane.floor - 1, reverse=True)
-            entry = next(walks[lane.shelf], None)
+            if prepared.shelf not in walks:
+                walks[prepared.shelf] = log.walk(
+                    context, (prepared.shelf,), highest=prepared.floor - 1, reverse=True
+                )
+            entry = next(walks[prepared.shelf], None)
             if entry is None:
-                lane.complete = True
+                prepared.complete = True
             else:
                 yield from self._prepare(context, entry)
-                lane.older.append(entry.message_id)
+                prepared.older.append(entry.message_id)
 
     def _prepare(self, context: Context, entry: Entry) -> Slices[None]:
         message = entry.message
@@ -141,21 +153,21 @@ class Lanes:
             message.sender,
             message.content,
             values,
-            context.slice_over,
+            context.should_yield,
             created_at=message.timestamp,
         )
 
 
-def _count(lanes: Sequence[Lane], lowest: int) -> int:
-    return sum(lane.count_from(lowest) for lane in lanes)
+def _count(prepared_shelves: Sequence[PreparedMessages], lowest: int) -> int:
+    return sum(prepared.count_from(lowest) for prepared in prepared_shelves)
 
 
-def _nth_newest(lanes: Sequence[Lane], number: int) -> int:
+def _nth_newest(prepared_shelves: Sequence[PreparedMessages], number: int) -> int:
     """Return the highest id from which on there are ``number`` prepared messages."""
     low, high = 0, log.HIGHEST_ID
     while low < high:
         middle = (low + high + 1) // 2
-        if _count(lanes, middle) >= number:
+        if _count(prepared_shelves, middle) >= number:
             low = middle
         else:
             high = middle - 1

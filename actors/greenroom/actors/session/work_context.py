@@ -1,4 +1,4 @@
-"""What a session keeps of the work done in it, one record each, bounded in number.
+"""The work context of a session: files, searches, memories, decisions, workflow; bounded in number.
 
     c tag f digest          a file, by the digest of its path
     c tag s time number     a search
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from greenroom.runtime import Context
 
-BOOK: Final = b"c"
+CONTEXT: Final = b"c"
 COMMON: Final = ""
 """The owner of what everybody sees who sees the session."""
 
@@ -90,15 +90,15 @@ def importance_of(given: float | None, uses: int) -> float:
     return round(1 - 0.7**uses if given is None else given, _PLACES)
 
 
-class Book:
-    """One owner's part of a session's context, and the part that is everybody's when that is the owner.
+class WorkContext:
+    """One owner's part of a session's context; that of `COMMON` is visible to every reader.
 
     Args:
         owner: The user's namespace, the agent's where no user is known, or `COMMON`.
     """
 
     def __init__(self, owner: str) -> None:
-        self._prefix = BOOK + blake2b(owner.encode(), digest_size=_TAG_BYTES).digest()
+        self._prefix = CONTEXT + blake2b(owner.encode(), digest_size=_TAG_BYTES).digest()
         self.files: dict[bytes, StoredFile] = {}
         self.searches: dict[bytes, StoredSearch] = {}
         self.memories: dict[bytes, StoredMemoryUse] = {}
@@ -119,8 +119,8 @@ class Book:
 
     # -- writing -----------------------------------------------------------
 
-    def note_file(self, context: Context, use: travel.FileUse) -> None:
-        """Count a use of a file; beyond the most there may be, the least important one goes."""
+    def record_file(self, context: Context, use: travel.FileUse) -> None:
+        """Record a use of a file; beyond the most there may be, the least important one goes."""
         key = self._prefix + b"f" + _digest(use.path)
         old = self.files.get(key)
         given, note, uses = use.importance, use.note, 1
@@ -142,8 +142,8 @@ class Book:
             del self.files[least]
             context.delete(least)
 
-    def note_search(self, context: Context, query: str, tool: str) -> None:
-        """Note a search; the same one again is only the newer one."""
+    def record_search(self, context: Context, query: str, tool: str) -> None:
+        """Record a search; a repeat replaces the older one."""
         for key, old in list(self.searches.items()):
             if old.query == query:
                 del self.searches[key]
@@ -155,7 +155,7 @@ class Book:
         self._append(context, self.searches, b"s", search, MOST_SEARCHES)
 
     def put_memory(self, context: Context, memory: StoredMemoryUse) -> None:
-        """Note a memory that was stored."""
+        """Record a stored memory."""
         key = self._prefix + b"m" + _digest(memory.memory_id)
         self.memories.pop(key, None)
         self.memories[key] = memory
@@ -166,11 +166,11 @@ class Book:
             context.delete(oldest)
 
     def put_decision(self, context: Context, decision: StoredDecision) -> None:
-        """Note a decision."""
+        """Record a decision."""
         self._append(context, self.decisions, b"d", decision, MOST_DECISIONS)
 
     def put_workflow(self, context: Context, workflow: StoredWorkflow) -> None:
-        """Note where the work stands."""
+        """Record where the work stands."""
         self.workflow = workflow
         context.put(self._prefix + b"w", workflow)
 
@@ -189,8 +189,8 @@ class Book:
             context.delete(oldest)
 
 
-def view(own: Book, common: Book) -> travel.SessionContext:
-    """Return what a reader sees: its own part, and everybody's."""
+def view(own: WorkContext, common: WorkContext) -> travel.SessionContext:
+    """Return a reader's view: its own part, and the common one."""
     files = sorted(own.files.values(), key=_rank, reverse=True)
     workflow = common.workflow
     return travel.SessionContext(

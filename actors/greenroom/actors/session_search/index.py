@@ -14,7 +14,7 @@ from greenroom.actors.index.corpus import Corpus
 from greenroom.actors.index.document import Analysed, is_temporal
 from greenroom.actors.ranking import RankQuery, View, rank
 from greenroom.actors.session_search.messages import Messages
-from greenroom.actors.session_search.query_expansion import look_up
+from greenroom.actors.session_search.query_expansion import expand
 from greenroom.actors.session_search.scores import PHRASE, no_scores, score
 from greenroom.actors.text.analyze import asks, stretches, tokens
 
@@ -41,7 +41,7 @@ _ROW_BYTES = 16  # a row's slots in the lists
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchRequest:
-    """What to look for, and among which messages.
+    """A search request: the query, and among which messages to look.
 
     Attributes:
         text: The query as typed.
@@ -114,13 +114,13 @@ class SearchIndex:
         sender: str,
         content: str,
         metadata: str,
-        slice_over: Callable[[], bool],
+        should_yield: Callable[[], bool],
         *,
         created_at: int = 0,
     ) -> Slices[None]:
         """Add one message; a shelf's message of the same id stays as it is.
 
-        Yields when ``slice_over`` says so, for the message may be long. Nothing else may be done with the
+        Yields when ``should_yield()``, for the message may be long. Nothing else may be done with the
         index before the generator has returned.
 
         Args:
@@ -130,15 +130,15 @@ class SearchIndex:
             sender: The sender's name.
             content: The text.
             metadata: The metadata's values as text, see `metadata_text`.
-            slice_over: Whether to yield.
+            should_yield: Whether to yield.
             created_at: When it was written, in microseconds since 1970.
         """
         if self._holds(id, shelf):
             return
-        text, terms = yield from _prepare(content, slice_over)
-        values, value_terms = yield from _prepare(metadata, slice_over)
+        text, terms = yield from _prepare(content, should_yield)
+        values, value_terms = yield from _prepare(metadata, should_yield)
         names = tokens(sender)
-        temporal = yield from is_temporal(terms, slice_over)
+        temporal = yield from is_temporal(terms, should_yield)
         document = Document(
             id=len(self._texts) + 1,
             shelf=shelf,
@@ -155,22 +155,22 @@ class SearchIndex:
         }
         flags = (QUESTION if asks(content) else 0) | (TEMPORAL if temporal else 0)
         counts = {field: counted for field, counted in every.items() if counted}
-        yield from self._corpus.add_analysed(document, Analysed(counts, flags), slice_over)
+        yield from self._corpus.add_analysed(document, Analysed(counts, flags), should_yield)
         # The sender stands before the text, behind a mark that no phrase contains.
         self._texts.append(f" {_phrase_key(names)} \n {text} ")
         self._metadata.append(f" {values} " if values else "")
         self._key_bytes += _ROW_BYTES + sys.getsizeof(self._texts[-1])
         if values:
             self._key_bytes += sys.getsizeof(self._metadata[-1])
-        yield from self._corpus.tidy(slice_over)
+        yield from self._corpus.compact(should_yield)
 
     def resident_bytes(self) -> int:
         """Return an estimate of the memory that the index holds, in bytes."""
         view = 0 if self._view is None else self._view[2].resident_bytes()
         return self._key_bytes + self._corpus.resident_bytes() + view
 
-    def search(self, request: SearchRequest, slice_over: Callable[[], bool]) -> Slices[list[Match]]:
-        """Return the matches, best first; yields when ``slice_over`` says so.
+    def search(self, request: SearchRequest, should_yield: Callable[[], bool]) -> Slices[list[Match]]:
+        """Return the matches, best first; yields when ``should_yield()``.
 
         Equal scores: the stronger (of phrases: by who is named), then the shorter message (by powers of
         two), then the newer.
@@ -178,24 +178,24 @@ class SearchIndex:
         """
         corpus = self._corpus
         if corpus.tail_rows >= max(_SEALED_ROWS, _SEALED_SHARE * corpus.size):
-            yield from corpus.seal(slice_over)
+            yield from corpus.seal(should_yield)
         messages, view = self._viewed(request)
         visible = view.visible
         if not view.count:
             return []
         query = RankQuery.read(request.text)
-        sought = yield from look_up(messages, view, query.terms, slice_over)
-        if sought.terms or query.dates:
-            query = replace(query, terms=sought.terms)
-            ranked = yield from rank(view, query, visible, slice_over, limit=corpus.size)
-            scores = score(view, ranked, sought.unknown)
+        expanded = yield from expand(messages, view, query.terms, should_yield)
+        if expanded.terms or query.dates:
+            query = replace(query, terms=expanded.terms)
+            ranked = yield from rank(view, query, visible, should_yield, limit=corpus.size)
+            scores = score(view, ranked, expanded.unknown)
         else:
             scores = no_scores(corpus.size)
-        if slice_over():
+        if should_yield():
             yield
         phrase = _phrase_key(tokens(request.text))
         keys = [self._texts, self._metadata] if request.metadata else [self._texts]
-        yield from _raise_phrases(scores, phrase, keys, visible, slice_over)
+        yield from _raise_phrases(scores, phrase, keys, visible, should_yield)
         return self._best(scores, request)
 
     def _viewed(self, request: SearchRequest) -> tuple[Messages, View]:
@@ -250,7 +250,7 @@ def _never() -> bool:
     return False
 
 
-def _prepare(text: str, slice_over: Callable[[], bool]) -> Slices[tuple[str, Counter[str]]]:
+def _prepare(text: str, should_yield: Callable[[], bool]) -> Slices[tuple[str, Counter[str]]]:
     """Return the phrase key of ``text``, and how often it has each term."""
     pieces: list[str] = []
     terms: Counter[str] = Counter()
@@ -258,7 +258,7 @@ def _prepare(text: str, slice_over: Callable[[], bool]) -> Slices[tuple[str, Cou
         found = tokens(stretch)
         pieces.append(_phrase_key(found))
         terms.update([term for _, _, posted in found for term in posted])
-        if slice_over():
+        if should_yield():
             yield
     return " ".join(pieces), terms
 
@@ -273,7 +273,7 @@ def _raise_phrases(
     phrase: str,
     keys: Sequence[Sequence[str]],
     visible: Mask,
-    slice_over: Callable[[], bool],
+    should_yield: Callable[[], bool],
 ) -> Slices[None]:
     """Raise the scores of the messages that hold the query as it stands.
 
@@ -282,18 +282,18 @@ def _raise_phrases(
     """
     if scores.shared:
         rows = np.flatnonzero(scores.candidates & visible)
-        scores.score[(yield from _holding(f" {phrase} ", rows, keys, slice_over))] = PHRASE
+        scores.score[(yield from _holding(f" {phrase} ", rows, keys, should_yield))] = PHRASE
     elif phrase:
         rows = np.flatnonzero(visible)
-        whole = yield from _holding(f" {phrase} ", rows, keys, slice_over)
+        whole = yield from _holding(f" {phrase} ", rows, keys, should_yield)
         scores.score[whole] = PHRASE
         if not whole:
-            inside = yield from _holding(phrase, rows, keys, slice_over)
+            inside = yield from _holding(phrase, rows, keys, should_yield)
             scores.score[inside] = _INSIDE_WORD
 
 
 def _holding(
-    phrase: str, rows: Iterable[int], keys: Sequence[Sequence[str]], slice_over: Callable[[], bool]
+    phrase: str, rows: Iterable[int], keys: Sequence[Sequence[str]], should_yield: Callable[[], bool]
 ) -> Slices[list[int]]:
     """Return the rows whose keys have ``phrase`` in them."""
     found: list[int] = []
@@ -306,6 +306,6 @@ def _holding(
                 break
         if looked > _LOOK:
             looked = 0
-            if slice_over():
+            if should_yield():
                 yield
     return found

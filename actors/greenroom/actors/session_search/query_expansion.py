@@ -1,4 +1,4 @@
-"""What else counts as a word of the query: words around it, words that it begins, typing errors.
+"""Query expansion: words that contain a query's word, its short and long forms, typing errors.
 
 The likeness of a word, 0-1, is by how much of it was typed. Ranking takes it for how often the
 word is said.
@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from rapidfuzz import fuzz, process
 
-from greenroom.actors.ranking.names import partly_named
-from greenroom.actors.ranking.spelling import guesses
+from greenroom.actors.ranking.query import partly_named
+from greenroom.actors.ranking.spelling import corrections
 from greenroom.actors.text.analyze import is_unspaced
 
 if TYPE_CHECKING:
@@ -34,8 +34,8 @@ _NEAR, _BEGINNING = 55.0, 3  # per cent, or first letters: a slip changes less, 
 _INSTEAD = 0.9  # a compound's parts are all there but not as that compound; a month has its name
 
 
-class Sought(NamedTuple):
-    """What became of the query's terms.
+class ExpandedQuery(NamedTuple):
+    """The expanded terms of the query.
 
     Attributes:
         terms: Those that ranking is to look for, in order.
@@ -46,23 +46,23 @@ class Sought(NamedTuple):
     unknown: int
 
 
-def look_up(
-    messages: Messages, view: View, terms: Sequence[Term], pace: Callable[[], bool]
-) -> Slices[Sought]:
-    """Let ``messages`` learn which rows say each of ``terms`` in some way; yields when ``pace`` says so."""
-    names = yield from _named_in_full(view, terms, pace)
+def expand(
+    messages: Messages, view: View, terms: Sequence[Term], should_yield: Callable[[], bool]
+) -> Slices[ExpandedQuery]:
+    """Let ``messages`` learn which rows say each of ``terms`` in some way; yields when ``should_yield()``."""
+    names = yield from _named_in_full(view, terms, should_yield)
     asked = [term for term in terms if term.term not in names]
     known = {term.term: view.postings("text", term.term) for term in asked}
     likenesses = yield from _containing(
-        messages, {term: len(rows) > 0 for term, (rows, _) in known.items()}, pace
+        messages, {term: len(rows) > 0 for term, (rows, _) in known.items()}, should_yield
     )
     learned: list[tuple[Term, list[Postings]]] = []
     for term in asked:
         rows, times = known[term.term]
         alike = likenesses[term.term]
         if not len(rows):
-            wanted = yield from _resembles(view, term, pace)
-            for guess in (yield from guesses(view, term, pace)) if wanted else ():
+            wanted = yield from _resembles(view, term, should_yield)
+            for guess in (yield from corrections(view, term, should_yield)) if wanted else ():
                 ratio = fuzz.ratio(term.term, guess.term) / 100
                 _keep_best(alike, [(guess.term, max(guess.likeness, ratio))])
             _keep_best(alike, _beginnings(term.term))
@@ -70,28 +70,28 @@ def look_up(
         if term.instead:
             found.append(_together(view, term.instead))
         alike.pop(term.term, None)
-        found += yield from _present(view, alike, pace)
+        found += yield from _present(view, alike, should_yield)
         learned.append((term, found))
     there = set(names)
     for term, found in learned:
         # A compound of which only some parts are there is left to ranking, which looks for the parts.
         if messages.learn(term.term, found) or term.instead:
             there.add(term.term)
-        if pace():
+        if should_yield():
             yield
     kept = tuple(term for term in terms if term.term in there)
-    return Sought(kept, len(terms) - len(kept))
+    return ExpandedQuery(kept, len(terms) - len(kept))
 
 
-def _named_in_full(view: View, terms: Sequence[Term], pace: Callable[[], bool]) -> Slices[set[str]]:
+def _named_in_full(view: View, terms: Sequence[Term], should_yield: Callable[[], bool]) -> Slices[set[str]]:
     """Return the terms of the senders' names that the query has in full, in whatever order."""
     asked = dict.fromkeys(term.term for term in terms)
-    names = yield from partly_named(view, asked, pace)
+    names = yield from partly_named(view, asked, should_yield)
     return {term for name in names.values() if set(name) <= asked.keys() for term in name}
 
 
 def _containing(
-    messages: Messages, asked: dict[str, bool], pace: Callable[[], bool]
+    messages: Messages, asked: dict[str, bool], should_yield: Callable[[], bool]
 ) -> Slices[dict[str, dict[str, float]]]:
     """Return, for each term, the terms that it is a part of, each with its likeness.
 
@@ -99,7 +99,7 @@ def _containing(
         messages: Where to look.
         asked: The terms, and whether a message holds it as it is. Such a term is looked for inside
             of others only if it is long enough not to be there by accident.
-        pace: Whether to yield.
+        should_yield: Whether to yield.
     """
     alike: dict[str, dict[str, float]] = {term: {} for term in asked}
     parts = {
@@ -114,7 +114,7 @@ def _containing(
             _keep_best(
                 alike[term], ((word, _part_likeness(part, word)) for word in words if not is_unspaced(word))
             )
-            if pace():
+            if should_yield():
                 yield
     return alike
 
@@ -130,7 +130,7 @@ def _with(part: str, lines: str) -> Iterator[str]:
         at = lines.find(part, end)
 
 
-def _resembles(view: View, term: Term, pace: Callable[[], bool]) -> Slices[bool]:
+def _resembles(view: View, term: Term, should_yield: Callable[[], bool]) -> Slices[bool]:
     """Return whether some word is so near to an unknown one that it is worth while to undo slips of the pen.
 
     That takes 1 ms, which in a short session is more than all the rest.
@@ -142,7 +142,7 @@ def _resembles(view: View, term: Term, pace: Callable[[], bool]) -> Slices[bool]
             return True
         if process.extractOne(term.term, block, scorer=fuzz.ratio, score_cutoff=_NEAR) is not None:
             return True
-        if pace():
+        if should_yield():
             yield
     return False
 
@@ -162,7 +162,7 @@ def _keep_best(alike: dict[str, float], found: Iterable[tuple[str, float]]) -> N
         alike[term] = max(alike.get(term, 0.0), likeness)
 
 
-def _present(view: View, alike: dict[str, float], pace: Callable[[], bool]) -> Slices[list[Postings]]:
+def _present(view: View, alike: dict[str, float], should_yield: Callable[[], bool]) -> Slices[list[Postings]]:
     """Return the rows of the best of the words that a visible message holds."""
     found: list[Postings] = []
     for term, likeness in sorted(alike.items(), key=lambda item: (-item[1], item[0])):
@@ -171,7 +171,7 @@ def _present(view: View, alike: dict[str, float], pace: Callable[[], bool]) -> S
         rows, _ = view.postings("text", term)
         if len(rows):
             found.append((rows, np.full(len(rows), likeness, np.float32)))
-        if pace():
+        if should_yield():
             yield
     return found
 

@@ -28,8 +28,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from greenroom.actors.ranking.lexical import phantoms, rarity
-from greenroom.actors.ranking.names import name_terms
+from greenroom.actors.ranking.lexical import idf, pseudo_documents
+from greenroom.actors.ranking.query import name_terms
 from greenroom.actors.ranking.weights import weights
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from greenroom.actors.ranking import Ranked, View
-    from greenroom.actors.ranking.signals import Reading
+    from greenroom.actors.ranking.signals import QueryReading
     from greenroom.actors.ranking.view import Floats
 
     Doubles = npt.NDArray[np.float64]
@@ -128,21 +128,21 @@ def _strength(view: View, ranked: Ranked, unknown: int) -> Doubles:
     return found
 
 
-def _full(view: View, reading: Reading, shares: Mapping[str, Floats], unknown: int) -> float:
+def _full(view: View, reading: QueryReading, shares: Mapping[str, Floats], unknown: int) -> float:
     """Return the strength of a message that says each word once, by the sender and of the time named."""
     table = weights("words")
     by_word = table["words"] + table["nearby"]
-    count = view.count + phantoms(view)
-    full = by_word * sum(rarity(len(group.rows), count) for group in reading.groups)
-    full += by_word * unknown * rarity(0, count)
+    count = view.count + pseudo_documents(view)
+    full = by_word * sum(idf(len(group.rows), count) for group in reading.groups)
+    full += by_word * unknown * idf(0, count)
     # Where no message is of that time, none is asked for it.
     full += sum(float(shares[name].max(initial=0.0)) for name in ("month", "day"))
     if len(reading.authors) == 1:
         return full + table["author"]
-    return full + table["mention"] * sum(rarity(len(group.rows), view.count) for group in reading.mentions)
+    return full + table["mention"] * sum(idf(len(group.rows), view.count) for group in reading.mentions)
 
 
-def _own(view: View, reading: Reading, unknown: int) -> _Own:
+def _own(view: View, reading: QueryReading, unknown: int) -> _Own:
     """Return how much of the query each row says itself, and how many of its words."""
     size = len(view.visible)
     said = np.zeros(size)
@@ -166,7 +166,7 @@ def _own(view: View, reading: Reading, unknown: int) -> _Own:
     return _Own(np.minimum(1.0, share), shared, words + len(reading.authors), shareable)
 
 
-def _mentions(view: View, reading: Reading, written: Mask) -> Mask:
+def _mentions(view: View, reading: QueryReading, written: Mask) -> Mask:
     """Return which rows say the whole name of the sender of the rows ``written``."""
     number = view.corpus.author[np.argmax(written)]
     name = set(name_terms(view.corpus.authors[number]))

@@ -17,11 +17,12 @@ combining marks takes quadratic time (1.3 s for 40,000; measured).
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from greenroom.actors.text.words import DATE, EMOJI_RANGES, MAX_TERM, Rules
+from greenroom.actors.text.words import DATE, EMOJI_RANGES, MAX_TERM, TextRules
 from greenroom.actors.text.words import STOP_WORDS as STOP_WORDS
 from greenroom.actors.text.words import Token as Token
 from greenroom.actors.text.words import is_unspaced as is_unspaced
@@ -52,7 +53,7 @@ _END = 256  # characters in which a text's end is looked for
 class _Current:
     """The rules that hold in this process."""
 
-    rules = Rules(["english"])
+    rules = TextRules(["english"])
 
 
 def use_languages(languages: Sequence[str]) -> None:
@@ -61,12 +62,12 @@ def use_languages(languages: Sequence[str]) -> None:
     Raises:
         ValueError: there is no stemmer for a language.
     """
-    rules = Rules(languages)
+    rules = TextRules(languages)
     if rules.name != _Current.rules.name:
         _Current.rules = rules
 
 
-def current_rules() -> Rules:
+def current_rules() -> TextRules:
     """Return the rules by which texts become terms now."""
     return _Current.rules
 
@@ -81,7 +82,7 @@ def without_invisible(text: str) -> str:
     return text if text.isascii() else _INVISIBLE.sub("", text)
 
 
-def tokens(text: str, rules: Rules | None = None) -> list[Token]:
+def tokens(text: str, rules: TextRules | None = None) -> list[Token]:
     """Return the tokens of ``text`` in order, by the current rules unless others are given."""
     if not text.isascii():
         words = _TOKEN.findall(without_invisible(text))
@@ -112,3 +113,29 @@ def stretches(text: str, size: int) -> Iterator[str]:
 def asks(text: str) -> bool:
     """Return whether a text ends as a question does; a remark in brackets after it is not the end."""
     return _REMARK.sub("", text[-_END:]).rstrip().endswith(("?", "\uff1f", "\u061f"))
+
+
+def metadata_text(metadata: bytes | str) -> str:
+    """Return the values of a JSON object, at any depth, as lines of text; names of fields are left out.
+
+    Numbers stand as they were written. ``null`` is no value.
+
+    Raises:
+        ValueError: ``metadata`` is not JSON.
+        RecursionError: It is nested thousands of levels deep.
+    """
+    if len(metadata) <= len("{}"):
+        return ""
+    lines: list[str] = []
+    waiting: list[Any] = [json.loads(metadata, parse_int=str, parse_float=str)]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, dict):
+            waiting.extend(reversed(value.values()))
+        elif isinstance(value, list):
+            waiting.extend(reversed(value))
+        elif isinstance(value, bool):
+            lines.append("true" if value else "false")
+        elif value is not None:
+            lines.append(value)
+    return "\n".join(lines)

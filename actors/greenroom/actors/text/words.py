@@ -1,4 +1,4 @@
-"""How one word becomes terms, in one choice of languages; the rules are those of `analyze`."""
+"""Analysis of one word into terms, in one choice of languages; the rules are those of `analyze`."""
 
 from __future__ import annotations
 
@@ -82,8 +82,8 @@ class Token(NamedTuple):
     posted: tuple[str, ...] = ()
 
 
-class Rules:
-    """How words become tokens when texts are in certain languages.
+class TextRules:
+    """The rules of analysis for one choice of languages.
 
     Stop words are left out for English alone: lists for other languages that are kept with as much
     care as stemmers are did not turn up, and words that are in every text weigh little anyway.
@@ -195,11 +195,11 @@ class Rules:
 
 
 @lru_cache(maxsize=8)
-def rules_named(name: str) -> Rules | None:
+def rules_named(name: str) -> TextRules | None:
     """Return rules by their name, or None for those of another version of this program."""
     version, *languages = name.split(" ")
     try:
-        return Rules(languages) if version == _VERSION else None
+        return TextRules(languages) if version == _VERSION else None
     except ValueError:
         return None
 

@@ -12,9 +12,10 @@ import re
 from collections.abc import Callable
 from datetime import date, timedelta
 from functools import cache, partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from greenroom.actors.timeexpr.calendar import ONE_DAY, Days, add, add_months, containing, day_of_month
+from greenroom.actors.timeexpr.reader import DaysMeaning, Reader
 from greenroom.actors.timeexpr.words import (
     HOLIDAYS,
     MONTHS,
@@ -27,10 +28,6 @@ from greenroom.actors.timeexpr.words import (
     alternatives,
 )
 
-if TYPE_CHECKING:
-    from greenroom.actors.timeexpr.reader import Reader
-
-Meaning = Callable[["Reader", "re.Match[str]"], Days | None]
 Occurrence = Callable[[int], Days | None]
 """What a name means in one year, if anything."""
 
@@ -68,7 +65,7 @@ def expand(pattern: str) -> re.Pattern[str]:
 # -- plain days, weeks, months … --------------------------------------------
 
 
-def _shifted(days: int) -> Meaning:
+def _shifted(days: int) -> DaysMeaning:
     def meaning(reader: Reader, _: re.Match[str]) -> Days:
         return containing(reader.today + timedelta(days=days), "day")
 
@@ -162,7 +159,7 @@ def _weekday_of(reader: Reader, found: re.Match[str]) -> Days | None:
     wanted = WEEKDAYS[found["weekday"]]
     if rest.is_one:
         if rest.first.weekday() != wanted:
-            reader.note(f"{rest.first} is not a {found['weekday']}")
+            reader.reasons.append(f"{rest.first} is not a {found['weekday']}")
             return None
         return rest
     if rest.end - rest.first == timedelta(days=WEEK_DAYS) and rest.first.weekday() == 0:
@@ -334,7 +331,7 @@ def _distance(days: Days, day: date) -> int:
 def _name_in_year(reader: Reader, found: re.Match[str]) -> Days | None:
     days = _name(found)(int(found["year"]))
     if days is None:
-        reader.note("there is no such day in that year")
+        reader.reasons.append("there is no such day in that year")
     return days
 
 
@@ -362,7 +359,7 @@ def _date(reader: Reader, found: re.Match[str]) -> Days | None:
 def _slashed(reader: Reader, found: re.Match[str]) -> Days | None:
     year, first, second = int(found["year"]), int(found["first"]), int(found["other"])
     if first != second and max(first, second) <= MONTHS_A_YEAR:
-        reader.note(
+        reader.reasons.append(
             f"it may be day/month or month/day; write {year:04}-{first:02}-{second:02} or the other way"
         )
         return None
@@ -385,7 +382,7 @@ def _iso_week(reader: Reader, found: re.Match[str]) -> Days | None:
     try:
         return containing(date.fromisocalendar(year, int(found["week"]), 1), "week")
     except ValueError:
-        reader.note("there is no such week")
+        reader.reasons.append("there is no such week")
         return None
 
 
@@ -409,8 +406,8 @@ _NAMES: Final = (
 )
 
 
-def _named() -> list[tuple[str, Meaning]]:
-    forms: list[tuple[str, Meaning]] = [("{which} {month}", _this_or_which)]
+def _named() -> list[tuple[str, DaysMeaning]]:
+    forms: list[tuple[str, DaysMeaning]] = [("{which} {month}", _this_or_which)]
     for name in _NAMES:
         forms += [
             (name, _bare_name),
@@ -429,7 +426,7 @@ def _this_or_which(reader: Reader, found: re.Match[str]) -> Days | None:
     return meaning(reader, found)
 
 
-FORMS: Final[list[tuple[str, Meaning]]] = [
+FORMS: Final[list[tuple[str, DaysMeaning]]] = [
     ("today|this day", _shifted(0)),
     ("yesterday", _shifted(-1)),
     ("tomorrow", _shifted(1)),
@@ -468,6 +465,6 @@ FORMS: Final[list[tuple[str, Meaning]]] = [
 
 
 @cache
-def forms() -> tuple[tuple[re.Pattern[str], Meaning], ...]:
+def forms() -> tuple[tuple[re.Pattern[str], DaysMeaning], ...]:
     """Return the grammar, its patterns compiled when it is first needed."""
     return tuple((expand(pattern), meaning) for pattern, meaning in FORMS)

@@ -27,12 +27,13 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from datetime import datetime, tzinfo
+from datetime import UTC, datetime, tzinfo
+from functools import cache
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from greenroom.actors.timeexpr import days, spans
 from greenroom.actors.timeexpr.calendar import midnight
-from greenroom.actors.timeexpr.reader import Reader, reader
+from greenroom.actors.timeexpr.reader import Grammar, Reader
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -100,7 +101,9 @@ def resolve(expression: str, now: datetime, tz: tzinfo) -> Window:
         )
     reasons: list[str] = []
     try:
-        window = _window(reader(now, tz, reasons), _simplified(expression))
+        window = _window(
+            Reader(_grammar(), now.astimezone(UTC), tz, reasons=reasons), _simplified(expression)
+        )
     except (OverflowError, ValueError):  # from the calendar, at its ends
         window = None
         reasons.append("the calendar has no such year")
@@ -110,9 +113,13 @@ def resolve(expression: str, now: datetime, tz: tzinfo) -> Window:
 
 
 def warm() -> None:
-    """Make the grammar's patterns, which takes some 20 ms the first time and is for a thread therefore."""
-    days.forms()
-    spans.forms()
+    """Compile the grammar's patterns, which takes some 20 ms the first time: call it in a thread."""
+    _grammar()
+
+
+@cache
+def _grammar() -> Grammar:
+    return Grammar(days.forms(), spans.forms())
 
 
 def _refuse(expression: str, reasons: list[str]) -> NoReturn:
@@ -252,5 +259,5 @@ def _open(begin: Reader, text: str) -> Window | None:
 def _ordered(begin: Reader, start: datetime, end: datetime) -> Window | None:
     if start < end:
         return start, end
-    begin.note("it ends before it begins")
+    begin.reasons.append("it ends before it begins")
     return None

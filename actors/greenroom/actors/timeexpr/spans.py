@@ -6,7 +6,6 @@ A time of day names the hour or minute that it begins; as an end of a range it i
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from datetime import UTC, datetime, time, timedelta
 from functools import cache
 from typing import TYPE_CHECKING, Final
@@ -21,14 +20,11 @@ from greenroom.actors.timeexpr.calendar import (
     seconds_of,
 )
 from greenroom.actors.timeexpr.days import expand, number
+from greenroom.actors.timeexpr.reader import Reader, SpanMeaning
 from greenroom.actors.timeexpr.words import DAYTIMES, UNITS, VAGUE, alternatives
 
 if TYPE_CHECKING:
     from datetime import date
-
-    from greenroom.actors.timeexpr.reader import Reader
-
-Meaning = Callable[["Reader", "re.Match[str]"], Span | None]
 
 INSTANT: Final = timedelta(microseconds=1)
 """What has just been written belongs to "the last hour"."""
@@ -313,7 +309,7 @@ _RFC_3339: Final = (
     r"{year}-(?P<m>\d\d)-(?P<d>\d\d)[t ](?P<hour>\d\d):(?P<minute>\d\d)"
     r"(?::(?P<second>\d\d)(?:\.(?P<fraction>\d{1,9}))?)? ?(?P<offset>z|[+-]\d\d:?\d\d)?"
 )
-FORMS: Final[list[tuple[str, Meaning]]] = [
+FORMS: Final[list[tuple[str, SpanMeaning]]] = [
     ("now|right now|this moment", _now),
     ("just now|moments? ago|a moment ago", _just_now),
     ("recent|recently|lately", _recently),
@@ -355,6 +351,6 @@ FORMS: Final[list[tuple[str, Meaning]]] = [
 
 
 @cache
-def forms() -> tuple[tuple[re.Pattern[str], Meaning], ...]:
+def forms() -> tuple[tuple[re.Pattern[str], SpanMeaning], ...]:
     """Return the grammar, its patterns compiled when it is first needed."""
     return tuple((expand(pattern), meaning) for pattern, meaning in FORMS)

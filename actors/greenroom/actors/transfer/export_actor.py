@@ -24,7 +24,7 @@ _PIECE: Final = b"p"
 
 
 class Export(msgspec.Struct, frozen=True, array_like=True):
-    """Whose an export is, and in which format."""
+    """The owner and format of an export."""
 
     principal: Principal
     format: ExportFormat
@@ -69,7 +69,7 @@ class ExportActor(Actor):
         pieces: list[str] = []
         for _, piece in context.scan(str, prefix=_part_prefix(int(part or 1))):
             pieces.append(piece)
-            if context.slice_over():
+            if context.should_yield():
                 yield
         if not pieces:
             raise auth_errors.resource_not_found(request.uri)
@@ -83,7 +83,7 @@ class ExportActor(Actor):
         context.use_reserve()
         for key, _piece in context.scan(msgspec.Raw):
             context.delete(key)
-            if context.slice_over():
+            if context.should_yield():
                 yield
 
 

@@ -1,4 +1,4 @@
-"""Carrying an export out: the pages of all namespaces that the caller may see, one after the other."""
+"""The run of an export: the pages of all namespaces that the caller may see, one after the other."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from greenroom.actors.audit.actor import tell
 from greenroom.actors.auth import namespaces as names
 from greenroom.actors.memory.directory import ListNamespaces
 from greenroom.actors.schemas.transfer import ExportPage
-from greenroom.actors.transfer.pending_imports import written
+from greenroom.actors.transfer.pending_imports import wait_written
 
 if TYPE_CHECKING:
     from greenroom.actors.auth.principal import Principal
     from greenroom.actors.schemas.memory_replies import MemoryFilters
-    from greenroom.runtime import Doors
+    from greenroom.runtime import RuntimeClient
 
 Progress = Callable[[int, int, int], None]
 """Called with how many memories are exported, from how many roots, of how many."""
 
 
 async def exported(
-    doors: Doors,
+    doors: RuntimeClient,
     principal: Principal,
     namespace: str | None,
     filters: MemoryFilters | None = None,
@@ -45,10 +45,10 @@ async def exported(
         unwritten: Gets the roots where a decided import is not written, since it does not go on.
 
     Raises:
-        GreenroomError: as `Doors.ask`.
+        GreenroomError: as `RuntimeClient.ask`.
     """
     listing = ListNamespaces(prefix=namespace)
-    left = await written(doors, principal, namespace, await doors.query(listing, principal=principal))
+    left = await wait_written(doors, principal, namespace, await doors.query(listing, principal=principal))
     if unwritten is not None:
         unwritten += left
     roots = sorted(await doors.query(listing, principal=principal))

@@ -37,7 +37,7 @@ _RECORD = b"i"
 
 
 class Import(msgspec.Struct, frozen=True, array_like=True):
-    """Where an import is.
+    """The state of an import.
 
     Attributes:
         attempt: When it was begun; no two attempts have the same.
@@ -113,7 +113,7 @@ class ImportActor(Actor):
 
     @handles(requests.LinesStaged)
     def staged(self, told: requests.LinesStaged, context: Context) -> None:
-        """Have lines removed that came too late: nobody will ever decide about them."""
+        """Have lines removed that came too late to be decided about."""
         context.use_reserve()
         found = context.get(_RECORD, Import)
         is_wanted = (
@@ -127,7 +127,7 @@ class ImportActor(Actor):
 
     @handles(requests.ImportApplied)
     def applied(self, told: requests.ImportApplied, context: Context) -> None:
-        """Take note that a root is done."""
+        """Record that a root is done."""
         context.use_reserve()
         found = context.get(_RECORD, Import)
         if found is None or self._staging(context, found) != told.staging or told.root in found.applied:
@@ -140,11 +140,11 @@ class ImportActor(Actor):
         if is_done:
             context.set_timer(TIMER, context.now + KEPT_FOR, requests.GiveUpImport())
         audience = policy.own_audience(found.principal.agent_id)
-        context.publish(topic_of(context.address.key), policy.Heard(audience))
+        context.publish(topic_of(context.address.key), policy.ChangeLabel(audience))
 
     @handles(requests.GiveUpImport)
     def give_up(self, _: requests.GiveUpImport, context: Context) -> None:
-        """Forget what nobody went on with, and what is done."""
+        """Forget an import that was abandoned or is done."""
         context.use_reserve()
         found = context.get(_RECORD, Import) if context.principal is None else self._read(context)
         if found is None or found.state == "decided":
@@ -180,7 +180,9 @@ class ImportActor(Actor):
 
     def _note(self, context: Context, found: Import) -> None:
         left = [root for root in found.roots if root not in found.applied]
-        pending_imports.note(context, pending_imports.Underway(self._staging(context, found), left))
+        pending_imports.put_pending(
+            context, pending_imports.PendingImport(self._staging(context, found), left)
+        )
 
     def _read(self, context: Context) -> Import | None:
         found = context.get(_RECORD, Import)

@@ -1,4 +1,4 @@
-"""Carrying an import out: read and check everything, stage it, let it be decided, and wait for the rest.
+"""The run of an import: read and check everything, stage it, have it decided, wait until it is written.
 
 Nothing is staged before all lines are found good, and nothing takes effect before all are staged. Who
 runs this may die at any moment: begun again with the same source it goes on.
@@ -20,14 +20,20 @@ import trio
 from greenroom.actors.audit import record as audit_record
 from greenroom.actors.audit.actor import tell
 from greenroom.actors.auth import namespaces as names
-from greenroom.actors.auth.policy import Heard, hears
-from greenroom.actors.embedding.progress import GetEmbedding
+from greenroom.actors.auth.policy import ChangeLabel, may_hear
 from greenroom.actors.embedding.rows import INDEX, WAITING, Waiting
-from greenroom.actors.keys.quota import pay_roots
+from greenroom.actors.embedding.service import GetEmbedding
+from greenroom.actors.keys.quota import charge_roots
 from greenroom.actors.memory.directory import NewRoots
 from greenroom.actors.memory.import_staging import digest_with, topic_of
 from greenroom.actors.schemas import transfer as requests
-from greenroom.actors.schemas.import_lines import Checked, Problem, check_line, check_namespace, problem_of
+from greenroom.actors.schemas.import_lines import (
+    CheckedLine,
+    LineError,
+    check_line,
+    check_namespace,
+    line_error,
+)
 from greenroom.actors.transfer.normalize import SourceError
 from greenroom.runtime import ActorFailedError, Address, IndexReader, Query, Refusal, Slices, StoreError
 
@@ -35,7 +41,7 @@ if TYPE_CHECKING:
     from greenroom.actors.auth.principal import Principal
     from greenroom.actors.schemas.transfer import OnConflict
     from greenroom.actors.transfer.json_lines import Source
-    from greenroom.runtime import Doors
+    from greenroom.runtime import RuntimeClient
 
 Stage = Literal["checking", "staging", "importing", "embedding"]
 Progress = Callable[[Stage, int, int], None]
@@ -60,14 +66,14 @@ class ImportRefusedError(Exception):
         more: Whether there may be more.
     """
 
-    def __init__(self, problems: list[Problem], *, more: bool) -> None:
+    def __init__(self, problems: list[LineError], *, more: bool) -> None:
         super().__init__("; ".join(f"{problem.place}: {problem.sentence}" for problem in problems))
         self.problems = problems
         self.more = more
 
 
 class Imported(NamedTuple):
-    """What came of an import.
+    """The result of an import.
 
     Attributes:
         lines: How many memories the source has.
@@ -88,12 +94,12 @@ class Imported(NamedTuple):
 
 @dataclass
 class _Survey:
-    """What the first pass finds out."""
+    """The findings of the first pass."""
 
     lines: int = 0
     namespaces: Counter[str] = field(default_factory=Counter)
     roots: dict[str, int] = field(default_factory=dict)
-    problems: list[Problem] = field(default_factory=list)
+    problems: list[LineError] = field(default_factory=list)
     denied: Refusal | None = None
     places: dict[str, str] = field(default_factory=dict)
     seen: dict[bytes, int] = field(default_factory=dict)
@@ -111,7 +117,7 @@ class UnembeddedRoots(Query[int], frozen=True, kw_only=True):
         count = 0
         for row in reader.rows(INDEX, Waiting, prefix=WAITING):
             count += row.address in wanted
-            if reader.slice_over():
+            if reader.should_yield():
                 yield
         return count
 
@@ -133,7 +139,7 @@ class Importer:
 
     def __init__(
         self,
-        doors: Doors,
+        doors: RuntimeClient,
         principal: Principal,
         source: Source,
         *,
@@ -159,7 +165,7 @@ class Importer:
             ImportRefusedError: lines are not fit to be imported.
             SourceError: the source is not in its format.
             Refusal: the actors say no: to a namespace, or for lack of space.
-            GreenroomError: as `Doors.ask`.
+            GreenroomError: as `RuntimeClient.ask`.
         """
         survey = await self._checked()
         digest = survey.digest.hexdigest()
@@ -234,7 +240,7 @@ class Importer:
             try:
                 checked = check_line(made.raw, self._namespace, self._principal)
             except Refusal as refusal:
-                survey.problems.append(problem_of(made.place, refusal))
+                survey.problems.append(line_error(made.place, refusal))
                 if refusal.is_denial:
                     survey.denied = refusal
             else:
@@ -243,13 +249,13 @@ class Importer:
                 break
         return passed
 
-    def _note(self, place: str, checked: Checked, survey: _Survey) -> None:
+    def _note(self, place: str, checked: CheckedLine, survey: _Survey) -> None:
         mark = blake2b("\0".join(checked.identity).encode(), digest_size=12).digest()
         first = survey.seen.setdefault(mark, survey.lines)
         if first != survey.lines:
             key = checked.identity[1]
             sentence = f"key: {key!r} is in memory {first:,} of this source already; each key comes once"
-            survey.problems.append(Problem(place, sentence, "key"))
+            survey.problems.append(LineError(place, sentence, "key"))
             return
         survey.namespaces[checked.namespace] += 1
         survey.places.setdefault(checked.root, place)
@@ -260,7 +266,7 @@ class Importer:
     async def _paid(self, survey: _Survey) -> None:
         """Have new namespaces counted; of too many the lines are named that begin them."""
         try:
-            await pay_roots(self._doors, self._principal, survey.roots)
+            await charge_roots(self._doors, self._principal, survey.roots)
         except Refusal as refusal:
             if refusal.code != "QUOTA_EXCEEDED":
                 raise
@@ -268,7 +274,7 @@ class Importer:
             over = [root for root in survey.roots if root in fresh][-refusal.details["asked"] :]
             room = max(0, refusal.details["limit"] - refusal.details["used"])
             some = over[room : room + MOST_PROBLEMS]
-            problems = [Problem(survey.places[root], refusal.sentence, "namespace") for root in some]
+            problems = [LineError(survey.places[root], refusal.sentence, "namespace") for root in some]
             raise ImportRefusedError(problems, more=len(over) - room > len(some)) from refusal
 
     def _import_id(self, survey: _Survey) -> str:
@@ -281,7 +287,7 @@ class Importer:
     async def _decided(
         self, survey: _Survey, address: Address, begun: requests.ImportProgress
     ) -> tuple[requests.ImportProgress, bool]:
-        """Stage and decide, unless somebody who imports the same was faster; return where it is then."""
+        """Stage and decide, unless a parallel import of the same source was faster; return the state then."""
         begun, batches, resumed = await self._staged_whole(survey, address, begun)
         if begun.state == "staging":
             decided = requests.DecideImport(staging=begun.staging, batches=batches)
@@ -291,7 +297,7 @@ class Importer:
     async def _staged_whole(
         self, survey: _Survey, address: Address, begun: requests.ImportProgress
     ) -> tuple[requests.ImportProgress, dict[str, int], bool]:
-        """Stage all, and nothing if somebody who imports the same has decided that meanwhile.
+        """Stage all, and nothing if a parallel import of the same source was decided meanwhile.
 
         Returns:
             Where it is then, how many batches there are by root, and whether an earlier attempt had begun.
@@ -364,7 +370,7 @@ class Importer:
         for root, buffer in buffers.items():
             yield root, buffer
 
-    def _read_some(self, lines: Iterator[Any]) -> list[Checked]:
+    def _read_some(self, lines: Iterator[Any]) -> list[CheckedLine]:
         try:
             return [
                 check_line(made.raw, self._namespace, self._principal)
@@ -459,7 +465,7 @@ class Importer:
         return await self._doors.ask(address, message, principal=self._principal)
 
     def _may_hear(self, label: Any) -> bool:
-        return isinstance(label, Heard) and hears(self._principal, label)
+        return isinstance(label, ChangeLabel) and may_hear(self._principal, label)
 
 
 _WRITTEN: Final = frozenset({"created", "versioned", "overwritten"})

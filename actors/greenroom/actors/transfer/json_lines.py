@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 import msgspec
 
-from greenroom.actors.transfer.normalize import MAX_WHOLE_BYTES, Made, SourceError, read_whole
+from greenroom.actors.transfer.normalize import MAX_WHOLE_BYTES, SourceError, SourceLine, read_whole
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,7 +18,7 @@ _MARK = b"\xef\xbb\xbf"
 
 
 class Source(NamedTuple):
-    """What is to be imported.
+    """A source of lines to import.
 
     Attributes:
         format: In which format it is.
@@ -29,7 +29,7 @@ class Source(NamedTuple):
 
     format: str
     size: int
-    read: Callable[[], Iterator[Made]]
+    read: Callable[[], Iterator[SourceLine]]
     left_out: Sequence[str] = ()
 
 
@@ -39,13 +39,13 @@ def source_of_text(text: str) -> Source:
     return Source("jsonl", len(data), lambda: _read(io.BytesIO(data)))
 
 
-def file_lines(path: Path) -> Iterator[Made]:
+def file_lines(path: Path) -> Iterator[SourceLine]:
     """Yield the lines of a file."""
     with path.open("rb") as file:
         yield from _read(file)
 
 
-def _read(file: BinaryIO) -> Iterator[Made]:
+def _read(file: BinaryIO) -> Iterator[SourceLine]:
     """Yield the lines of a file that are not blank; a byte order mark at the beginning is none of them."""
     number = passed = 0
     while raw := file.readline(MAX_WHOLE_BYTES + 1):
@@ -62,10 +62,10 @@ def _read(file: BinaryIO) -> Iterator[Made]:
         if len(raw) > MAX_WHOLE_BYTES:
             raise SourceError(f"line {number} has more than {MAX_WHOLE_BYTES:,} bytes")
         if line:
-            yield Made(f"line {number}", line, passed)
+            yield SourceLine(f"line {number}", line, passed)
 
 
-def _array(data: bytes) -> Iterator[Made]:
+def _array(data: bytes) -> Iterator[SourceLine]:
     """Yield the elements of an array, which is read whole."""
     try:
         elements = msgspec.json.decode(data, type=list[msgspec.Raw])
@@ -75,4 +75,4 @@ def _array(data: bytes) -> Iterator[Made]:
         raise SourceError(f"this is neither JSON Lines nor a JSON array: {error}") from None
     size = len(data)
     for number, element in enumerate(elements, start=1):
-        yield Made(f"memory {number}", bytes(element), size * number // len(elements))
+        yield SourceLine(f"memory {number}", bytes(element), size * number // len(elements))

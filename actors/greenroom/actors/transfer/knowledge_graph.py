@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from greenroom.actors.transfer.normalize import (
     MAX_WHOLE_BYTES,
-    Made,
     SourceError,
+    SourceLine,
     key_of,
-    made,
     name_of,
     parsed,
     read_whole,
+    source_line,
     tags_of,
 )
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def read(path: Path) -> Iterator[Made]:
+def read(path: Path) -> Iterator[SourceLine]:
     """Yield a memory for each observation and relation, and for an entity without observations."""
     seen: set[str] = set()
     for place, passed, item in _items(path):
@@ -95,7 +95,7 @@ def _graph(graph: dict[str, Any], passed: int) -> Iterator[tuple[str, int, dict[
             yield f"{kind} {number}", passed, {**item, "type": kind}
 
 
-def _entity(place: str, passed: int, item: dict[str, Any]) -> Iterator[tuple[str, Made]]:
+def _entity(place: str, passed: int, item: dict[str, Any]) -> Iterator[tuple[str, SourceLine]]:
     name, kind = item.get("name"), item.get("entityType")
     if not isinstance(name, str) or not name:
         raise SourceError(f"{place}: the entity has no name")
@@ -106,13 +106,13 @@ def _entity(place: str, passed: int, item: dict[str, Any]) -> Iterator[tuple[str
     tags = tags_of(["entity", kind] if kind else ["entity"])
     if not observations:
         key = key_of(name)
-        yield key, made(place, passed, key=key, content=f"{name} ({kind})", tags=tags, metadata=about)
+        yield key, source_line(place, passed, key=key, content=f"{name} ({kind})", tags=tags, metadata=about)
     for number, observation in enumerate(observations, start=1):
         text = observation.get("content") if isinstance(observation, dict) else observation
         key = key_of(name, _mark(str(text)))
         yield (
             key,
-            made(
+            source_line(
                 f"{place}, observation {number}",
                 passed,
                 key=key,
@@ -131,12 +131,12 @@ def _mark(text: str) -> str:
     return key_of(text + "\n").rpartition("~")[2]
 
 
-def _relation(place: str, passed: int, item: dict[str, Any]) -> tuple[str, Made]:
+def _relation(place: str, passed: int, item: dict[str, Any]) -> tuple[str, SourceLine]:
     source, relation, target = item.get("from"), item.get("relationType"), item.get("to")
     if not all(isinstance(part, str) and part for part in (source, relation, target)):
         raise SourceError(f"{place}: a relation has from, relationType and to")
     key = key_of(source, relation, target)
-    return key, made(
+    return key, source_line(
         place,
         passed,
         key=key,

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from greenroom.actors.transfer.normalize import (
     KINDS,
     MAX_DIGITS,
-    Made,
     SourceError,
+    SourceLine,
     fraction_of,
     key_of,
-    made,
     name_of,
     read_whole,
+    source_line,
     tags_of,
     time_of,
     too_long,
@@ -88,7 +88,7 @@ def _is_inside(file: Path, folder: Path) -> bool:
     return file.resolve().is_relative_to(folder.resolve())
 
 
-def read(path: Path) -> Iterator[Made]:
+def read(path: Path) -> Iterator[SourceLine]:
     """Yield the sections of all files."""
     passed = 0
     taken: dict[str, int] = {}
@@ -139,7 +139,7 @@ def _check_integer(name: str, text: str) -> None:
 
 def _sections_of(
     name: str, body: str, about: dict[str, Any], changed: datetime, passed: int, taken: dict[str, int]
-) -> Iterator[Made]:
+) -> Iterator[SourceLine]:
     sections = [section for section in _sections(body) if section.has_body]
     stem = name.rpartition(".")[0]
     given = about.get("key", about.get("id"))
@@ -166,7 +166,7 @@ def _sections_of(
         metadata = {"path": name, **rest}
         if section.headings:
             metadata["heading"] = " > ".join(section.headings)
-        yield made(
+        yield source_line(
             f"{name}, section {position + 1}",
             passed,
             key=key,

@@ -9,14 +9,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from greenroom.actors.transfer.normalize import (
-    Made,
     SourceError,
+    SourceLine,
     key_of,
-    made,
     name_of,
     object_of,
     parsed,
     read_whole,
+    source_line,
     tags_of,
     time_of,
 )
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _KEPT = ("user_id", "agent_id", "app_id", "run_id", "actor_id", "role", "hash", "structured_attributes")
 
 
-def read(path: Path) -> Iterator[Made]:
+def read(path: Path) -> Iterator[SourceLine]:
     """Yield the memories of an export."""
     with path.open("rb") as file:
         data = read_whole(file, str(path))
@@ -69,13 +69,13 @@ def _parsed(path: Path, number: int, line: str) -> Any:
         raise SourceError(f"{path}, line {number}: this is no JSON: {error}") from None
 
 
-def _line(place: str, passed: int, memory: Any) -> Made:
+def _line(place: str, passed: int, memory: Any) -> SourceLine:
     if not isinstance(memory, dict):
         raise SourceError(f"{place} is no object")
     if place.startswith("relation"):
         source, target = memory.get("source"), memory.get("target", memory.get("destination"))
         relation = memory.get("relationship", memory.get("relation"))
-        return made(
+        return source_line(
             place,
             passed,
             key=key_of(source, relation, target),
@@ -88,7 +88,7 @@ def _line(place: str, passed: int, memory: Any) -> Made:
     created = time_of(memory.get("created_at"))
     updated = time_of(memory.get("updated_at"))
     author = next((memory[name] for name in ("actor_id", "agent_id", "user_id") if memory.get(name)), None)
-    return made(
+    return source_line(
         place,
         passed,
         key=key_of(memory.get("id", "")),

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from greenroom.actors.transfer.normalize import (
     KINDS,
-    Made,
     SourceError,
+    SourceLine,
     fraction_of,
     key_of,
-    made,
     object_of,
+    source_line,
     tags_of,
     time_of,
 )
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _IMPORTANCE = ("importance_score", "importance", "quality_score")
 
 
-def read(path: Path) -> Iterator[Made]:
+def read(path: Path) -> Iterator[SourceLine]:
     """Yield the memories that are not deleted, oldest first."""
     if "memories" not in tables_of(path):
         raise SourceError(f"{path} is no file of mcp-memory-service: it has no table memories")
@@ -59,7 +59,7 @@ def _successors(connection: Any, columns: set[str]) -> dict[str, str]:
     return {row["superseded_by"]: row["content_hash"] for row in connection.execute(query)}
 
 
-def _line(row: dict[str, Any], passed: int, superseded: str | None) -> Made:
+def _line(row: dict[str, Any], passed: int, superseded: str | None) -> SourceLine:
     metadata = object_of(row.get("metadata"))
     importance = next(
         (value for name in _IMPORTANCE if (value := fraction_of(metadata.get(name))) is not None), None
@@ -69,7 +69,7 @@ def _line(row: dict[str, Any], passed: int, superseded: str | None) -> Made:
         metadata.setdefault("memory_type", kind)
     created = time_of(row.get("created_at")) or time_of(row.get("created_at_iso"))
     updated = time_of(row.get("updated_at")) or time_of(row.get("updated_at_iso"))
-    return made(
+    return source_line(
         f"memory {row['content_hash']}",
         passed,
         key=key_of(row["content_hash"]),

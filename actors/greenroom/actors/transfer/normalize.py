@@ -1,4 +1,4 @@
-"""What the readers of other programs' files share: keys, times, tags."""
+"""Normalization shared by the readers of other programs' files: keys, times, tags."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _integer(digits: str) -> int:
     return int(digits)
 
 
-class Made(NamedTuple):
+class SourceLine(NamedTuple):
     """A line: where it stands, its JSON, and how many bytes of the source were passed."""
 
     place: str
@@ -80,7 +80,7 @@ class Made(NamedTuple):
     passed: int
 
 
-def made(place: str, passed: int, **fields: Any) -> Made:
+def source_line(place: str, passed: int, **fields: Any) -> SourceLine:
     """Return a line of these fields of `MemoryLine`; None is left out.
 
     What does not fit its field, such as a time that cannot be read or an author of a thousand letters, is
@@ -104,12 +104,12 @@ def made(place: str, passed: int, **fields: Any) -> Made:
     if metadata:
         given["metadata"] = metadata
     try:
-        return Made(place, _encode(given), passed)
+        return SourceLine(place, _encode(given), passed)
     except RecursionError:
         raise SourceError(f"{place} is nested too deeply") from None
     except UnicodeEncodeError:
         # A lone surrogate: the same with an escape, which is refused with its place when it is checked.
-        return Made(place, json.dumps(given, default=str).encode(), passed)
+        return SourceLine(place, json.dumps(given, default=str).encode(), passed)
 
 
 def _cut(text: str, limit: int) -> str:

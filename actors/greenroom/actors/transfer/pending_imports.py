@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from greenroom.actors.auth.principal import Principal
-    from greenroom.runtime import Context, Doors
+    from greenroom.runtime import Context, RuntimeClient
 
 INDEX: Final = "imports"
 _UNDERWAY: Final = b"u"
@@ -25,27 +25,27 @@ PATIENCE_SECONDS: Final = 10.0
 _LOOK_SECONDS: Final = 0.1
 
 
-class Underway(msgspec.Struct, frozen=True, array_like=True):
+class PendingImport(msgspec.Struct, frozen=True, array_like=True):
     """An import that is decided, and the roots that have not yet written their part."""
 
     staging: str
     roots: list[str]
 
 
-class FindUnderway(Query[list[Underway]], frozen=True, kw_only=True):
+class FindUnderway(Query[list[PendingImport]], frozen=True, kw_only=True):
     """Find the imports that are under way, of anybody; internal."""
 
-    def run(self, reader: IndexReader) -> Slices[list[Underway]]:
+    def run(self, reader: IndexReader) -> Slices[list[PendingImport]]:
         """Read the rows."""
-        found: list[Underway] = []
-        for row in reader.rows(INDEX, Underway, prefix=_UNDERWAY):
+        found: list[PendingImport] = []
+        for row in reader.rows(INDEX, PendingImport, prefix=_UNDERWAY):
             found.append(row.value)
-            if reader.slice_over():
+            if reader.should_yield():
                 yield
         return found
 
 
-def note(context: Context, underway: Underway) -> None:
+def put_pending(context: Context, underway: PendingImport) -> None:
     """Stage which roots an import is still to be written to; for its actor."""
     if underway.roots:
         context.put_row(INDEX, _UNDERWAY, underway)
@@ -53,7 +53,9 @@ def note(context: Context, underway: Underway) -> None:
         context.delete_row(INDEX, _UNDERWAY)
 
 
-async def written(doors: Doors, principal: Principal, prefix: str | None, roots: Iterable[str]) -> list[str]:
+async def wait_written(
+    doors: RuntimeClient, principal: Principal, prefix: str | None, roots: Iterable[str]
+) -> list[str]:
     """Wait until the imports that an export would read a part of are written, as long as they go on.
 
     Args:

@@ -14,13 +14,13 @@ import msgspec
 
 from greenroom.actors.auth import namespaces as names
 from greenroom.actors.transfer.normalize import (
-    Made,
     SourceError,
+    SourceLine,
     key_of,
-    made,
     name_of,
     object_of,
     parsed,
+    source_line,
     tags_of,
     time_of,
 )
@@ -44,7 +44,7 @@ _COLUMNS: Final = {
 }
 
 
-def read(path: Path, principal: Principal) -> Iterator[Made]:
+def read(path: Path, principal: Principal) -> Iterator[SourceLine]:
     """Yield the memories of agents, then the sessions' purposes and messages, in their order."""
     tables = tables_of(path)
     if not {"agent_memory", "messages"} & tables:
@@ -69,7 +69,7 @@ def read(path: Path, principal: Principal) -> Iterator[Made]:
                     yield (_session if table == "sessions" else _message)(row, passed)
 
 
-def _memory(row: dict[str, Any], passed: int, principal: Principal) -> Made:
+def _memory(row: dict[str, Any], passed: int, principal: Principal) -> SourceLine:
     agent, session, value = row["agent_id"], row["session_id"], row["value"]
     try:
         content, text = parsed(value), value.encode()
@@ -77,7 +77,7 @@ def _memory(row: dict[str, Any], passed: int, principal: Principal) -> Made:
         content, text = value, json.dumps(value).encode()
     is_own = agent == principal.agent_id
     key = row["key"] if session is None else f"{session}.{row['key']}"
-    return made(
+    return source_line(
         f"agent_memory {row['id']}",
         passed,
         key=key_of(key) if is_own else key_of(agent, key),
@@ -93,8 +93,8 @@ def _memory(row: dict[str, Any], passed: int, principal: Principal) -> Made:
     )
 
 
-def _session(row: dict[str, Any], passed: int) -> Made:
-    return made(
+def _session(row: dict[str, Any], passed: int) -> SourceLine:
+    return source_line(
         f"session {row['id']}",
         passed,
         key=key_of(row["id"], "purpose"),
@@ -109,12 +109,12 @@ def _session(row: dict[str, Any], passed: int) -> Made:
     )
 
 
-def _message(row: dict[str, Any], passed: int) -> Made:
+def _message(row: dict[str, Any], passed: int) -> SourceLine:
     metadata = object_of(row["metadata"])
     metadata["visibility"] = row["visibility"]
     if row.get("parent_message_id") is not None:
         metadata["parent_message_id"] = row["parent_message_id"]
-    return made(
+    return source_line(
         f"message {row['id']}",
         passed,
         key=key_of(row["session_id"], row["id"]),

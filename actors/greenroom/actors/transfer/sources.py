@@ -1,4 +1,4 @@
-"""Where memories come from: each format makes lines of JSON of what it reads, with the place of each.
+"""Import sources: detect a file's format, and read it as lines of JSON with the place of each.
 
 `open_source` tells the formats apart by what a file holds. Readers are generators, so that a file of any
 size is read once from the front and never held whole. They raise `SourceError` for what is not in their
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from greenroom.actors.transfer import knowledge_graph, markdown, mem0, memory_service, shared_context
 from greenroom.actors.transfer.json_lines import Source, file_lines
-from greenroom.actors.transfer.normalize import Made, SourceError, SourceUnreadableError, parsed
+from greenroom.actors.transfer.normalize import SourceError, SourceLine, SourceUnreadableError, parsed
 from greenroom.actors.transfer.sqlite import MAGIC, tables_of
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def open_source(path: Path, chosen: str, principal: Principal) -> Source:
         left_out = markdown.left_out(path) if found == "markdown" else ()
     except OSError as error:
         raise SourceUnreadableError(f"{path} cannot be read: {error.strerror or error}") from None
-    readers: dict[str, Callable[[], Iterator[Made]]] = {
+    readers: dict[str, Callable[[], Iterator[SourceLine]]] = {
         "jsonl": lambda: file_lines(path),
         "mem0": lambda: mem0.read(path),
         "mcp-memory-service": lambda: memory_service.read(path),

@@ -6,22 +6,16 @@ room again. A note of what happened already, word for word, is counted and not k
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
 
 import msgspec
 import trio
 
-from greenroom.runtime.actor.effects import Staged
-from greenroom.runtime.journal.chain import entry
-from greenroom.runtime.kernel.group_commit import Effects
+from greenroom.runtime.actor.effects import Effects
+from greenroom.runtime.base.clock import Clock
+from greenroom.runtime.journal.chain import Journal, entry
 from greenroom.runtime.lmdb import keys
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from greenroom.runtime.base.clock import Clock
-    from greenroom.runtime.journal.chain import Journal
-    from greenroom.runtime.kernel.group_commit import Pipeline
 
 NOTE_SECONDS: Final = 1.0
 """How long a note waits for a group to go with, at most."""
@@ -29,23 +23,21 @@ NOTES_LIMIT: Final = 1_024
 NOTES_BYTES: Final = 1 << 20
 
 
-class Noted(Effects):
-    """Notes on their way to disk.
+class BufferedEntries(NamedTuple):
+    """Notes that were taken out of the buffer, on their way to disk.
 
     Attributes:
+        effects: The rows that they become.
         times: How many notes they are, by journal.
         lost: How many lost ones they tell of.
     """
 
-    __slots__ = ("lost", "times")
-
-    def __init__(self, number: int, staged: Staged, times: dict[str, int], lost: dict[str, int]) -> None:
-        super().__init__(number, None, staged)
-        self.times = times
-        self.lost = lost
+    effects: Effects
+    times: dict[str, int]
+    lost: dict[str, int]
 
 
-class Notes:
+class JournalBuffer:
     """The notes that wait.
 
     Args:
@@ -83,35 +75,34 @@ class Notes:
         self._bytes += len(row)
         self._some.set()
 
-    def take(self, number: int) -> Noted:
-        """Return what waits as a work; what got lost before comes first."""
-        staged = Staged(reserve=True)
-        staged.dispensable = True
+    def take(self) -> BufferedEntries:
+        """Empty the buffer and return what was in it; what got lost before comes first."""
+        effects = Effects(reserve=True)
+        effects.dispensable = True
         times: dict[str, int] = {}
         now = self._clock.now()
         lost = self._untold
         for journal, count in lost.items():
-            staged.entries.append(entry(journal, now, 1, self.journals[journal].lost(count)))
+            effects.entries.append(entry(journal, now, 1, self.journals[journal].lost(count)))
         for (journal, row), (time, count) in self._waiting.items():
-            staged.entries.append((journal, time, keys.encode((time, count, msgspec.Raw(row)))))
+            effects.entries.append((journal, time, keys.encode((time, count, msgspec.Raw(row)))))
             times[journal] = times.get(journal, 0) + count
         self._waiting, self._bytes, self._untold = {}, 0, {}
-        return Noted(number, staged, times, lost)
+        return BufferedEntries(effects, times, lost)
 
-    def returned(self, work: Noted) -> None:
-        """Take note that a work found no room in the store."""
-        self._lose(work.times)
-        for journal, count in work.lost.items():
+    def count_lost(self, taken: BufferedEntries) -> None:
+        """Count notes as lost: the store had no room for them."""
+        self._lose(taken.times)
+        for journal, count in taken.lost.items():
             self._untold[journal] = self._untold.get(journal, 0) + count
 
-    async def run(self, pipeline: Pipeline) -> None:
-        """Let no note wait longer than `NOTE_SECONDS`, for ever."""
+    async def run(self, flush: Callable[[], None]) -> None:
+        """Call ``flush`` so that no note waits longer than `NOTE_SECONDS`, for ever."""
         while True:
             await self._some.wait()
             await trio.sleep(NOTE_SECONDS)
             self._some = trio.Event()
-            pipeline.board()
-            pipeline.flush()
+            flush()
 
     def _lose(self, times: Mapping[str, int]) -> None:
         for journal, count in times.items():

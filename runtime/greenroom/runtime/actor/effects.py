@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from greenroom.runtime.actor.actor import Message
-    from greenroom.runtime.base.address import Address
-    from greenroom.runtime.journal.revocations import LastingEntry
-    from greenroom.runtime.lmdb.write_batch import Changes, JournalEntry
+from greenroom.runtime.actor.message import Message
+from greenroom.runtime.base.address import Address
+from greenroom.runtime.lmdb.write_batch import Changes, JournalEntry, Revocation
 
 
-class Staged:
+class Effects:
     """The effects of one message.
 
     Attributes:
@@ -20,7 +18,7 @@ class Staged:
         rows: Rows of shared indexes and of the runtime itself, by full key.
         tells: Messages to deliver after the commit, each with its row.
         entries: Rows to append to journals.
-        lasting: What is to outlast a restored backup.
+        revocations: Facts that must survive restoring an older backup.
         publications: Topics that changed, each with its label.
         next_due: When the first timer that was set is due, in microseconds since 1970.
         reserve: Whether the space reserve may be used.
@@ -30,11 +28,11 @@ class Staged:
     __slots__ = (
         "dispensable",
         "entries",
-        "lasting",
         "next_due",
         "own",
         "publications",
         "reserve",
+        "revocations",
         "rows",
         "tells",
     )
@@ -43,7 +41,7 @@ class Staged:
         self.own: Changes = {}
         self.rows: Changes = {}
         self.entries: list[JournalEntry] = []
-        self.lasting: tuple[LastingEntry, ...] = ()
+        self.revocations: tuple[Revocation, ...] = ()
         self.tells: list[tuple[bytes, Address, Message[Any]]] = []
         self.publications: dict[tuple[str, Hashable], None] = {}
         self.next_due: int | None = None
@@ -53,4 +51,4 @@ class Staged:
     @property
     def has_effects(self) -> bool:
         """Whether there is anything to commit or to tell."""
-        return bool(self.own or self.rows or self.entries or self.publications or self.lasting)
+        return bool(self.own or self.rows or self.entries or self.publications or self.revocations)

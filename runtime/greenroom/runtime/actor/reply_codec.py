@@ -6,17 +6,15 @@ one it was, so the name of the type goes with it.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from types import UnionType
-from typing import TYPE_CHECKING, Any, NamedTuple, Union, get_args, get_origin
+from typing import Any, NamedTuple, Union, get_args, get_origin
 
 import msgspec
 
-from greenroom.runtime.actor.actor import reply_type
+from greenroom.runtime.actor.message import reply_type
 from greenroom.runtime.base.errors import ActorFailedError
 from greenroom.runtime.lmdb.keys import encode_json
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 
 class EncodedReply(NamedTuple):

@@ -4,47 +4,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from pathlib import Path
+from typing import Any, TypeVar
 
 import trio
 
-from greenroom.runtime.actor.actor import check_told
+from greenroom.runtime.actor.message import Message, check_told
+from greenroom.runtime.actor.query import Query
+from greenroom.runtime.api.procedure import Procedure
+from greenroom.runtime.base.address import Address
+from greenroom.runtime.base.statistics import RuntimeStatistics
+from greenroom.runtime.kernel.callbacks import MessageSink, Ticket
 from greenroom.runtime.kernel.mailbox import Envelope, Idempotency, Result
-from greenroom.runtime.kernel.pubsub import WINDOW_SECONDS
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from greenroom.runtime.actor.actor import Message
-    from greenroom.runtime.actor.query import Query
-    from greenroom.runtime.api.procedure import Procedure
-    from greenroom.runtime.base.address import Address
-    from greenroom.runtime.base.statistics import RuntimeStatistics
-    from greenroom.runtime.kernel.callbacks import Posted, Posts
-    from greenroom.runtime.kernel.pubsub import Subscriber
-    from greenroom.runtime.maintenance.backup import BackupInfo, VerifyReport
+from greenroom.runtime.kernel.pubsub import WINDOW_SECONDS, Subscriber
+from greenroom.runtime.maintenance.backup import BackupInfo, VerifyReport
 
 R = TypeVar("R")
 
 
-class Acceptor(Protocol):
-    """Takes messages to their actors: the kernel, or what relays them to another process's kernel."""
-
-    @property
-    def posts(self) -> Posts:
-        """Sends what is posted."""
-
-    def deliver(self, address: Address, envelope: Envelope) -> None:
-        """Take a message on; raises what the doors say when it is not accepted."""
-
-    def abandon(self, envelope: Envelope) -> None:
-        """Forget who asked; a message that is not begun is not begun any more."""
-
-
-class Doors:
+class RuntimeClient:
     """What a program asks through: a `Runtime` of its own, or one that it shares with other processes."""
 
-    _kernel: Acceptor
+    _kernel: MessageSink
     _ended: bool
 
     async def ask(
@@ -63,7 +44,7 @@ class Doors:
 
         Args:
             address: The actor.
-            message: What to ask. If it has a `Message.question`, that is asked first.
+            message: What to ask. If it has a `Message.precheck`, that is asked first.
             principal: Who asks; the handler finds it in `Context.principal`.
             idempotency: Given, a repeat within 24 hours gets the first answer.
             on_accepted: Called once the message is in the mailbox, in the order of acceptance.
@@ -73,7 +54,7 @@ class Doors:
             ActorFailedError, ActorSetAsideError, OverloadedError, DeadlineExceededError, StorageFullError,
             IdempotencyConflictError, UnknownKindError, RuntimeClosedError: see each.
         """
-        question = message.question()
+        question = message.precheck()
         answer = None if question is None else await self.ask(*question, principal=principal)
         envelope = Envelope(
             message,
@@ -89,7 +70,7 @@ class Doors:
         envelope.asker = trio.lowlevel.current_task()
 
         def give_up(_: object) -> trio.lowlevel.Abort:
-            self._kernel.abandon(envelope)
+            self._kernel.cancel(envelope)
             return trio.lowlevel.Abort.SUCCEEDED
 
         reply: R = await trio.lowlevel.wait_task_rescheduled(give_up)
@@ -105,7 +86,7 @@ class Doors:
         idempotency: Idempotency | None = None,
         deadline: float = math.inf,
         on_accepted: Callable[[], None] | None = None,
-    ) -> Posted:
+    ) -> Ticket:
         """Send a message as `ask` does, without a task: ``done`` is called with what `ask` would end with.
 
         It is called once, in trio's thread, after this method returned, when all that the reply could
@@ -114,7 +95,7 @@ class Doors:
 
         Args:
             address: The actor.
-            message: What to ask. If it has a `Message.question`, that is asked first.
+            message: What to ask. If it has a `Message.precheck`, that is asked first.
             done: Called with an `outcome.Value` of the reply or an `outcome.Error` of what `ask` raises.
             principal: As in `ask`.
             idempotency: As in `ask`.
@@ -130,7 +111,7 @@ class Doors:
         if self._ended:
             self._check_open()
         envelope = Envelope(message, principal, None, deadline, idempotency)
-        return self._kernel.posts.send(address, envelope, done, on_accepted)
+        return self._kernel.callbacks.send(address, envelope, done, on_accepted)
 
     def tell(self, address: Address, message: Message[Any], *, principal: Any = None) -> None:
         """Put a message into an actor's mailbox and wait for nothing.

@@ -5,36 +5,33 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Required, TypedDict, Unpack
 
 import trio
 
 from greenroom.runtime.actor.actor import Actor, kinds_by_name
-from greenroom.runtime.api.runtime import RelayHost, Runtime
+from greenroom.runtime.api.runtime import LeaderService, Runtime
 from greenroom.runtime.base.clock import Clock, SystemClock
 from greenroom.runtime.base.options import RuntimeOptions
 from greenroom.runtime.base.supervision import Group, groups_by_kind
 from greenroom.runtime.journal.chain import Journal, journal_table
 from greenroom.runtime.journal.secrets import Secret, find_secret
+from greenroom.runtime.kernel.callbacks import CallbackQueue
+from greenroom.runtime.kernel.pubsub import Bus
 from greenroom.runtime.lmdb.codec import RecordCodec
 from greenroom.runtime.lmdb.encryption import Encryption
 from greenroom.runtime.lmdb.files import DATA_FILE, sync_file
 from greenroom.runtime.lmdb.keys import Index, index_table
-from greenroom.runtime.lmdb.lock_file import Owner
+from greenroom.runtime.lmdb.lock_file import FolderLock
 from greenroom.runtime.store.committer import Committer, ThreadCommitter
 from greenroom.runtime.store.integrity import check_store
 from greenroom.runtime.store.store import Store
-
-if TYPE_CHECKING:
-    from greenroom.runtime.kernel.callbacks import Posts
-    from greenroom.runtime.kernel.pubsub import Bus
-
 
 _AT_ONCE_BYTES: Final = 16 << 20
 """A file of this size is read in 5 ms, so that no thread is worth while."""
 
 
-async def _make_sure(owner: Owner, encryption: Encryption | None) -> bool:
+async def _make_sure(owner: FolderLock, encryption: Encryption | None) -> bool:
     """Check what an owner before left, and return whether all of it is known to be sound.
 
     If that one died it may have done so between a commit and its fsync: what it left is on disk before
@@ -50,36 +47,70 @@ async def _make_sure(owner: Owner, encryption: Encryption | None) -> bool:
     return is_sound
 
 
-class Recipe:
-    """All that a runtime is made of except the folder. As `open_runtime` says."""
+class CommonConfig(TypedDict, total=False):
+    """The options that every way of opening a runtime takes.
 
-    def __init__(
-        self,
-        actors: Iterable[type[Actor]],
-        indexes: Iterable[Index],
-        groups: Iterable[Group],
-        options: RuntimeOptions | None,
-        clock: Clock | None,
-        committer: Committer | None,
-        codec: RecordCodec | None,
-        companion: Callable[[Runtime], AbstractAsyncContextManager[Any]] | None = None,
-        secrets: Path | Sequence[Path] | None = None,
-        encryption: Encryption | None = None,
-        journals: Iterable[Journal] = (),
-    ) -> None:
-        self.companion = companion
+    Attributes:
+        groups: Which kinds are supervised together; a kind in none is on its own.
+        options: Limits and intervals.
+        clock: Another clock than the system's.
+        committer: Another way to commit than the writer thread's.
+        codec: Another record codec than the plain one with checksums.
+        encryption: How the store is to be encrypted, and with which key, asked for when this process
+            owns the folder.
+    """
+
+    groups: Iterable[Group]
+    options: RuntimeOptions | None
+    clock: Clock | None
+    committer: Committer | None
+    codec: RecordCodec | None
+    encryption: Encryption | None
+
+
+class RuntimeConfig(CommonConfig, total=False):
+    """The keyword arguments that make a runtime: those of `CommonConfig`, and its parts.
+
+    Attributes:
+        actors: The actor classes.
+        indexes: The shared indexes that they declare.
+        sidecar: Returns what runs beside the actors: entered once they run, left before they drain, and
+            what it enters as is `Context.sidecar` and `ProcedureContext.sidecar` from then on.
+        secrets: The folder of the store's secret, or several in which it may be; it is made in the first at
+            first need, which is best not the store's own: who has both has all. None for a runtime that
+            derives no keys. Every process on a shared folder is to find the same secret.
+        journals: The journals, which are only appended to and linked by keys of the secret.
+    """
+
+    actors: Required[Iterable[type[Actor]]]
+    indexes: Iterable[Index]
+    sidecar: Callable[[Runtime], AbstractAsyncContextManager[Any]] | None
+    secrets: Path | Sequence[Path] | None
+    journals: Iterable[Journal]
+
+
+class RuntimeFactory:
+    """Runs a runtime of one configuration on a folder, each time that this process comes to own it.
+
+    Raises:
+        ConfigurationError: the actors, indexes, groups or journals do not go together.
+    """
+
+    def __init__(self, **config: Unpack[RuntimeConfig]) -> None:
+        secrets = config.get("secrets")
+        self.sidecar = config.get("sidecar")
         self.secrets = [secrets] if isinstance(secrets, Path) else list(secrets or ())
-        self.journals = journal_table(journals)
-        self.encryption = encryption
-        self.kinds = kinds_by_name(tuple(actors))
-        self.groups = groups_by_kind(self.kinds, groups)
-        self.indexes = index_table(indexes)
-        self.options = options if options is not None else RuntimeOptions()
-        self.clock = clock if clock is not None else SystemClock()
-        self.committer = committer if committer is not None else ThreadCommitter()
-        self.codec = codec
+        self.journals = journal_table(config.get("journals", ()))
+        self.encryption = config.get("encryption")
+        self.kinds = kinds_by_name(tuple(config["actors"]))
+        self.groups = groups_by_kind(self.kinds, config.get("groups", ()))
+        self.indexes = index_table(config.get("indexes", ()))
+        self.options = config.get("options") or RuntimeOptions()
+        self.clock = config.get("clock") or SystemClock()
+        self.committer = config.get("committer") or ThreadCommitter()
+        self.codec = config.get("codec")
 
-    def secret_of(self, folder: Path, store_id: str, mark: str) -> Secret | None:
+    def find_secret(self, folder: Path, store_id: str, mark: str) -> Secret | None:
         """Return the secret of the store in a folder, None for a runtime without one.
 
         Raises:
@@ -92,10 +123,10 @@ class Recipe:
     @asynccontextmanager
     async def run(
         self,
-        owner: Owner,
-        relay: RelayHost | None = None,
+        owner: FolderLock,
+        relay: LeaderService | None = None,
         bus: Bus | None = None,
-        posts: Posts | None = None,
+        callbacks: CallbackQueue | None = None,
     ) -> AsyncIterator[Runtime]:
         """Run the actors on a folder that is locked, until the block ends.
 
@@ -103,7 +134,7 @@ class Recipe:
             owner: Holds the lock.
             relay: Takes the connections of attached processes.
             bus: Whose subscribers are to hear of changes, instead of one of its own.
-            posts: What was posted before, with those who wait for it.
+            callbacks: What was posted before, with those who wait for it.
         """
         options = self.options
         is_checked = await _make_sure(owner, self.encryption)
@@ -118,7 +149,7 @@ class Recipe:
         )
         owner.mark_open()
         try:
-            secret = self.secret_of(owner.folder, store.id, store.secret_mark)
+            secret = self.find_secret(owner.folder, store.id, store.secret_mark)
             if secret is not None:
                 store.mark_secret(secret.mark)
             runtime = Runtime(
@@ -130,7 +161,7 @@ class Recipe:
                 self.clock,
                 options,
                 bus,
-                posts,
+                callbacks,
                 secret,
                 self.journals,
             )
@@ -140,7 +171,7 @@ class Recipe:
         try:
             async with (
                 runtime._running(owner, options.drain_seconds, relay),  # noqa: SLF001  the two halves of one door
-                runtime._accompanied(self.companion),  # noqa: SLF001
+                runtime._accompanied(self.sidecar),  # noqa: SLF001
             ):
                 yield runtime
         finally:
@@ -148,7 +179,7 @@ class Recipe:
             if runtime.has_found_damage:
                 owner.mark_doubtful()
             if runtime.is_sound:
-                runtime.note_seen()
+                runtime.record_checkpoints()
             store.close()
             if runtime.is_sound:
                 owner.mark_clean(is_checked=store.is_checked)
@@ -157,18 +188,7 @@ class Recipe:
 @asynccontextmanager
 async def open_runtime(
     path: str | Path,
-    *,
-    actors: Iterable[type[Actor]],
-    indexes: Iterable[Index] = (),
-    groups: Iterable[Group] = (),
-    options: RuntimeOptions | None = None,
-    clock: Clock | None = None,
-    committer: Committer | None = None,
-    codec: RecordCodec | None = None,
-    companion: Callable[[Runtime], AbstractAsyncContextManager[Any]] | None = None,
-    secrets: Path | Sequence[Path] | None = None,
-    encryption: Encryption | None = None,
-    journals: Iterable[Journal] = (),
+    **config: Unpack[RuntimeConfig],
 ) -> AsyncIterator[Runtime]:
     """Own a folder and run actors on it, inside an ``async with`` block.
 
@@ -178,20 +198,7 @@ async def open_runtime(
 
     Args:
         path: The folder of the data; made when missing, with mode 0700.
-        actors: The actor classes.
-        indexes: The shared indexes that they declare.
-        groups: Which kinds are supervised together; a kind in none is on its own.
-        options: Limits and intervals.
-        clock: Another clock than the system's.
-        committer: Another way to commit than the writer thread's.
-        codec: Another record codec than the plain one with checksums.
-        companion: Returns what runs beside the actors: entered once they run, left before they drain, and
-            what it enters as is `Context.companion` and `Desk.companion` from then on.
-        secrets: The folder of the store's secret, or several in which it may be; it is made in the first at
-            first need, which is best not the store's own: who has both has all. None for a runtime that
-            derives no keys.
-        encryption: How the store is to be encrypted, and with which key.
-        journals: What is only appended to, linked by keys of the secret.
+        config: What it is made of; see `RuntimeConfig`.
 
     Raises:
         StoreOwnedError: another process owns the folder.
@@ -200,9 +207,7 @@ async def open_runtime(
         StoreFailedError: a commit failed for good while the block ran.
         StoreError: the folder cannot hold a store.
     """
-    recipe = Recipe(
-        actors, indexes, groups, options, clock, committer, codec, companion, secrets, encryption, journals
-    )
-    with Owner(Path(path)) as owner:
-        async with recipe.run(owner) as runtime:
+    factory = RuntimeFactory(**config)
+    with FolderLock(Path(path)) as owner:
+        async with factory.run(owner) as runtime:
             yield runtime

@@ -2,51 +2,61 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import msgspec
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from greenroom.runtime.actor.actor import Message
-    from greenroom.runtime.actor.query import Query
-    from greenroom.runtime.api.client import Doors
-    from greenroom.runtime.base.address import Address
+from greenroom.runtime.actor.message import Message
+from greenroom.runtime.actor.query import Query
+from greenroom.runtime.actor.services import RuntimeServices
+from greenroom.runtime.base.address import Address
 
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 
 
-class Desk:
+class RuntimePort(Protocol):
+    """The methods of a `Runtime` that procedures use."""
+
+    async def ask(self, address: Address, message: Message[R], *, principal: Any = None) -> R:
+        """Send a message and return its reply."""
+        ...
+
+    def tell(self, address: Address, message: Message[Any], *, principal: Any = None) -> None:
+        """Put a message into an actor's mailbox and wait for nothing."""
+
+    async def query(self, query: Query[R] | Procedure[R], *, principal: Any = None) -> R:
+        """Run a query or a procedure and return its answer."""
+        ...
+
+
+class ProcedureContext:
     """What a procedure works with: questions to actors in the name of who asked it.
 
     Attributes:
         principal: Who asks.
         now: The wall clock in microseconds since 1970 UTC.
-        companion: What runs beside the actors, as `open_runtime` was told; None until it does.
+        sidecar: What runs beside the actors, as `open_runtime` was told; None until it does.
     """
 
-    def __init__(
-        self, doors: Doors, principal: Any, now: int, companion: Any, note: Callable[[str, Any], None]
-    ) -> None:
-        self._doors = doors
-        self._note = note
+    def __init__(self, runtime: RuntimePort, services: RuntimeServices, principal: Any, now: int) -> None:
+        self._runtime = runtime
+        self._services = services
         self.principal = principal
         self.now = now
-        self.companion = companion
+        self.sidecar = services.sidecar
 
     def note(self, journal: str, value: Any) -> None:
         """Have a row of a journal follow soon; as `Context.note`."""
-        self._note(journal, value)
+        self._services.note(journal, value)
 
     def derive(self, purpose: str) -> bytes:
         """Return the store's key for a purpose; as `Context.derive`."""
-        return self._doors.derive(purpose)
+        return self._services.derive(purpose)
 
     async def ask(self, address: Address, message: Message[R]) -> R:
         """Send a message in the name of who asks and return its reply; raises as `Doors.ask`."""
-        return await self._doors.ask(address, message, principal=self.principal)
+        return await self._runtime.ask(address, message, principal=self.principal)
 
     def tell(self, address: Address, message: Message[Any]) -> None:
         """Put a message into an actor's mailbox in the name of who asks, and wait for nothing.
@@ -54,11 +64,11 @@ class Desk:
         For what may be lost and may happen twice, since a procedure may be carried out again; raises
         as `Doors.tell`.
         """
-        self._doors.tell(address, message, principal=self.principal)
+        self._runtime.tell(address, message, principal=self.principal)
 
     async def query(self, query: Query[R] | Procedure[R]) -> R:
         """Run a query in the name of who asks and return its answer; raises as `Doors.query`."""
-        return await self._doors.query(query, principal=self.principal)
+        return await self._runtime.query(query, principal=self.principal)
 
 
 class Procedure(msgspec.Struct, Generic[R_co], frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -70,8 +80,8 @@ class Procedure(msgspec.Struct, Generic[R_co], frozen=True, kw_only=True, forbid
     What must be written by several actors exactly once is told by one of them.
     """
 
-    sees_notes: ClassVar[bool] = False
+    flushes_journals: ClassVar[bool] = False
 
-    async def run(self, desk: Desk) -> R_co:
+    async def run(self, desk: ProcedureContext) -> R_co:
         """Return the answer."""
         raise NotImplementedError(f"{type(self).__name__} does not define run()")

@@ -7,17 +7,18 @@ from collections.abc import AsyncIterator, Callable, Generator, Mapping
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import trio
 from msgspec import Raw
 
 from greenroom.runtime.actor.actor import Actor
-from greenroom.runtime.actor.audit_buffer import Notes
-from greenroom.runtime.actor.context import Domain
+from greenroom.runtime.actor.audit_buffer import JournalBuffer
+from greenroom.runtime.actor.message import Replay
 from greenroom.runtime.actor.query import IndexReader, Query
-from greenroom.runtime.api.client import Doors
-from greenroom.runtime.api.procedure import Desk, Procedure
+from greenroom.runtime.actor.services import RuntimeServices
+from greenroom.runtime.api.client import RuntimeClient
+from greenroom.runtime.api.procedure import Procedure, ProcedureContext
 from greenroom.runtime.base.address import Address
 from greenroom.runtime.base.clock import Clock
 from greenroom.runtime.base.errors import (
@@ -32,27 +33,25 @@ from greenroom.runtime.base.options import RuntimeOptions
 from greenroom.runtime.base.random_pool import BlockRandom
 from greenroom.runtime.base.statistics import RuntimeStatistics
 from greenroom.runtime.base.supervision import Group
-from greenroom.runtime.journal.chain import Journal, Keys
-from greenroom.runtime.journal.checkpoints import SUFFIX, Seen
+from greenroom.runtime.journal.chain import Journal, JournalKeys
+from greenroom.runtime.journal.checkpoints import SUFFIX, CheckpointFile
 from greenroom.runtime.journal.revocations import SUFFIX as LASTING
-from greenroom.runtime.journal.revocations import Again, Lasting
+from greenroom.runtime.journal.revocations import RevocationLog
 from greenroom.runtime.journal.secrets import Secret
-from greenroom.runtime.kernel.expiry import Janitor
-from greenroom.runtime.kernel.group_commit import Pipeline
+from greenroom.runtime.kernel.callbacks import CallbackQueue
+from greenroom.runtime.kernel.expiry import ExpirySweeper
+from greenroom.runtime.kernel.group_commit import GroupCommit
 from greenroom.runtime.kernel.kernel import Kernel
-from greenroom.runtime.kernel.outbox import Deliveries
+from greenroom.runtime.kernel.outbox import Outbox
 from greenroom.runtime.kernel.pubsub import WINDOW_SECONDS, Bus, Subscriber
 from greenroom.runtime.kernel.stats_collector import runtime_statistics
 from greenroom.runtime.lmdb import keys as lmdb_keys
 from greenroom.runtime.lmdb.keys import Index
-from greenroom.runtime.lmdb.lock_file import Owner
+from greenroom.runtime.lmdb.lock_file import FolderLock
 from greenroom.runtime.maintenance import backup as maintenance_backup
 from greenroom.runtime.maintenance.scrub import scrub
 from greenroom.runtime.store.committer import Committer
 from greenroom.runtime.store.store import INDEXES, Store
-
-if TYPE_CHECKING:
-    from greenroom.runtime.kernel.callbacks import Posts
 
 logger = logging.getLogger(__name__)
 
@@ -61,7 +60,7 @@ R = TypeVar("R")
 OWNERSHIP_CHECK_SECONDS = 2.0
 
 
-class Runtime(Doors):
+class Runtime(RuntimeClient):
     """A running set of actors on one folder. `open_runtime` makes it."""
 
     _kernel: Kernel
@@ -76,7 +75,7 @@ class Runtime(Doors):
         clock: Clock,
         options: RuntimeOptions,
         bus: Bus | None = None,
-        posts: Posts | None = None,
+        callbacks: CallbackQueue | None = None,
         secret: Secret | None = None,
         journals: Mapping[str, Journal] | None = None,
     ) -> None:
@@ -84,57 +83,57 @@ class Runtime(Doors):
         self._clock = clock
         self._failure: StoreFailedError | StoreDamagedError | None = None
         self._ended = False
-        self._lasting: Lasting | None = None
+        self._lasting: RevocationLog | None = None
         self._stop = trio.CancelScope()
-        self._notes = Notes(journals or {}, clock)
-        self._domain = Domain(store, indexes, BlockRandom(), self._slice_over, self._notes, secret)
-        self._kernel = Kernel(kinds, groups, self._domain, clock, options)
-        self._domain.last_number = max(clock.now(), _last_outbox_number(store))
-        self._pipeline = Pipeline(committer, store, self._kernel.settle, self._fail)
-        self._deliveries = Deliveries(store, kinds, self._kernel, self._pipeline, clock)
-        self._pipeline.notes = self._notes
-        self._kernel.pipeline = self._pipeline
-        self._kernel.deliveries = self._deliveries
+        self._notes = JournalBuffer(journals or {}, clock)
+        self._services = RuntimeServices(store, indexes, BlockRandom(), self._slice_over, self._notes, secret)
+        self._kernel = Kernel(kinds, groups, self._services, clock, options)
+        self._services.last_number = max(clock.now(), _last_outbox_number(store))
+        self._commits = GroupCommit(committer, store, self._kernel.settle, self._fail)
+        self._outbox = Outbox(store, kinds, self._kernel, self._commits, clock)
+        self._commits.journal_buffer = self._notes
+        self._kernel.commits = self._commits
+        self._kernel.outbox = self._outbox
         self._bus = self._kernel.bus = Bus(self._kernel.is_busy) if bus is None else bus
         if bus is not None:
             bus.is_busy = self._kernel.is_busy
-        self._domain.is_heard = self._bus.is_heard
-        if posts is not None:
-            posts.go_through(self._kernel)
-            self._kernel.posts = posts
+        self._services.has_subscribers = self._bus.has_subscribers
+        if callbacks is not None:
+            callbacks.redirect(self._kernel)
+            self._kernel.callbacks = callbacks
         answers_ttl = options.idempotency_seconds * 1_000_000
-        self._janitor = Janitor(
-            store, indexes.values(), answers_ttl, self._pipeline, self._kernel.residents, clock, self._domain
+        self._sweeper = ExpirySweeper(
+            store, indexes.values(), answers_ttl, self._commits, self._kernel.residents, clock, self._services
         )
-        if secret is not None and secret.place is not None:
-            self._lasting = store.keep_lasting(secret.place.with_suffix(LASTING), clock.now())
+        if secret is not None and secret.path is not None:
+            self._lasting = store.open_revocation_log(secret.path.with_suffix(LASTING), clock.now())
         if journals:
             self._keep_journals(journals)
 
     def _keep_journals(self, journals: Mapping[str, Journal]) -> None:
         """Find where the journals end, and say so if that is not where they ended before."""
-        secret = self._domain.secret
-        if secret is None or secret.place is None:
+        secret = self._services.secret
+        if secret is None or secret.path is None:
             raise ValueError("a runtime with journals needs a secret; name its folder")
-        keys = self._domain.keys = {name: Keys(name, secret) for name in journals}
-        seen = self._domain.seen = Seen(secret.place.with_suffix(SUFFIX))
-        self._store.keep_journals(keys.values())
+        keys = self._services.journal_keys = {name: JournalKeys(name, secret) for name in journals}
+        seen = self._services.checkpoint_file = CheckpointFile(secret.path.with_suffix(SUFFIX))
+        self._store.open_journals(keys.values())
         for name, journal in journals.items():
-            with self._store.reading() as reading:
-                found = seen.compare(keys[name], reading, self._clock.now())
+            with self._store.snapshot() as snapshot:
+                found = seen.compare(keys[name], snapshot, self._clock.now())
             if found is not None:
                 log = logger.debug if found.restored else logger.warning  # who restores a backup expects it
                 log("records %d to %d of %r were seen and are gone", found.first, found.last, name)
                 self._notes.add(name, journal.broken(found.first, found.last))
 
-    def note_seen(self) -> None:
+    def record_checkpoints(self) -> None:
         """Keep what the journals are beside the secret, when all is on disk."""
-        for name in self._domain.journals:
-            self._janitor.note_seen(self._janitor.checkpoint(name))
+        for name in self._services.journals:
+            self._sweeper.record_checkpoint(self._sweeper.checkpoint(name))
 
-    def parts(self) -> tuple[Kernel, Pipeline, Bus, Store]:
+    def parts(self) -> tuple[Kernel, GroupCommit, Bus, Store]:
         """Return the parts that a relay works with."""
-        return self._kernel, self._pipeline, self._bus, self._store
+        return self._kernel, self._commits, self._bus, self._store
 
     def check_open(self) -> None:
         """Raise what the doors raise when nothing is taken any more.
@@ -158,7 +157,7 @@ class Runtime(Doors):
         if not self._ended:
             self._kernel.dispatcher.run_ready()
 
-    def held(self) -> AbstractContextManager[None]:
+    def hold_dispatch(self) -> AbstractContextManager[None]:
         """Return a block within which nothing that is posted wakes the task that gives actors their turns.
 
         For a program that ends the block with `run_ready`: then that task has nothing left to do, and
@@ -171,13 +170,12 @@ class Runtime(Doors):
         """Run a query or a procedure and return its answer, once what it saw is on disk."""
         self._check_open()
         await trio.lowlevel.checkpoint()
-        if query.sees_notes:
+        if query.flushes_journals:
             self._flush_notes()
-            await self._pipeline.landed()  # a group that was on its way may have some of the notes,
-            await self._pipeline.landed()  # and then the next one has the others
+            await self._commits.wait_committed()  # a group that was on its way may have some of the notes,
+            await self._commits.wait_committed()  # and then the next one has the others
         if isinstance(query, Procedure):
-            domain = self._domain
-            desk = Desk(self, principal, self._clock.now(), domain.companion, domain.note)
+            desk = ProcedureContext(self, self._services, principal, self._clock.now())
             try:
                 return await query.run(desk)
             except Refusal as refusal:
@@ -191,11 +189,11 @@ class Runtime(Doors):
 
     def _note_denial(self, principal: Any, query: object, refusal: Refusal) -> None:
         if refusal.is_denial:
-            self._domain.deny(principal, None, query, refusal)
+            self._services.record_denial(principal, None, query, refusal)
 
     async def _read(self, query: Query[R], principal: Any) -> R:
-        with self._store.reading() as reading:
-            reader = IndexReader(self._domain, reading, principal, self._clock.now())
+        with self._store.snapshot() as snapshot:
+            reader = IndexReader(self._services, snapshot, principal, self._clock.now())
             started = self._kernel.dispatcher.start_slice()
             answer = query.run(reader)
             if isinstance(answer, Generator):
@@ -209,9 +207,9 @@ class Runtime(Doors):
                     await trio.lowlevel.checkpoint()
                     started = self._kernel.dispatcher.start_slice()
             self._kernel.dispatcher.end_slice(started)
-        await self._pipeline.landed()
+        await self._commits.wait_committed()
         if self._ended:
-            raise self._last_word()
+            raise self._closing_error()
         return answer
 
     def subscriber(self, window: float = WINDOW_SECONDS) -> Subscriber:
@@ -230,9 +228,9 @@ class Runtime(Doors):
         """Have a row of a journal follow soon, as `Context.note` does.
 
         Raises:
-            UnknownKindError: no such journal was given when the runtime was opened.
+            ConfigurationError: no such journal was given when the runtime was opened.
         """
-        self._domain.note(journal, value)
+        self._services.note(journal, value)
 
     def derive(self, purpose: str) -> bytes:
         """Return the store's key for a purpose: 32 bytes, the same in every process on the folder.
@@ -240,7 +238,7 @@ class Runtime(Doors):
         Raises:
             StoreError: the runtime was opened without a secret.
         """
-        return self._domain.derive(purpose)
+        return self._services.derive(purpose)
 
     def readmit(self, address: Address) -> bool:
         """Let an actor that was set aside in again; return whether it was."""
@@ -271,7 +269,7 @@ class Runtime(Doors):
     def statistics(self) -> RuntimeStatistics:
         """Return what every part says of itself."""
         return runtime_statistics(
-            self._kernel, self._deliveries, self._pipeline, self._bus, self._store, self._janitor
+            self._kernel, self._outbox, self._commits, self._bus, self._store, self._sweeper
         )
 
     @property
@@ -285,9 +283,9 @@ class Runtime(Doors):
         return isinstance(self._failure, StoreDamagedError)
 
     def _slice_over(self) -> bool:
-        return self._kernel.dispatcher.slice_over()
+        return self._kernel.dispatcher.should_yield()
 
-    def _last_word(self) -> GreenroomError:
+    def _closing_error(self) -> GreenroomError:
         """Return what those hear who still wait when the runtime ends."""
         if self._failure is not None:
             return StoreFailedError(str(self._failure))
@@ -295,7 +293,7 @@ class Runtime(Doors):
 
     def _check_open(self) -> None:
         if self._failure is not None:
-            raise self._last_word()
+            raise self._closing_error()
         if self._ended:
             raise RuntimeClosedError("the runtime is closed")
 
@@ -308,15 +306,15 @@ class Runtime(Doors):
     def _end(self) -> None:
         """Give nobody a turn any more, and answer whoever waits."""
         self._ended = True
-        self._kernel.abort(self._last_word)
-        self._pipeline.abandon()
+        self._kernel.abort(self._closing_error)
+        self._commits.release_waiters()
         self._bus.close()
 
-    async def _watch_ownership(self, owner: Owner) -> None:
+    async def _watch_ownership(self, owner: FolderLock) -> None:
         try:
             while True:
                 self._store.writer.check_place()
-                owner.check_mine()
+                owner.check_held()
                 await trio.sleep(OWNERSHIP_CHECK_SECONDS)
         except StoreFailedError as failure:
             self._fail(failure)
@@ -343,16 +341,16 @@ class Runtime(Doors):
         )
         for address, values in missed.items():
             try:
-                await self.ask(address, Again(values=values))
+                await self.ask(address, Replay(values=values))
             except UnknownKindError:
                 logger.warning("there are no %r actors here, to which something has ended", address.kind)
-        self._lasting.caught_up()
+        self._lasting.mark_caught_up()
 
     def _flush_notes(self) -> None:
-        self._pipeline.board()
-        self._pipeline.flush()
+        self._commits.attach_deferred()
+        self._commits.flush()
 
-    async def _drain(self, relay: RelayHost | None) -> None:
+    async def _drain(self, relay: LeaderService | None) -> None:
         if relay is not None:
             relay.leave()
         self._flush_notes()  # nobody waits for them, so they go first,
@@ -360,34 +358,34 @@ class Runtime(Doors):
         self._flush_notes()  # and again with those that came since
         await self._kernel.drain()
         if relay is not None:
-            await relay.wound_up()
+            await relay.aclose()
 
     @asynccontextmanager
     async def _accompanied(
-        self, companion: Callable[[Runtime], AbstractAsyncContextManager[Any]] | None
+        self, sidecar: Callable[[Runtime], AbstractAsyncContextManager[Any]] | None
     ) -> AsyncIterator[None]:
-        if companion is None:
+        if sidecar is None:
             yield
             return
-        async with companion(self) as opened:
-            self._domain.companion = opened
+        async with sidecar(self) as opened:
+            self._services.sidecar = opened
             yield
 
     @asynccontextmanager
     async def _running(
-        self, owner: Owner, drain_seconds: float, relay: RelayHost | None
+        self, owner: FolderLock, drain_seconds: float, relay: LeaderService | None
     ) -> AsyncIterator[None]:
         """Run the parts while the block runs, then drain; an error of the block leaves in no group."""
         error: BaseException | None = None
-        self._deliveries.recover()
+        self._outbox.recover()
         if relay is not None:
             relay.begin(self)
         try:
             with self._stop:
                 async with trio.open_nursery() as nursery:
-                    for part in (self._kernel.dispatcher, self._deliveries, self._janitor, self._bus):
+                    for part in (self._kernel.dispatcher, self._outbox, self._sweeper, self._bus):
                         nursery.start_soon(part.run)
-                    nursery.start_soon(self._notes.run, self._pipeline)
+                    nursery.start_soon(self._notes.run, self._flush_notes)
                     nursery.start_soon(self._watch_ownership, owner)
                     if self._store.has_own_codec:
                         nursery.start_soon(self._scrub)
@@ -420,7 +418,7 @@ def _last_outbox_number(store: Store) -> int:
     return 0 if last is None else int.from_bytes(last[0][len(lmdb_keys.OUTBOX) :])
 
 
-class RelayHost(Protocol):
+class LeaderService(Protocol):
     """What takes the connections of attached processes, from a runtime's opening until it is drained."""
 
     def begin(self, runtime: Runtime) -> None:
@@ -432,5 +430,5 @@ class RelayHost(Protocol):
     def leave(self) -> None:
         """Bring nothing new: the runtime is about to drain."""
 
-    async def wound_up(self) -> None:
+    async def aclose(self) -> None:
         """Return when what the drained runtime answered is on its way."""

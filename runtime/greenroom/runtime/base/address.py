@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from greenroom.runtime.base.errors import UnknownKindError
+from greenroom.runtime.base.errors import InvalidAddressError
 
 MAX_KIND_BYTES = 32
 MAX_KEY_BYTES = 200
@@ -30,14 +30,14 @@ class Address(NamedTuple):
         No prefix is a prefix of another actor's, since neither part holds a NUL.
 
         Raises:
-            UnknownKindError: a part is empty, too long or holds a NUL.
+            InvalidAddressError: a part is empty, too long or holds a NUL.
         """
         try:
             kind, key = self.kind.encode(), self.key.encode()
         except UnicodeEncodeError as error:
-            raise UnknownKindError(f"{self!r} is no address: it has no UTF-8") from error
+            raise InvalidAddressError(f"{self!r} is no address: it has no UTF-8") from error
         if not (0 < len(kind) <= MAX_KIND_BYTES and 0 < len(key) <= MAX_KEY_BYTES) or 0 in kind or 0 in key:
-            raise UnknownKindError(
+            raise InvalidAddressError(
                 f"{self!r} is no address: the kind takes 1-{MAX_KIND_BYTES} and the key 1-{MAX_KEY_BYTES} "
                 "bytes of UTF-8 without NUL"
             )

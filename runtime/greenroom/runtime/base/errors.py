@@ -6,10 +6,8 @@ the work was begun, and whether a repeat can help.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from pathlib import Path
+from typing import Any, Self
 
 
 class GreenroomError(Exception):
@@ -49,7 +47,7 @@ class ActorFailedError(GreenroomError):
     """
 
 
-class ActorSetAsideError(GreenroomError):
+class ActorQuarantinedError(GreenroomError):
     """The actor failed too often and is set aside until `Runtime.readmit` lets it in again.
 
     Unlike `ActorFailedError` nothing was run: a repeat gets this same answer.
@@ -94,6 +92,18 @@ class RuntimeClosedError(GreenroomError):
 
 class UnknownKindError(GreenroomError):
     """No actor class of that kind, or no handler for that message, was given to `open_runtime`."""
+
+
+class InvalidAddressError(GreenroomError):
+    """The address cannot be an actor's: its kind or key is empty, too long, or holds a NUL."""
+
+
+class ConfigurationError(GreenroomError):
+    """What was given to `open_runtime` does not go together, or lacks an index or journal that is used.
+
+    Unlike `UnknownKindError` it is not about a message: a name is used twice or is none, a group names a
+    kind that is not there, or a handler or query names an index or journal that is not there.
+    """
 
 
 class IdempotencyConflictError(GreenroomError):

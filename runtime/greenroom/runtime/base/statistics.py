@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
 import msgspec
 
 from greenroom.runtime.base.histogram import Distribution
-from greenroom.runtime.store.store import StoreStatistics
 
 
 class ActorStatistics(msgspec.Struct, frozen=True, kw_only=True):
@@ -118,6 +118,40 @@ class BusStatistics(msgspec.Struct, frozen=True, kw_only=True):
     waiting: int
     published: int
     told: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoreStatistics:
+    """What the store holds and has done. Sizes are bytes, durations seconds.
+
+    Attributes:
+        used_bytes: Pages in use by rows; freed pages are used again and do not count.
+        map_bytes: The quota (``max_size``).
+        file_bytes: The file's length; it never shrinks.
+        disk_free: Free space of the disk for this user.
+        rows: Rows of all tables.
+        commits: Transactions committed since opening.
+        works: Works committed since opening.
+        failures: Works refused or failed since opening.
+        last_commit_seconds: Duration of the newest group, fsync included.
+        max_commit_seconds: Duration of the slowest group.
+        scans: Readings open now; each keeps the pages that it sees from being used again.
+        integrity: Whether all that was in the file when it was opened, and at its last scrub, is known to be
+            sound; one that is unchecked is being scrubbed, or waits for that.
+    """
+
+    used_bytes: int
+    map_bytes: int
+    file_bytes: int
+    disk_free: int
+    rows: int
+    commits: int
+    works: int
+    failures: int
+    last_commit_seconds: float
+    max_commit_seconds: float
+    scans: int
+    integrity: Literal["checked", "unchecked"] = "unchecked"
 
 
 class RelayStatistics(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from greenroom.runtime.base.errors import UnknownKindError
+from greenroom.runtime.base.errors import ConfigurationError
 
 
 class Strategy(enum.Enum):
@@ -51,7 +51,7 @@ class Restart(NamedTuple):
     delay: float
 
 
-class SetAside(NamedTuple):
+class Quarantine(NamedTuple):
     """Stop rebuilding it until an operator lets it in again, after so many ``failures`` in a period."""
 
     failures: int
@@ -62,7 +62,7 @@ def recent(failures: Sequence[float], now: float, group: Group) -> list[float]:
     return [at for at in failures if now - at < group.period]
 
 
-def decide(failures: Sequence[float], group: Group, jitter: float) -> Restart | SetAside:
+def decide(failures: Sequence[float], group: Group, jitter: float) -> Restart | Quarantine:
     """Decide about an actor whose `recent` failures include the present one.
 
     The first failure in a period restarts at once; then the pause doubles,
@@ -74,7 +74,7 @@ def decide(failures: Sequence[float], group: Group, jitter: float) -> Restart | 
         jitter: A random number in [0, 1).
     """
     if len(failures) >= group.intensity:
-        return SetAside(len(failures))
+        return Quarantine(len(failures))
     if len(failures) <= 1:
         return Restart(0.0)
     pause = min(group.backoff * 2.0 ** (len(failures) - 2), group.backoff_limit)
@@ -96,14 +96,14 @@ def groups_by_kind(kinds: Iterable[str], groups: Iterable[Group]) -> dict[str, G
     """Return each kind's group; a kind in no group is supervised on its own.
 
     Raises:
-        UnknownKindError: a group names a kind that was not given, or two groups name one kind.
+        ConfigurationError: a group names a kind that was not given, or two groups name one kind.
     """
     table: dict[str, Group] = {}
     known = set(kinds)
     for group in groups:
         for kind in group.kinds:
             if kind not in known or kind in table:
-                raise UnknownKindError(
+                raise ConfigurationError(
                     f"the group {group.kinds} names {kind!r}, which is unknown or in another group"
                 )
             table[kind] = group

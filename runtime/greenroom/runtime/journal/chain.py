@@ -15,23 +15,18 @@
 from __future__ import annotations
 
 import hmac
-from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 import msgspec
 
-from greenroom.runtime.base.errors import UnknownKindError
+from greenroom.runtime.base.address import Address
+from greenroom.runtime.base.errors import ConfigurationError, Refusal
+from greenroom.runtime.journal.secrets import Secret
 from greenroom.runtime.lmdb import keys as lmdb_keys
 from greenroom.runtime.lmdb.environment import INDEXES, META
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from greenroom.runtime.base.address import Address
-    from greenroom.runtime.base.errors import Refusal
-    from greenroom.runtime.journal.secrets import Secret
-    from greenroom.runtime.lmdb.snapshot import Reading
-    from greenroom.runtime.lmdb.write_batch import JournalEntry
+from greenroom.runtime.lmdb.snapshot import Snapshot
+from greenroom.runtime.lmdb.write_batch import JournalEntry
 
 T = TypeVar("T")
 
@@ -65,7 +60,7 @@ class Journal(NamedTuple):
     denied: Callable[[Any, Address | None, Any, Refusal], Any] | None = None
 
 
-class Entry(NamedTuple, Generic[T]):
+class JournalRow(NamedTuple, Generic[T]):
     """A row of a journal.
 
     Attributes:
@@ -99,7 +94,7 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
     signature: str = ""
 
 
-class State(msgspec.Struct, frozen=True, array_like=True):
+class ChainPosition(msgspec.Struct, frozen=True, array_like=True):
     """Where a journal's end or start is. ``size`` counts the bytes of all rows before it, ever."""
 
     count: int = 0
@@ -115,7 +110,7 @@ class _Stored(msgspec.Struct, frozen=True, array_like=True):
     value: msgspec.Raw
 
 
-class Keys:
+class JournalKeys:
     """The keys of one journal.
 
     Args:
@@ -135,22 +130,22 @@ class Keys:
         """Return the link of a row."""
         return hmac.digest(self.link, before + number.to_bytes(NUMBER_BYTES) + row, "sha256")[:LINK_BYTES]
 
-    def signed(self, key: bytes, state: State) -> State:
+    def signed(self, key: bytes, state: ChainPosition) -> ChainPosition:
         """Return a state that is to be stored under ``key``, with its signature."""
         bare = msgspec.structs.replace(state, mac=b"")
         return msgspec.structs.replace(bare, mac=self._signature(key + lmdb_keys.encode(bare)))
 
-    def read(self, key: bytes, payload: bytes | None) -> State | None:
+    def read(self, key: bytes, payload: bytes | None) -> ChainPosition | None:
         """Return the state that was stored under ``key``, or None if there is none, or another wrote it."""
         if payload is None:
             return None
         try:
-            state = msgspec.msgpack.decode(payload, type=State)
+            state = msgspec.msgpack.decode(payload, type=ChainPosition)
         except msgspec.DecodeError:
             return None
         return state if hmac.compare_digest(self.signed(key, state).mac, state.mac) else None
 
-    def checkpoint(self, state: State) -> Checkpoint:
+    def checkpoint(self, state: ChainPosition) -> Checkpoint:
         """Return a state as a checkpoint."""
         bare = Checkpoint(
             journal=self.name, count=state.count, link=state.link.hex(), time=state.time, signature=""
@@ -176,10 +171,10 @@ class Appended(NamedTuple):
 
     rows: list[tuple[bytes, bytes]]
     heads: list[tuple[bytes, bytes]]
-    ends: dict[str, State]
+    ends: dict[str, ChainPosition]
 
 
-class Chains:
+class HashChains:
     """The ends of all journals, for the thread that commits.
 
     Args:
@@ -187,9 +182,9 @@ class Chains:
         reading: The store as it is found.
     """
 
-    def __init__(self, keys: Iterable[Keys], reading: Reading) -> None:
+    def __init__(self, keys: Iterable[JournalKeys], snapshot: Snapshot) -> None:
         self._keys = {each.name: each for each in keys}
-        self._ends = {name: end_of(each, reading) for name, each in self._keys.items()}
+        self._ends = {name: end_of(each, snapshot) for name, each in self._keys.items()}
 
     def append(self, entries: Sequence[JournalEntry]) -> Appended:
         """Return what to put for these rows; nothing is taken note of as yet."""
@@ -200,7 +195,7 @@ class Chains:
             number = end.count + 1
             link = keys.linked(end.link, number, row)
             rows.append((keys.prefix + number.to_bytes(NUMBER_BYTES), link + row))
-            ends[name] = State(number, link, end.size + len(row), time)
+            ends[name] = ChainPosition(number, link, end.size + len(row), time)
         heads = [
             (keys.head, lmdb_keys.encode(keys.signed(keys.head, ends[name])))
             for name, keys in self._keys.items()
@@ -208,7 +203,7 @@ class Chains:
         ]
         return Appended(rows, heads, ends)
 
-    def take_on(self, appended: Appended) -> None:
+    def advance(self, appended: Appended) -> None:
         """Go on from there: it is on disk."""
         self._ends = appended.ends
 
@@ -223,18 +218,18 @@ def entry(journal: str, time: int, times: int, value: Any) -> JournalEntry:
     return journal, time, lmdb_keys.encode((time, times, value))
 
 
-def decoded(number: int, record: bytes, of: type[T]) -> Entry[T]:
+def decoded(number: int, record: bytes, of: type[T]) -> JournalRow[T]:
     """Return a stored row.
 
     Raises:
         StoreDamagedError: it is none, or of another type.
     """
     stored = lmdb_keys.decode(record[LINK_BYTES:], _Stored)
-    return Entry(number, stored.time, stored.times, lmdb_keys.decode(stored.value, of))
+    return JournalRow(number, stored.time, stored.times, lmdb_keys.decode(stored.value, of))
 
 
 def scan(
-    reading: Reading, name: str, *, start: int | None = None, reverse: bool = False
+    snapshot: Snapshot, name: str, *, start: int | None = None, reverse: bool = False
 ) -> Iterator[tuple[int, bytes]]:
     """Yield the rows of a journal with their numbers, from ``start`` on, inclusive.
 
@@ -242,7 +237,7 @@ def scan(
     """
     prefix = journal_prefix(name)
     first = None if start is None else prefix + start.to_bytes(NUMBER_BYTES)
-    for key, record in reading.scan(INDEXES, prefix, start=first, reverse=reverse):
+    for key, record in snapshot.scan(INDEXES, prefix, start=first, reverse=reverse):
         yield _number_in(key, prefix), record
 
 
@@ -251,38 +246,40 @@ def _number_in(key: bytes, prefix: bytes) -> int:
     return min(STRANGE, int.from_bytes(number)) if len(number) == NUMBER_BYTES else STRANGE
 
 
-def end_of(keys: Keys, reading: Reading) -> State:
+def end_of(keys: JournalKeys, snapshot: Snapshot) -> ChainPosition:
     """Return from where a journal goes on.
 
     Where the head is missing, not of this secret, or an older one, the journal goes on behind its last row
     without a link to it, which the next check tells.
     """
-    head = keys.read(keys.head, reading.get(META, keys.head))
-    there = (_number_in(key, keys.prefix) for key in reading.keys(INDEXES, keys.prefix, reverse=True))
+    head = keys.read(keys.head, snapshot.get(META, keys.head))
+    there = (_number_in(key, keys.prefix) for key in snapshot.keys(INDEXES, keys.prefix, reverse=True))
     number = next((each for each in there if each != STRANGE), 0)
     if head is not None and head.count >= number:
         return head
-    start = start_of(keys, reading)
+    start = start_of(keys, snapshot)
     if number == 0:
         return start
-    return State(max(number, start.count), NO_LINK, start.size if head is None else head.size, start.time)
+    return ChainPosition(
+        max(number, start.count), NO_LINK, start.size if head is None else head.size, start.time
+    )
 
 
-def start_of(keys: Keys, reading: Reading) -> State:
+def start_of(keys: JournalKeys, snapshot: Snapshot) -> ChainPosition:
     """Return what was before the first row of a journal that retention has left."""
-    return keys.read(keys.start, reading.get(META, keys.start)) or State()
+    return keys.read(keys.start, snapshot.get(META, keys.start)) or ChainPosition()
 
 
 def journal_table(journals: Iterable[Journal]) -> dict[str, Journal]:
     """Return the journals by name.
 
     Raises:
-        UnknownKindError: a name is empty, too long or used twice.
+        ConfigurationError: a name is empty, too long or used twice.
     """
     table: dict[str, Journal] = {}
     for journal in journals:
         name = journal.name.encode()
         if not 0 < len(name) <= lmdb_keys.MAX_INDEX_NAME_BYTES or 0 in name or journal.name in table:
-            raise UnknownKindError(f"{journal.name!r} is no name for a journal, or is used twice")
+            raise ConfigurationError(f"{journal.name!r} is no name for a journal, or is used twice")
         table[journal.name] = journal
     return table

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import logging
 import secrets
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
 
 import msgspec
 
@@ -16,18 +18,13 @@ from greenroom.runtime.journal.chain import (
     LINK_BYTES,
     NUMBER_BYTES,
     Checkpoint,
-    Keys,
+    JournalKeys,
     journal_prefix,
     start_of,
 )
 from greenroom.runtime.lmdb.environment import INDEXES, META
 from greenroom.runtime.lmdb.files import create_file
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
-
-    from greenroom.runtime.lmdb.snapshot import Reading
+from greenroom.runtime.lmdb.snapshot import Snapshot
 
 logger = logging.getLogger(__name__)
 
@@ -37,7 +34,7 @@ MOST_CHECKPOINTS: Final = 400
 """Of each journal; one a day, and the newest."""
 
 
-class Break(msgspec.Struct, frozen=True, kw_only=True):
+class RollbackGap(msgspec.Struct, frozen=True, kw_only=True):
     """Rows that had been there and were not there any more when the store was opened.
 
     Attributes:
@@ -57,11 +54,11 @@ class Break(msgspec.Struct, frozen=True, kw_only=True):
 
 class _Content(msgspec.Struct):
     checkpoints: list[Checkpoint] = []
-    breaks: list[Break] = []
+    breaks: list[RollbackGap] = []
     restored: bool = False
 
 
-class Seen:
+class CheckpointFile:
     """What was seen, in a file.
 
     Args:
@@ -82,33 +79,33 @@ class Seen:
         """Return what was seen of a journal, oldest first."""
         return [each for each in self._content.checkpoints if each.journal == journal]
 
-    def breaks(self, journal: str) -> list[Break]:
+    def breaks(self, journal: str) -> list[RollbackGap]:
         """Return where a journal was found not to go on from what had been seen."""
         return [each for each in self._content.breaks if each.journal == journal]
 
-    def note_restored(self) -> None:
+    def mark_restored(self) -> None:
         """Take note that the store is an older one on purpose."""
         self._content.restored = True
         self._save()
 
-    def compare(self, keys: Keys, reading: Reading, now: int) -> Break | None:
+    def compare(self, keys: JournalKeys, snapshot: Snapshot, now: int) -> RollbackGap | None:
         """Take note of what is not there any more, and return it."""
         good: list[Checkpoint] = []
         bad: list[Checkpoint] = []
         for each in self.checkpoints(keys.name):
             if keys.made(each):  # what another secret signed says nothing of this one's rows
-                (good if _is_there(each, keys, reading) else bad).append(each)
+                (good if _is_there(each, keys, snapshot) else bad).append(each)
         restored, self._content.restored = self._content.restored, False
         if not bad:
             if restored:  # else the next store that is put here would pass for restored
                 self._save()
             return None
         last = max(each.count for each in bad)
-        head = keys.read(keys.head, reading.get(META, keys.head))
+        head = keys.read(keys.head, snapshot.get(META, keys.head))
         kept = max((each.count for each in good), default=0)
         if head is not None and head.count < last:
             kept = head.count
-        found = Break(
+        found = RollbackGap(
             journal=keys.name,
             first=kept + 1,
             last=last,
@@ -120,7 +117,7 @@ class Seen:
         self._save()
         return found
 
-    def note(self, checkpoint: Checkpoint) -> None:
+    def record(self, checkpoint: Checkpoint) -> None:
         """Keep a checkpoint if it says something new; of one day the newest stays."""
         others = [each for each in self._content.checkpoints if each.journal != checkpoint.journal]
         own = self.checkpoints(checkpoint.journal)
@@ -140,22 +137,22 @@ class Seen:
             logger.warning("what was seen of the store's journals cannot be written: %s", error)
 
 
-def note_restored(places: Iterable[Path], store_id: str) -> None:
+def mark_restored(places: Iterable[Path], store_id: str) -> None:
     """Take note, wherever something was seen of a store, that it is an older one on purpose."""
     for folder in places:
         path = folder / f"{store_id}{SUFFIX}"
         if path.exists():
-            Seen(path).note_restored()
+            CheckpointFile(path).mark_restored()
 
 
-def _is_there(checkpoint: Checkpoint, keys: Keys, reading: Reading) -> bool:
-    start = start_of(keys, reading)
+def _is_there(checkpoint: Checkpoint, keys: JournalKeys, snapshot: Snapshot) -> bool:
+    start = start_of(keys, snapshot)
     if checkpoint.count < start.count:
         return True  # retention removed it, and signed for what came after
     if checkpoint.count == start.count:
         return start.link.hex() == checkpoint.link
     try:
-        row = reading.get(INDEXES, journal_prefix(keys.name) + checkpoint.count.to_bytes(NUMBER_BYTES))
+        row = snapshot.get(INDEXES, journal_prefix(keys.name) + checkpoint.count.to_bytes(NUMBER_BYTES))
     except StoreDamagedError:
         return True  # of damage a check tells; no server is kept from starting by a damaged record
     return row is not None and row[:LINK_BYTES].hex() == checkpoint.link

@@ -21,12 +21,13 @@ import logging
 import os
 import secrets
 from binascii import crc32
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Final, NamedTuple
+from pathlib import Path
+from typing import Final
 
 import msgspec
 
-from greenroom.runtime.actor.actor import Message
 from greenroom.runtime.base.errors import StoreError
 from greenroom.runtime.lmdb.files import (
     FILE_MODE,
@@ -36,10 +37,7 @@ from greenroom.runtime.lmdb.files import (
     sync_file,
     sync_folder,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
+from greenroom.runtime.lmdb.write_batch import Revocation
 
 logger = logging.getLogger(__name__)
 
@@ -52,23 +50,7 @@ LEAST_LINES: Final = 1_000
 _CHECKSUM: Final = 8
 
 
-class Again(Message[None], frozen=True, kw_only=True):
-    """What an actor staged with `Context.lasting`, and an older store does not know; oldest first."""
-
-    values: list[msgspec.Raw]
-
-
-class LastingEntry(NamedTuple):
-    """A line that is staged."""
-
-    when: int
-    until: int
-    kind: str
-    key: str
-    value: bytes
-
-
-class Line(msgspec.Struct, frozen=True, array_like=True):
+class RevocationEntry(msgspec.Struct, frozen=True, array_like=True):
     """A line of the list; times in microseconds since 1970 UTC, ``value`` JSON."""
 
     number: int
@@ -79,7 +61,7 @@ class Line(msgspec.Struct, frozen=True, array_like=True):
     value: msgspec.Raw
 
 
-class Lasting:
+class RevocationLog:
     """The list of one store, for the process that owns it.
 
     Args:
@@ -115,13 +97,13 @@ class Lasting:
             with _told(path):
                 self._rewrite(lines, now)
 
-    def append(self, entries: Sequence[LastingEntry]) -> None:
+    def append(self, entries: Sequence[Revocation]) -> None:
         """Put lines on disk. If that fails the log says so, and what they tell of is done all the same."""
         number = self._number
         text = b""
         for entry in entries:
             number += 1
-            text += _written(Line(number, *entry[:-1], msgspec.Raw(entry.value)))
+            text += _written(RevocationEntry(number, *entry[:-1], msgspec.Raw(entry.value)))
         with _told(self._path):
             if self._count >= self._most:
                 self._rewrite(_read(self._path)[0], entries[-1].when)
@@ -129,12 +111,12 @@ class Lasting:
             self._count += len(entries)
             self._number = self.head = number
 
-    def caught_up(self) -> None:
+    def mark_caught_up(self) -> None:
         """Take note that the actors know what was missed."""
         self.missed.clear()
         self.head = self._number
 
-    def noted(self, head: int) -> None:
+    def mark_stored(self, head: int) -> None:
         """Take note of what is in the store."""
         if self.head == head:
             self.head = None
@@ -158,7 +140,7 @@ class Lasting:
             sync_folder(self._path.parent)
             self._synced = True
 
-    def _rewrite(self, lines: Sequence[Line], now: int) -> None:
+    def _rewrite(self, lines: Sequence[RevocationEntry], now: int) -> None:
         """Leave out what is over. The last line stays: the next one's number follows from it."""
         kept = [line for line in lines[:-1] if not _is_over(line, now)] + list(lines[-1:])
         part = self._path.with_name(f".{self._path.name}.{secrets.token_hex(4)}")
@@ -173,7 +155,7 @@ class Lasting:
         self._most = max(LEAST_LINES, 2 * len(kept))
 
 
-def is_list_at(places: Sequence[Path], store_id: str) -> bool:
+def has_revocation_log(places: Sequence[Path], store_id: str) -> bool:
     """Return whether there is a list for a store."""
     return any((folder / f"{store_id}{SUFFIX}").exists() for folder in places)
 
@@ -187,11 +169,11 @@ def _told(path: Path) -> Iterator[None]:
         logger.exception("%s cannot be written, and a restored backup may undo what ended", path)
 
 
-def _is_over(line: Line, now: int) -> bool:
+def _is_over(line: RevocationEntry, now: int) -> bool:
     return line.until + GRACE < now
 
 
-def _read(path: Path) -> tuple[list[Line], bool]:
+def _read(path: Path) -> tuple[list[RevocationEntry], bool]:
     """Return the lines, and whether there is a tail that was not written whole.
 
     Raises:
@@ -208,11 +190,11 @@ def _read(path: Path) -> tuple[list[Line], bool]:
     return [_line(path, place, text) for place, text in enumerate(whole, start=1)], bool(tail)
 
 
-def _line(path: Path, place: int, text: bytes) -> Line:
+def _line(path: Path, place: int, text: bytes) -> RevocationEntry:
     body = text[_CHECKSUM + 1 :]
     with suppress(msgspec.DecodeError, UnicodeDecodeError):
         if text[:_CHECKSUM] == _checksum(body):
-            return msgspec.json.decode(body, type=Line)
+            return msgspec.json.decode(body, type=RevocationEntry)
     raise StoreError(
         f"line {place} of {path} is damaged, the list of what no restored backup may bring back; put a copy "
         "of it there, or remove it, and then look through what has come back (`greenroom keys list`) before "
@@ -220,7 +202,7 @@ def _line(path: Path, place: int, text: bytes) -> Line:
     )
 
 
-def _written(line: Line) -> bytes:
+def _written(line: RevocationEntry) -> bytes:
     body = msgspec.json.encode(line)
     return _checksum(body) + b" " + body + b"\n"
 

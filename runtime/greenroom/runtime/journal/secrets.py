@@ -11,8 +11,10 @@ import hashlib
 import hmac
 import os
 import secrets
+from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 from greenroom.runtime.base.errors import StoreError
 from greenroom.runtime.lmdb.files import (
@@ -23,10 +25,6 @@ from greenroom.runtime.lmdb.files import (
     sync_file,
     sync_folder,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
 
 SECRET_BYTES: Final = 32
 _SALT: Final = b"greenroom"
@@ -47,14 +45,14 @@ class Secret:
         ValueError: they are not 32.
     """
 
-    __slots__ = ("_derived", "_root", "place")
+    __slots__ = ("_derived", "_root", "path")
 
     def __init__(self, root: bytes, place: Path | None = None) -> None:
         if len(root) != SECRET_BYTES:
             raise ValueError(f"a secret has {SECRET_BYTES} bytes, not {len(root)}")
         self._root = hmac.digest(_SALT, root, hashlib.sha256)
         self._derived: dict[str, bytes] = {}
-        self.place = place
+        self.path = place
 
     def derive(self, purpose: str) -> bytes:
         """Return the key for a purpose, 32 bytes: HKDF-SHA256 (RFC 5869) with the purpose as its context."""

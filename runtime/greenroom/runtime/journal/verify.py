@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 import msgspec
 
@@ -11,18 +11,16 @@ from greenroom.runtime.journal.chain import (
     LINK_BYTES,
     NUMBER_BYTES,
     STRANGE,
+    ChainPosition,
     Checkpoint,
-    Keys,
-    State,
+    JournalKeys,
     decoded,
     scan,
     start_of,
 )
 from greenroom.runtime.lmdb import keys as lmdb_keys
 from greenroom.runtime.lmdb.environment import META
-
-if TYPE_CHECKING:
-    from greenroom.runtime.lmdb.snapshot import Reading
+from greenroom.runtime.lmdb.snapshot import Snapshot
 
 _MOST_FINDINGS: Final = 1_000
 
@@ -88,24 +86,24 @@ class _Findings:
 
 
 def check(
-    keys: Keys, reading: Reading, checkpoints: Iterable[Checkpoint], slice_over: Callable[[], bool]
+    keys: JournalKeys, snapshot: Snapshot, checkpoints: Iterable[Checkpoint], slice_over: Callable[[], bool]
 ) -> Generator[None, None, JournalReport]:
     """Check every row of a journal; yields whenever others should have the event loop.
 
     Args:
         keys: The journal's.
-        reading: The store.
+        snapshot: The store.
         checkpoints: What was seen of the journal before, kept elsewhere.
         slice_over: Says when to yield.
     """
     findings = _Findings()
-    start = _signed_state(keys, reading, keys.start, "start", findings) or State()
+    start = _signed_state(keys, snapshot, keys.start, "start", findings) or ChainPosition()
     seen = yield from _seen_before(keys, checkpoints, findings, slice_over)
     if seen.get(start.count, start.link) != start.link:
         findings.add("replaced", start.count)
     before = start.link
     last, rows = start.count, 0
-    for number, record in scan(reading, keys.name):
+    for number, record in scan(snapshot, keys.name):
         if slice_over():
             yield
         link = record[:LINK_BYTES]
@@ -123,7 +121,7 @@ def check(
         if seen.get(number, link) != link:
             findings.add("replaced", number)
         before, last = link, number
-    last = _check_end(keys, reading, last, before, findings)
+    last = _check_end(keys, snapshot, last, before, findings)
     ahead = max(seen, default=0)
     if ahead > last:
         findings.add("cut off", last + 1, ahead)
@@ -131,7 +129,7 @@ def check(
 
 
 def _seen_before(
-    keys: Keys, checkpoints: Iterable[Checkpoint], findings: _Findings, slice_over: Callable[[], bool]
+    keys: JournalKeys, checkpoints: Iterable[Checkpoint], findings: _Findings, slice_over: Callable[[], bool]
 ) -> Generator[None, None, dict[int, bytes]]:
     """Return the links that checkpoints name, by the numbers of their rows."""
     seen: dict[int, bytes] = {}
@@ -145,9 +143,9 @@ def _seen_before(
     return seen
 
 
-def _check_end(keys: Keys, reading: Reading, last: int, link: bytes, findings: _Findings) -> int:
+def _check_end(keys: JournalKeys, snapshot: Snapshot, last: int, link: bytes, findings: _Findings) -> int:
     """Compare the last row that is there with what is signed; return the last one that should be there."""
-    head = _signed_state(keys, reading, keys.head, "head", findings)
+    head = _signed_state(keys, snapshot, keys.head, "head", findings)
     if head is not None and head.count > last:
         findings.add("missing", last + 1, head.count)
         return head.count
@@ -156,16 +154,18 @@ def _check_end(keys: Keys, reading: Reading, last: int, link: bytes, findings: _
     return last
 
 
-def _signed_state(keys: Keys, reading: Reading, key: bytes, what: str, findings: _Findings) -> State | None:
-    payload = reading.get(META, key)
+def _signed_state(
+    keys: JournalKeys, snapshot: Snapshot, key: bytes, what: str, findings: _Findings
+) -> ChainPosition | None:
+    payload = snapshot.get(META, key)
     state = keys.read(key, payload)
-    if state is None and (payload is not None or (key == keys.head and _has_rows(keys, reading))):
+    if state is None and (payload is not None or (key == keys.head and _has_rows(keys, snapshot))):
         findings.add(what)
     return state
 
 
-def _has_rows(keys: Keys, reading: Reading) -> bool:
-    return next(scan(reading, keys.name), None) is not None
+def _has_rows(keys: JournalKeys, snapshot: Snapshot) -> bool:
+    return next(scan(snapshot, keys.name), None) is not None
 
 
 class Outlived(NamedTuple):
@@ -183,25 +183,25 @@ class Outlived(NamedTuple):
 
 
 def outlived(
-    keys: Keys, reading: Reading, *, oldest: int | None, max_bytes: int | None, most: int
+    keys: JournalKeys, snapshot: Snapshot, *, oldest: int | None, max_bytes: int | None, most: int
 ) -> Outlived | None:
     """Return the first rows of a journal that are too old or too many, None if there are none.
 
     Args:
         keys: The journal's.
-        reading: The store.
+        snapshot: The store.
         oldest: From before this time (microseconds since 1970) rows may go.
         max_bytes: The oldest go until the others have no more bytes.
         most: How many rows to return at most.
     """
-    start = start_of(keys, reading)
-    head = keys.read(keys.head, reading.get(META, keys.head))
+    start = start_of(keys, snapshot)
+    head = keys.read(keys.head, snapshot.get(META, keys.head))
     if head is None:  # nobody signed for what is there: it stays, for whoever looks into that
         return None
     rows: list[bytes] = []
     findings = _Findings()
     count, link, size, time = start.count, start.link, start.size, start.time
-    for number, record in scan(reading, keys.name):
+    for number, record in scan(snapshot, keys.name):
         if number == STRANGE:  # it stays, for whoever looks into that
             continue
         found = decoded(number, record, msgspec.Raw)
@@ -215,6 +215,6 @@ def outlived(
         size += len(record) - LINK_BYTES
     if not rows:
         return None
-    fresh = keys.signed(keys.start, State(count, link, size, time))
+    fresh = keys.signed(keys.start, ChainPosition(count, link, size, time))
     doubtful = [(each.first, each.last) for each in findings.all]
     return Outlived(rows, (keys.start, lmdb_keys.encode(fresh)), doubtful)

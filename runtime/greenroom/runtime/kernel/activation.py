@@ -5,83 +5,84 @@ from __future__ import annotations
 import logging
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import trio
 
-from greenroom.runtime.kernel.mailbox import Cell
-
-if TYPE_CHECKING:
-    from greenroom.runtime.actor.actor import Actor, Message
-    from greenroom.runtime.base.address import Address
-    from greenroom.runtime.base.options import RuntimeOptions
-    from greenroom.runtime.lmdb.key_blinding import Veil
+from greenroom.runtime.actor.actor import Actor
+from greenroom.runtime.actor.message import Message
+from greenroom.runtime.base.address import Address
+from greenroom.runtime.base.options import RuntimeOptions
+from greenroom.runtime.kernel.mailbox import Activation
+from greenroom.runtime.lmdb.key_blinding import KeyBlinder
 
 logger = logging.getLogger(__name__)
 
 SCAN_LIMIT = 64
-"""How many cells one passivation looks at, so that busy actors at the old end cost no long walk."""
+"""How many activations one passivation looks at, so that busy actors at the old end cost no long walk."""
 
 
-class Residents:
-    """The cells in memory, least recently used first.
+class ActivationCache:
+    """The activations in memory, least recently used first.
 
     Passivation only forgets: an idle actor's state is in the store already.
 
     Attributes:
-        get: Returns the resident cell of an address, or None.
+        get: Returns the resident activation of an address, or None.
     """
 
     def __init__(
-        self, options: RuntimeOptions, kinds: Mapping[str, type[Actor]], veil: Veil | None = None
+        self, options: RuntimeOptions, kinds: Mapping[str, type[Actor]], blinder: KeyBlinder | None = None
     ) -> None:
         self._options = options
         self._names = {kind: actor.names for kind, actor in kinds.items()}
-        self._veil = veil
-        self._cells: OrderedDict[Address, Cell] = OrderedDict()
-        self.get = self._cells.get
+        self._blinder = blinder
+        self._resident: OrderedDict[Address, Activation] = OrderedDict()
+        self.get = self._resident.get
         self.bytes = 0
         self.activations = 0
         self.passivations = 0
         self.evictions = 0
 
     def __len__(self) -> int:
-        return len(self._cells)
+        return len(self._resident)
 
-    def __iter__(self) -> Iterator[Cell]:
-        return iter(self._cells.values())
+    def __iter__(self) -> Iterator[Activation]:
+        return iter(self._resident.values())
 
-    def admit(self, address: Address, handlers: Mapping[type[Message[Any]], str]) -> Cell:
-        """Return a new cell for ``address``, making room for it first."""
+    def add(self, address: Address, handlers: Mapping[type[Message[Any]], str]) -> Activation:
+        """Return a new activation for ``address``, making room for it first."""
         self.make_room()
-        cell = self._cells[address] = Cell(address, handlers, self._names[address.kind], self._veil)
-        return cell
+        activation = self._resident[address] = Activation(
+            address, handlers, self._names[address.kind], self._blinder
+        )
+        return activation
 
-    def touch(self, cell: Cell, now: float) -> None:
-        """Note that ``cell`` had a turn at ``now`` (trio's clock), and its size since."""
-        cell.last_used = now
-        self._cells.move_to_end(cell.address)
+    def mark_used(self, activation: Activation, now: float) -> None:
+        """Note that ``activation`` had a turn at ``now`` (trio's clock), and its size since."""
+        activation.last_used = now
+        self._resident.move_to_end(activation.address)
         size = 0
-        if cell.actor is not None:
+        if activation.actor is not None:
             try:
-                size = cell.actor.resident_bytes()
+                size = activation.actor.resident_bytes()
             except Exception:
-                logger.exception("%s cannot tell its size", cell.address)
-                size = cell.actor.size
-        grown = size > cell.resident_bytes
-        self.bytes += size - cell.resident_bytes
-        cell.resident_bytes = size
+                logger.exception("%s cannot tell its size", activation.address)
+                size = activation.actor.size
+        grown = size > activation.resident_bytes
+        self.bytes += size - activation.resident_bytes
+        activation.resident_bytes = size
         if grown and self.bytes >= self._options.resident_bytes:
-            self.make_room(spared=cell)
+            self.make_room(spared=activation)
 
-    def make_room(self, *, spared: Cell | None = None) -> None:
+    def make_room(self, *, spared: Activation | None = None) -> None:
         """Passivate idle actors, oldest first, while the caps on number or bytes are passed."""
         options = self._options
         now = trio.current_time()
         for _ in range(SCAN_LIMIT):
-            if len(self._cells) < options.resident_limit and self.bytes < options.resident_bytes:
+            if len(self._resident) < options.resident_limit and self.bytes < options.resident_bytes:
                 return
-            if next(iter(self._cells.values()), None) is spared or not self._cells:
+            if next(iter(self._resident.values()), None) is spared or not self._resident:
                 return
             self.evictions += self._passivate_oldest(now)
 
@@ -89,8 +90,8 @@ class Residents:
         """Passivate what nobody used for a while; return how many seconds remain until the next could be."""
         now = trio.current_time()
         patience = self._options.idle_seconds
-        while self._cells:
-            oldest = next(iter(self._cells.values()))
+        while self._resident:
+            oldest = next(iter(self._resident.values()))
             if now - oldest.last_used < patience:
                 return max(1, int(patience - (now - oldest.last_used)))
             self._passivate_oldest(now)
@@ -98,12 +99,12 @@ class Residents:
 
     def _passivate_oldest(self, now: float) -> bool:
         """Forget the least recently used actor; a busy one moves to the young end instead. Say which."""
-        address, cell = next(iter(self._cells.items()))
-        if not cell.is_idle:
-            cell.last_used = now
-            self._cells.move_to_end(address)
+        address, activation = next(iter(self._resident.items()))
+        if not activation.is_idle:
+            activation.last_used = now
+            self._resident.move_to_end(address)
             return False
-        del self._cells[address]
-        self.bytes -= cell.resident_bytes
+        del self._resident[address]
+        self.bytes -= activation.resident_bytes
         self.passivations += 1
         return True

@@ -9,25 +9,36 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import outcome
 
+from greenroom.runtime.base.address import Address
 from greenroom.runtime.kernel.mailbox import Envelope, Result
-
-if TYPE_CHECKING:
-    from greenroom.runtime.api.client import Acceptor
-    from greenroom.runtime.base.address import Address
 
 logger = logging.getLogger(__name__)
 
 Done = Callable[[Result], None]
 
 
-class Posted(Protocol):
+class MessageSink(Protocol):
+    """Takes messages to their actors: the kernel, or what relays them to another process's kernel."""
+
+    @property
+    def callbacks(self) -> CallbackQueue:
+        """Sends what is posted."""
+
+    def deliver(self, address: Address, envelope: Envelope) -> None:
+        """Take a message on; raises what the doors say when it is not accepted."""
+
+    def cancel(self, envelope: Envelope) -> None:
+        """Forget who asked; a message that is not begun is not begun any more."""
+
+
+class Ticket(Protocol):
     """A message that was posted; `Runtime.post` returns it."""
 
-    def abandon(self) -> None:
+    def cancel(self) -> None:
         """Let nobody be called any more; a message that is not begun leaves its mailbox.
 
         One that is begun commits whole or not at all. After the end, or a second time, it does nothing.
@@ -35,22 +46,22 @@ class Posted(Protocol):
         ...
 
 
-class Pending:
+class PendingCallback:
     """A `Posted` and who hears of its end."""
 
-    __slots__ = ("_done", "_envelope", "_posts")
+    __slots__ = ("_callbacks", "_done", "_envelope")
 
-    def __init__(self, posts: Posts) -> None:
-        self._posts = posts
+    def __init__(self, callbacks: CallbackQueue) -> None:
+        self._callbacks = callbacks
         self._done: Done | None = None
         self._envelope: Envelope | None = None
 
-    def abandon(self) -> None:
+    def cancel(self) -> None:
         """Do as `Posted` says."""
         self._done = None
         envelope, self._envelope = self._envelope, None
         if envelope is not None and envelope.asker is self:
-            self._posts.abandon(envelope)
+            self._callbacks.cancel(envelope)
 
     def wait_for(self, envelope: Envelope, done: Done) -> None:
         """Let ``done`` be called when ``envelope``, which is in its mailbox, is over."""
@@ -60,9 +71,9 @@ class Pending:
 
     def settle(self, result: Result) -> None:
         """Take the result; it is handed over between turns."""
-        self._posts.settled.append((self, result))
+        self._callbacks.settled.append((self, result))
 
-    def hear(self, result: Result) -> None:
+    def call(self, result: Result) -> None:
         """Call whoever waits, at most once; what that raises is its own affair."""
         done, self._done = self._done, None
         self._envelope = None
@@ -73,7 +84,7 @@ class Pending:
                 logger.exception("a callback failed; the message that it was about is over all the same")
 
 
-class Posts:
+class CallbackQueue:
     """Sends what is posted, and keeps the results that nobody was told of yet.
 
     Args:
@@ -88,43 +99,43 @@ class Posts:
         self, deliver: Callable[[Address, Envelope], None], abandon: Callable[[Envelope], None]
     ) -> None:
         self._deliver = deliver
-        self.abandon = abandon
-        self.settled: deque[tuple[Pending, Result]] = deque()
-        self.then: Callable[[], None] = _nothing
+        self.cancel = abandon
+        self.settled: deque[tuple[PendingCallback, Result]] = deque()
+        self.after_callbacks: Callable[[], None] = _nothing
 
-    def go_through(self, acceptor: Acceptor) -> None:
+    def redirect(self, sink: MessageSink) -> None:
         """Send what is posted from now on another way; what was posted before is that way's affair, too."""
-        self._deliver = acceptor.deliver
-        self.abandon = acceptor.abandon
+        self._deliver = sink.deliver
+        self.cancel = sink.cancel
 
     def send(
         self, address: Address, envelope: Envelope, done: Done, on_accepted: Callable[[], None] | None
-    ) -> Posted:
+    ) -> Ticket:
         """Deliver a message, after its question if it has one; see `Runtime.post`."""
-        posted = Pending(self)
-        if envelope.message.question() is None:
+        posted = PendingCallback(self)
+        if envelope.message.precheck() is None:
             self._accept(posted, address, envelope, done, on_accepted)
         else:
             self._send(posted, address, envelope, done, on_accepted)
         return posted
 
-    def call_back(self) -> None:
+    def run_callbacks(self) -> None:
         """Tell whoever waits for a result; called between turns."""
         settled = self.settled
         while settled:
             posted, result = settled.popleft()
-            posted.hear(result)
-        self.then()
+            posted.call(result)
+        self.after_callbacks()
 
     def _send(
         self,
-        posted: Pending,
+        posted: PendingCallback,
         address: Address,
         envelope: Envelope,
         done: Done,
         on_accepted: Callable[[], None] | None,
     ) -> None:
-        question = envelope.message.question()
+        question = envelope.message.precheck()
         if question is None:
             self._accept(posted, address, envelope, done, on_accepted)
             return
@@ -132,7 +143,7 @@ class Posts:
 
         def go_on(answer: Result) -> None:
             try:
-                envelope.answer = answer.unwrap()
+                envelope.precheck_answer = answer.unwrap()
                 self._accept(posted, address, envelope, done, on_accepted)
             except Exception as error:  # noqa: BLE001  whatever `Runtime.ask` would raise now
                 done(outcome.Error(error))
@@ -142,7 +153,7 @@ class Posts:
 
     def _accept(
         self,
-        posted: Pending,
+        posted: PendingCallback,
         address: Address,
         envelope: Envelope,
         done: Done,

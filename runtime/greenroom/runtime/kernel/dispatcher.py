@@ -12,24 +12,22 @@ import itertools
 import math
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import trio
 
-if TYPE_CHECKING:
-    from greenroom.runtime.base.clock import Clock
-    from greenroom.runtime.kernel.mailbox import Cell
+from greenroom.runtime.base.clock import Clock
+from greenroom.runtime.kernel.mailbox import Activation
 
 
 class Dispatcher:
     """The queue of actors with something to do.
 
-    Invariant: a cell is queued at most once, and then ``cell.ready`` is true.
+    Invariant: a activation is queued at most once, and then ``activation.ready`` is true.
 
     Args:
         clock: Measures slices.
         slice_seconds: How long a pass may hold the event loop.
-        turn: Gives one cell its turn.
+        turn: Gives one activation its turn.
         after_pass: Called after each pass, before other tasks run.
 
     Attributes:
@@ -37,14 +35,18 @@ class Dispatcher:
     """
 
     def __init__(
-        self, clock: Clock, slice_seconds: float, turn: Callable[[Cell], None], after_pass: Callable[[], None]
+        self,
+        clock: Clock,
+        slice_seconds: float,
+        turn: Callable[[Activation], None],
+        after_pass: Callable[[], None],
     ) -> None:
         self._clock = clock
         self._slice_seconds = slice_seconds
         self._turn = turn
         self._after_pass = after_pass
-        self._ready: deque[Cell] = deque()
-        self._paused: list[tuple[float, int, Cell]] = []
+        self._ready: deque[Activation] = deque()
+        self._paused: list[tuple[float, int, Activation]] = []
         self._sequence = itertools.count()
         self._parked: trio.lowlevel.Task | None = None
         self._slice_end = 0.0
@@ -55,23 +57,23 @@ class Dispatcher:
     def __len__(self) -> int:
         return len(self._ready)
 
-    def make_ready(self, cell: Cell) -> None:
-        """Queue ``cell`` for a turn, unless it is queued already or paused."""
-        if not cell.ready and not cell.paused_until:
-            cell.ready = True
-            self._ready.append(cell)
+    def make_ready(self, activation: Activation) -> None:
+        """Queue ``activation`` for a turn, unless it is queued already or paused."""
+        if not activation.ready and not activation.paused_until:
+            activation.ready = True
+            self._ready.append(activation)
             if self._parked is not None and not self._holds:
                 self._wake()
 
     def mailboxes(self) -> list[int]:
         """Return how many messages wait in each mailbox that is not empty."""
-        paused = {cell for _, _, cell in self._paused if not cell.ready}
-        return [len(cell.mailbox) for cell in (*self._ready, *paused) if cell.mailbox]
+        paused = {activation for _, _, activation in self._paused if not activation.ready}
+        return [len(activation.mailbox) for activation in (*self._ready, *paused) if activation.mailbox]
 
-    def pause(self, cell: Cell, seconds: float) -> None:
-        """Give ``cell`` no turn for so many seconds, or as long as it is paused already; then it is ready."""
-        cell.paused_until = max(cell.paused_until, trio.current_time() + seconds)
-        heapq.heappush(self._paused, (cell.paused_until, next(self._sequence), cell))
+    def pause(self, activation: Activation, seconds: float) -> None:
+        """Give an actor no turn for so many seconds, or as long as it is paused already; then it is ready."""
+        activation.paused_until = max(activation.paused_until, trio.current_time() + seconds)
+        heapq.heappush(self._paused, (activation.paused_until, next(self._sequence), activation))
         self._wake()
 
     def __enter__(self) -> None:
@@ -89,7 +91,7 @@ class Dispatcher:
         self._ready.clear()
         self._paused.clear()
 
-    def slice_over(self) -> bool:
+    def should_yield(self) -> bool:
         """Return whether the event loop was held for a whole slice."""
         return self._clock.perf() >= self._slice_end
 
@@ -104,20 +106,20 @@ class Dispatcher:
         self.longest_slice = max(self.longest_slice, self._clock.perf() - started)
 
     def run_ready(self) -> None:
-        """Give ready cells their turns, for one slice."""
+        """Give ready activations their turns, for one slice."""
         self.last_pass = trio.current_time()
         started = self.start_slice()
         while self._ready:
-            cell = self._ready.popleft()
-            cell.ready = False
-            self._turn(cell)
-            if self.slice_over():
+            activation = self._ready.popleft()
+            activation.ready = False
+            self._turn(activation)
+            if self.should_yield():
                 break
         self.end_slice(started)
         self._after_pass()
 
     async def run(self) -> None:
-        """Give ready cells their turns, for ever."""
+        """Give ready activations their turns, for ever."""
         while True:
             self._end_pauses()
             self.run_ready()
@@ -144,7 +146,7 @@ class Dispatcher:
     def _end_pauses(self) -> None:
         now = trio.current_time()
         while self._paused and self._paused[0][0] <= now:
-            _, _, cell = heapq.heappop(self._paused)
-            if 0.0 < cell.paused_until <= now:
-                cell.paused_until = 0.0
-                self.make_ready(cell)
+            _, _, activation = heapq.heappop(self._paused)
+            if 0.0 < activation.paused_until <= now:
+                activation.paused_until = 0.0
+                self.make_ready(activation)

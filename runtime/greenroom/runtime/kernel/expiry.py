@@ -5,26 +5,22 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 from itertools import islice
-from typing import TYPE_CHECKING
 
 import trio
 
-from greenroom.runtime.actor.effects import Staged
+from greenroom.runtime.actor.effects import Effects
+from greenroom.runtime.actor.services import RuntimeServices
+from greenroom.runtime.base.clock import Clock
 from greenroom.runtime.base.errors import StoreDamagedError
+from greenroom.runtime.journal.chain import Checkpoint, Journal
 from greenroom.runtime.journal.verify import outlived
-from greenroom.runtime.kernel.group_commit import Effects
+from greenroom.runtime.kernel.activation import ActivationCache
+from greenroom.runtime.kernel.group_commit import GroupCommit
 from greenroom.runtime.kernel.idempotency import expired_answer
+from greenroom.runtime.kernel.mailbox import CommitUnit
 from greenroom.runtime.lmdb import keys as lmdb_keys
-from greenroom.runtime.store.store import INDEXES, META
-
-if TYPE_CHECKING:
-    from greenroom.runtime.actor.context import Domain
-    from greenroom.runtime.base.clock import Clock
-    from greenroom.runtime.journal.chain import Checkpoint, Journal
-    from greenroom.runtime.kernel.activation import Residents
-    from greenroom.runtime.kernel.group_commit import Pipeline
-    from greenroom.runtime.lmdb.keys import Index
-    from greenroom.runtime.store.store import Store
+from greenroom.runtime.lmdb.keys import Index
+from greenroom.runtime.store.store import INDEXES, META, Store
 
 logger = logging.getLogger(__name__)
 
@@ -33,7 +29,7 @@ BATCH = 500
 DEAD_LETTER_TTL = 7 * 86_400 * 1_000_000
 
 
-class Janitor:
+class ExpirySweeper:
     """Goes round once a minute, in batches small enough to disturb nobody."""
 
     def __init__(
@@ -41,10 +37,10 @@ class Janitor:
         store: Store,
         indexes: Iterable[Index],
         answers_ttl: int,
-        pipeline: Pipeline,
-        residents: Residents,
+        commits: GroupCommit,
+        residents: ActivationCache,
         clock: Clock,
-        domain: Domain,
+        services: RuntimeServices,
     ) -> None:
         self._store = store
         self._times = {
@@ -53,10 +49,10 @@ class Janitor:
         self._times[lmdb_keys.index_prefix(lmdb_keys.ANSWER_TIMES)] = answers_ttl
         self._times[lmdb_keys.DEAD] = DEAD_LETTER_TTL
         self._answers_ttl = answers_ttl
-        self._pipeline = pipeline
+        self._commits = commits
         self._residents = residents
         self._clock = clock
-        self._domain = domain
+        self._services = services
         self.removed = 0
 
     async def run(self) -> None:
@@ -64,18 +60,20 @@ class Janitor:
         while True:
             for prefix, ttl in self._times.items():
                 while self._sweep(prefix, self._clock.now() - ttl) == BATCH:
-                    await self._pipeline.landed()  # the group in flight may have left without this batch,
-                    await self._pipeline.landed()  # but then the next one has it
+                    await (
+                        self._commits.wait_committed()
+                    )  # the group in flight may have left without this batch,
+                    await self._commits.wait_committed()  # but then the next one has it
             while self._sweep_relayed(self._clock.now() - self._answers_ttl) == BATCH:
-                await self._pipeline.landed()
-                await self._pipeline.landed()
-            for journal in self._domain.journals.values():
+                await self._commits.wait_committed()
+                await self._commits.wait_committed()
+            for journal in self._services.journals.values():
                 while self._sweep_journal(journal) == BATCH:
-                    await self._pipeline.landed()
-                    await self._pipeline.landed()
+                    await self._commits.wait_committed()
+                    await self._commits.wait_committed()
                 checkpoint = self.checkpoint(journal.name)
-                await self._pipeline.landed()  # what a reader sees may not be safe as yet
-                self.note_seen(checkpoint)
+                await self._commits.wait_committed()  # what a reader sees may not be safe as yet
+                self.record_checkpoint(checkpoint)
             await trio.sleep(min(ROUND_SECONDS, self._residents.passivate_idle()))
 
     def _sweep(self, prefix: bytes, oldest: int) -> int:
@@ -95,14 +93,14 @@ class Janitor:
         A relay that lives has confirmed its answers long ago; these were kept for processes that died.
         """
         expired: list[bytes] = []
-        with self._store.reading() as reading:
+        with self._store.snapshot() as snapshot:
             start = lmdb_keys.RELAYED
             while len(expired) < BATCH:
-                first = next(reading.scan(INDEXES, lmdb_keys.RELAYED, start=start), None)
+                first = next(snapshot.scan(INDEXES, lmdb_keys.RELAYED, start=start), None)
                 if first is None:
                     break
                 relay = first[0][: -lmdb_keys.NUMBER_BYTES]
-                for row, payload in reading.scan(INDEXES, relay):  # in the order of their times
+                for row, payload in snapshot.scan(INDEXES, relay):  # in the order of their times
                     if (
                         len(expired) == BATCH
                         or lmdb_keys.decode(payload, lmdb_keys.RelayedAnswer).time >= oldest
@@ -118,10 +116,10 @@ class Janitor:
         """Remove a batch of the rows that a journal need not keep; return how many."""
         oldest = None if journal.ttl is None else self._clock.now() - journal.ttl
         try:
-            with self._store.reading() as reading:
+            with self._store.snapshot() as snapshot:
                 found = outlived(
-                    self._domain.keys[journal.name],
-                    reading,
+                    self._services.journal_keys[journal.name],
+                    snapshot,
                     oldest=oldest,
                     max_bytes=journal.max_bytes,
                     most=BATCH,
@@ -132,29 +130,29 @@ class Janitor:
         if found is None:
             return 0
         for first, last in found.doubtful:
-            self._domain.note(journal.name, journal.broken(first, last))
-        work = Effects(self._pipeline.next_number(), None, Staged(reserve=True))
+            self._services.note(journal.name, journal.broken(first, last))
+        work = CommitUnit(self._commits.next_number(), None, Effects(reserve=True))
         work.changes = ({}, dict.fromkeys(found.rows), dict([found.start]))
-        self._pipeline.add(work)
-        self._pipeline.flush()
+        self._commits.add(work)
+        self._commits.flush()
         self.removed += len(found.rows)
         return len(found.rows)
 
     def checkpoint(self, journal: str) -> Checkpoint | None:
         """Return what a journal is now, if its end is signed."""
-        keys = self._domain.keys[journal]
-        with self._store.reading() as reading:
-            head = keys.read(keys.head, reading.get(META, keys.head))
+        keys = self._services.journal_keys[journal]
+        with self._store.snapshot() as snapshot:
+            head = keys.read(keys.head, snapshot.get(META, keys.head))
         return None if head is None else keys.checkpoint(head)
 
-    def note_seen(self, checkpoint: Checkpoint | None) -> None:
+    def record_checkpoint(self, checkpoint: Checkpoint | None) -> None:
         """Keep what a journal is, and is on disk, beside the secret."""
-        if checkpoint is not None and self._domain.seen is not None:
-            self._domain.seen.note(checkpoint)
+        if checkpoint is not None and self._services.checkpoint_file is not None:
+            self._services.checkpoint_file.record(checkpoint)
 
     def _remove(self, rows: list[bytes]) -> None:
         if rows:
-            staged = Staged(reserve=True)
-            staged.rows.update(dict.fromkeys(rows))
-            self._pipeline.add(Effects(self._pipeline.next_number(), None, staged))
-            self._pipeline.flush()
+            effects = Effects(reserve=True)
+            effects.rows.update(dict.fromkeys(rows))
+            self._commits.add(CommitUnit(self._commits.next_number(), None, effects))
+            self._commits.flush()

@@ -3,52 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import trio
 
-from greenroom.runtime.actor.effects import Staged
+from greenroom.runtime.actor.audit_buffer import BufferedEntries, JournalBuffer
+from greenroom.runtime.actor.effects import Effects
+from greenroom.runtime.base.errors import StoreFailedError
 from greenroom.runtime.base.statistics import CommitStatistics
-from greenroom.runtime.store.store import Work
-
-if TYPE_CHECKING:
-    from greenroom.runtime.actor.audit_buffer import Notes
-    from greenroom.runtime.base.errors import StoreFailedError
-    from greenroom.runtime.kernel.mailbox import Cell, Envelope, Result
-    from greenroom.runtime.lmdb.write_batch import Changes
-    from greenroom.runtime.store.committer import Committer
-    from greenroom.runtime.store.store import Store
-
-Settlement = tuple["Envelope", "Result"]
+from greenroom.runtime.kernel.mailbox import Activation, CommitUnit
+from greenroom.runtime.lmdb.write_batch import Changes
+from greenroom.runtime.store.committer import Committer
+from greenroom.runtime.store.store import Store
 
 
-class Effects(Work):
-    """The effects of one message on their way to disk, and the replies that wait for them.
+class BufferedEntriesUnit(CommitUnit):
+    """Notes for journals on their way to disk."""
 
-    Attributes:
-        cell: The actor that staged them, or None for the runtime's own housekeeping.
-        number: Counts the works of this runtime, so that the overlay knows whose record it holds.
-        buried: The row of a stored message that this moves to the dead letters.
-        settlements: Whom to tell what once this is on disk: the sender itself, then those who read after it.
-    """
+    __slots__ = ("noted",)
 
-    __slots__ = ("buried", "cell", "number", "settlements", "staged")
-
-    def __init__(self, number: int, cell: Cell | None, staged: Staged) -> None:  # no super(): a hot path
-        self.owner = self if cell is None else cell
-        self.changes = (staged.own, staged.rows)
-        self.entries = staged.entries
-        self.lasting = staged.lasting
-        self.reserve = staged.reserve
-        self.error = None
-        self.number = number
-        self.cell = cell
-        self.staged = staged
-        self.buried: bytes | None = None
-        self.settlements: list[Settlement] = []
+    def __init__(self, number: int, noted: BufferedEntries) -> None:
+        super().__init__(number, None, noted.effects)
+        self.noted = noted
 
 
-class Pipeline:
+class GroupCommit:
     """Keeps at most one group at the committer and collects the next one meanwhile.
 
     Args:
@@ -65,19 +44,19 @@ class Pipeline:
         self,
         committer: Committer,
         store: Store,
-        settle: Callable[[Sequence[Effects]], None],
+        settle: Callable[[Sequence[CommitUnit]], None],
         fail: Callable[[StoreFailedError], None],
     ) -> None:
         self._committer = committer
         self._store = store
         self._settle = settle
         self._fail = fail
-        self._collected: list[Effects] = []
-        self._in_flight: Sequence[Effects] = ()
-        self._landed: trio.Event | None = None
+        self._collected: list[CommitUnit] = []
+        self._in_flight: Sequence[CommitUnit] = ()
+        self._committed: trio.Event | None = None
         self._numbers = 0
-        self._riders: Changes = {}
-        self.notes: Notes | None = None
+        self._deferred_deletes: Changes = {}
+        self.journal_buffer: JournalBuffer | None = None
         committer.start(store, self._done)
 
     @property
@@ -90,54 +69,54 @@ class Pipeline:
         self._numbers += 1
         return self._numbers
 
-    def add(self, work: Effects) -> None:
+    def add(self, work: CommitUnit) -> None:
         """Put a work into the group that is being collected."""
         self._collected.append(work)
 
     def flush(self) -> None:
         """Hand the collected group to the committer unless it is busy."""
         if self._collected and not self._in_flight:
-            self.board()
+            self.attach_deferred()
             self._in_flight, self._collected = self._collected, []
             self._committer.submit(self._in_flight)
 
-    def add_rider(self, row: bytes) -> None:
+    def defer_delete(self, row: bytes) -> None:
         """Delete a row with the next group; none is made for it."""
-        self._riders[row] = None
+        self._deferred_deletes[row] = None
 
-    def board(self) -> None:
+    def attach_deferred(self) -> None:
         """Put the rows to delete, and the notes, into the group that is being collected."""
-        if self._riders:
-            staged = Staged(reserve=True)
-            staged.rows, self._riders = self._riders, {}
-            self.add(Effects(self.next_number(), None, staged))
-        if self.notes:
-            self.add(self.notes.take(self.next_number()))
+        if self._deferred_deletes:
+            effects = Effects(reserve=True)
+            effects.rows, self._deferred_deletes = self._deferred_deletes, {}
+            self.add(CommitUnit(self.next_number(), None, effects))
+        if self.journal_buffer:
+            self.add(BufferedEntriesUnit(self.next_number(), self.journal_buffer.take()))
 
-    def take_back(self, cell: Cell) -> list[Effects]:
-        """Remove and return the collected works of ``cell``, in order; those at the committer stay there."""
-        taken = [work for work in self._collected if work.cell is cell]
+    def withdraw(self, activation: Activation) -> list[CommitUnit]:
+        """Remove and return an actor's collected units, in order; those at the committer stay there."""
+        taken = [work for work in self._collected if work.activation is activation]
         if taken:
-            self._collected = [work for work in self._collected if work.cell is not cell]
+            self._collected = [work for work in self._collected if work.activation is not activation]
         return taken
 
-    async def landed(self) -> None:
+    async def wait_committed(self) -> None:
         """Wait until the group that is at the committer now is on disk.
 
         A reader of committed rows may see them an instant before they are safe.
         """
         if self._in_flight:
-            if self._landed is None:
-                self._landed = trio.Event()
-            await self._landed.wait()
+            if self._committed is None:
+                self._committed = trio.Event()
+            await self._committed.wait()
 
-    def abandon(self) -> None:
+    def release_waiters(self) -> None:
         """Wait no more for a group that nobody may report."""
-        if self._landed is not None:
-            self._landed.set()
-            self._landed = None
+        if self._committed is not None:
+            self._committed.set()
+            self._committed = None
 
-    def works(self) -> list[Effects]:
+    def units(self) -> list[CommitUnit]:
         """Return every work that is not known to be on disk."""
         return [*self._in_flight, *self._collected]
 
@@ -150,7 +129,7 @@ class Pipeline:
             group_works=writer.group_works.distribution(),
             group_seconds=writer.group_seconds.distribution(),
             sync_seconds=writer.sync_seconds.distribution(),
-            dropped_notes=0 if self.notes is None else self.notes.dropped,
+            dropped_notes=0 if self.journal_buffer is None else self.journal_buffer.dropped,
         )
 
     def _done(self, works: Sequence[Any], failure: StoreFailedError | None) -> None:
@@ -158,5 +137,5 @@ class Pipeline:
             self._fail(failure)
             return
         self._in_flight = ()
-        self.abandon()
+        self.release_waiters()
         self._settle(works)

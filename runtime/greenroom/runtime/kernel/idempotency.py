@@ -12,12 +12,11 @@ the relay has confirmed the answer.
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING
 
 import msgspec
 import outcome
 
-from greenroom.runtime.actor.actor import reply_type
+from greenroom.runtime.actor.message import reply_type
 from greenroom.runtime.actor.reply_codec import EncodedReply, decode_reply, encode_reply
 from greenroom.runtime.base.errors import (
     ActorFailedError,
@@ -26,25 +25,22 @@ from greenroom.runtime.base.errors import (
     Refusal,
     StoreError,
 )
+from greenroom.runtime.kernel.mailbox import Envelope, Idempotency, Result
 from greenroom.runtime.lmdb import keys
-from greenroom.runtime.store.store import INDEXES
-
-if TYPE_CHECKING:
-    from greenroom.runtime.kernel.mailbox import Envelope, Idempotency, Result
-    from greenroom.runtime.lmdb.write_batch import Changes
-    from greenroom.runtime.store.store import Store
+from greenroom.runtime.lmdb.write_batch import Changes
+from greenroom.runtime.store.store import INDEXES, Store
 
 TAG_BYTES = 16
 
 
-class Answers:
+class IdempotencyTable:
     """Looks repeats up and stages first answers."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._under_way: dict[bytes, tuple[Envelope, list[Envelope]]] = {}
 
-    def admit(self, envelope: Envelope) -> Result | Waiting | None:
+    def begin(self, envelope: Envelope) -> Result | Waiting | None:
         """Return a repeat's answer, `WAITING` when it must wait for the first request, None for a first."""
         tag = self._tag_of(envelope)
         if self._under_way.get(tag, (None,))[0] is envelope:  # it is handled anew
@@ -66,7 +62,7 @@ class Answers:
             if payload is None:
                 self._under_way[tag] = (envelope, [])
                 return None
-            answer = keys.decode(payload, keys.Answer)
+            answer = keys.decode(payload, keys.StoredAnswer)
         except StoreError as error:
             return outcome.Error(error)
         if answer.fingerprint != request.fingerprint:
@@ -74,14 +70,14 @@ class Answers:
         return _outcome(answer, envelope)
 
     def _admit_relayed(self, envelope: Envelope) -> Result | Waiting | None:
-        row = envelope.relay
+        row = envelope.relay_key
         assert row is not None
         under_way = self._under_way.get(row)
         if under_way is not None:
             under_way[1].append(envelope)
             return WAITING
         try:
-            payload = self._store.get(INDEXES, row) if envelope.again else None
+            payload = self._store.get(INDEXES, row) if envelope.is_retry else None
             if payload is None:
                 self._under_way[row] = (envelope, [])
                 return None
@@ -95,24 +91,24 @@ class Answers:
         """Return what stores ``result`` as the first answer, at ``now`` microseconds since 1970."""
         request = envelope.idempotency
         if request is None:
-            assert envelope.relay is not None
+            assert envelope.relay_key is not None
             if isinstance(result, outcome.Error):
                 return {}  # it has no effects, so that a repeat does no harm
             envelope.encoded = encode_reply(type(envelope.message), result.value)
             answered = keys.RelayedAnswer(now, *envelope.encoded)
-            return {envelope.relay: keys.encode(answered)}
+            return {envelope.relay_key: keys.encode(answered)}
         tag = self._tag(request)
         if isinstance(result, outcome.Error):
             refusal = result.error
             assert isinstance(refusal, Refusal)
             details = keys.encode_json(refusal.details)
-            answer = keys.Answer(request.fingerprint, details, refusal.code, refusal.sentence)
+            answer = keys.StoredAnswer(request.fingerprint, details, refusal.code, refusal.sentence)
         else:
-            answer = keys.Answer(request.fingerprint, keys.encode_json(result.value))
+            answer = keys.StoredAnswer(request.fingerprint, keys.encode_json(result.value))
         when = keys.index_prefix(keys.ANSWER_TIMES) + keys.sortable(now.to_bytes(8)) + tag
         return {keys.ANSWERS + tag: keys.encode(answer), when: b""}
 
-    def settled(self, envelope: Envelope) -> list[Envelope]:
+    def finish(self, envelope: Envelope) -> list[Envelope]:
         """Return the repeats that wait for ``envelope``, which is over now, whichever way."""
         tag = self._tag_of(envelope)
         first, repeats = self._under_way.get(tag, (None, []))
@@ -121,9 +117,9 @@ class Answers:
         del self._under_way[tag]
         return repeats
 
-    def renounce(self, envelope: Envelope) -> None:
+    def forget(self, envelope: Envelope) -> None:
         """Store no answer for a relayed message that is not over, because nobody will ask for it again."""
-        row, envelope.relay = envelope.relay, None
+        row, envelope.relay_key = envelope.relay_key, None
         if row is not None and self._under_way.get(row, (None,))[0] is envelope:
             del self._under_way[row]
 
@@ -132,14 +128,14 @@ class Answers:
         return [repeat for _, repeats in self._under_way.values() for repeat in repeats]
 
     def _tag_of(self, envelope: Envelope) -> bytes:
-        tag = envelope.relay if envelope.idempotency is None else self._tag(envelope.idempotency)
+        tag = envelope.relay_key if envelope.idempotency is None else self._tag(envelope.idempotency)
         assert tag is not None
         return tag
 
     def _tag(self, request: Idempotency) -> bytes:
         name = f"{request.scope}\0{request.key}".encode()
         tag = hashlib.blake2b(name, digest_size=TAG_BYTES).digest()
-        return tag if self._store.veil is None else self._store.veil.tag(tag)
+        return tag if self._store.blinder is None else self._store.blinder.tag(tag)
 
 
 class Waiting:
@@ -161,7 +157,7 @@ def _conflict(request: Idempotency) -> IdempotencyConflictError:
     )
 
 
-def _outcome(answer: keys.Answer, envelope: Envelope) -> Result:
+def _outcome(answer: keys.StoredAnswer, envelope: Envelope) -> Result:
     if answer.refusal:
         return outcome.Error(Refusal(answer.refusal, answer.sentence, **msgspec.json.decode(answer.body)))
     try:

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Generator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import outcome
 import trio
 
-from greenroom.runtime.actor.context import Home
-from greenroom.runtime.lmdb.key_blinding import Names, Veil, no_names
-
-if TYPE_CHECKING:
-    from greenroom.runtime.actor.actor import Actor, Message
-    from greenroom.runtime.actor.context import Context
-    from greenroom.runtime.actor.reply_codec import EncodedReply
-    from greenroom.runtime.base.address import Address
-    from greenroom.runtime.base.errors import ActorFailedError
-    from greenroom.runtime.kernel.group_commit import Effects
-
+from greenroom.runtime.actor.activation_keys import ActorKeys
+from greenroom.runtime.actor.actor import Actor
+from greenroom.runtime.actor.context import Context
+from greenroom.runtime.actor.effects import Effects
+from greenroom.runtime.actor.message import Message
+from greenroom.runtime.actor.reply_codec import EncodedReply
+from greenroom.runtime.base.address import Address
+from greenroom.runtime.base.errors import ActorFailedError
+from greenroom.runtime.lmdb.key_blinding import KeyBlinder, Names, no_names
+from greenroom.runtime.lmdb.write_batch import WriteBatch
 
 Result = outcome.Value[Any] | outcome.Error
 
@@ -64,21 +63,21 @@ class Envelope:
     """
 
     __slots__ = (
-        "again",
-        "answer",
+        "activation",
         "asker",
-        "attempts",
         "begun",
-        "cell",
         "deadline",
         "encoded",
+        "failures",
         "idempotency",
+        "is_retry",
         "message",
+        "one_way",
+        "outbox_key",
+        "precheck_answer",
         "principal",
-        "relay",
-        "row",
+        "relay_key",
         "timer",
-        "told",
     )
 
     def __init__(
@@ -95,33 +94,33 @@ class Envelope:
     ) -> None:
         self.message = message
         self.principal = principal
-        self.answer = answer
+        self.precheck_answer = answer
         self.deadline = deadline
         self.idempotency = idempotency
-        self.row = row
+        self.outbox_key = row
         self.timer = timer
-        self.told = told or row is not None
+        self.one_way = told or row is not None
         self.asker: trio.lowlevel.Task | Asker | None = None
-        self.attempts = 0
+        self.failures = 0
         self.begun = False
-        self.relay: bytes | None = None
-        self.again = False
+        self.relay_key: bytes | None = None
+        self.is_retry = False
         self.encoded: EncodedReply | None = None
-        self.cell: Cell | None = None
+        self.activation: Activation | None = None
 
     @property
-    def stored(self) -> bool:
+    def is_durable(self) -> bool:
         """Whether the message survives a crash and so must be retried rather than answered."""
-        return self.row is not None
+        return self.outbox_key is not None
 
     @property
-    def wanted(self) -> bool:
+    def needs_handling(self) -> bool:
         """Whether somebody wants it handled: not when its asker gave up, and nobody may repeat it."""
         return (
             self.asker is not None
-            or self.told
+            or self.one_way
             or self.idempotency is not None
-            or self.relay is not None  # where a repeat may come that must not find it half done
+            or self.relay_key is not None  # where a repeat may come that must not find it half done
         )
 
     def settle(self, result: Result) -> bool:
@@ -144,7 +143,7 @@ class Running(NamedTuple):
     slices: Generator[None, None, Any]
 
 
-class Cell(Home):
+class Activation(ActorKeys):
     """One resident actor.
 
     Attributes:
@@ -153,7 +152,7 @@ class Cell(Home):
         mailbox: Messages that wait, oldest first.
         restart: A pending system message "restart", which goes before every message of the mailbox.
         last_work: The newest work on its way to disk; replies that may have seen it wait for it.
-        ready: Whether the cell is in the queue of cells with something to do.
+        ready: Whether the activation is in the queue of activations with something to do.
         paused_until: On trio's clock; before that a failed actor is not restarted. 0 when it is not paused.
     """
 
@@ -175,15 +174,15 @@ class Cell(Home):
         address: Address,
         handlers: Mapping[type[Message[Any]], str],
         names: Names = no_names,
-        veil: Veil | None = None,
+        blinder: KeyBlinder | None = None,
     ) -> None:
-        super().__init__(address, names, veil)
+        super().__init__(address, names, blinder)
         self.handlers = handlers
         self.actor: Actor | None = None
         self.mailbox: deque[Envelope] | None = None
         self.running: Running | None = None
         self.restart: ActorFailedError | None = None
-        self.last_work: Effects | None = None
+        self.last_work: CommitUnit | None = None
         self.ready = False
         self.paused_until = 0.0
         self.last_used = 0.0
@@ -200,3 +199,31 @@ class Cell(Home):
             and self.last_work is None
             and not self.paused_until
         )
+
+
+class CommitUnit(WriteBatch):
+    """The effects of one message on their way to disk, and the replies that wait for them.
+
+    Attributes:
+        activation: The actor that staged them, or None for the runtime's own housekeeping.
+        number: Counts the works of this runtime, so that the overlay knows whose record it holds.
+        buried: The row of a stored message that this moves to the dead letters.
+        settlements: Whom to tell what once this is on disk: the sender itself, then those who read after it.
+    """
+
+    __slots__ = ("activation", "buried", "effects", "number", "settlements")
+
+    def __init__(
+        self, number: int, activation: Activation | None, effects: Effects
+    ) -> None:  # no super(): a hot path
+        self.owner = self if activation is None else activation
+        self.changes = (effects.own, effects.rows)
+        self.entries = effects.entries
+        self.revocations = effects.revocations
+        self.reserve = effects.reserve
+        self.error = None
+        self.number = number
+        self.activation = activation
+        self.effects = effects
+        self.buried: bytes | None = None
+        self.settlements: list[tuple[Envelope, Result]] = []

@@ -9,31 +9,29 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import msgspec
 import outcome
 import trio
 
-from greenroom.runtime.actor.effects import Staged
+from greenroom.runtime.actor.actor import Actor
+from greenroom.runtime.actor.effects import Effects
+from greenroom.runtime.actor.message import Message
 from greenroom.runtime.base.address import Address
+from greenroom.runtime.base.clock import Clock
 from greenroom.runtime.base.errors import (
-    ActorSetAsideError,
+    ActorQuarantinedError,
+    InvalidAddressError,
     OverloadedError,
     RuntimeClosedError,
     UnknownKindError,
 )
-from greenroom.runtime.kernel.group_commit import Effects
-from greenroom.runtime.kernel.mailbox import Envelope
+from greenroom.runtime.kernel.dispatcher import Dispatcher
+from greenroom.runtime.kernel.group_commit import GroupCommit
+from greenroom.runtime.kernel.mailbox import CommitUnit, Envelope
 from greenroom.runtime.lmdb import keys
-from greenroom.runtime.store.store import ACTORS, INDEXES
-
-if TYPE_CHECKING:
-    from greenroom.runtime.actor.actor import Actor, Message
-    from greenroom.runtime.base.clock import Clock
-    from greenroom.runtime.kernel.group_commit import Pipeline
-    from greenroom.runtime.kernel.kernel import Kernel
-    from greenroom.runtime.store.store import Store
+from greenroom.runtime.store.store import ACTORS, INDEXES, Store
 
 logger = logging.getLogger(__name__)
 
@@ -53,18 +51,36 @@ SHARE = 128
 """How full a mailbox may be and still get stored messages, so that no single actor fills the window."""
 
 
-class Deliveries:
+class Mailboxes(Protocol):
+    """The mailboxes that stored messages are delivered to: the kernel's."""
+
+    dispatcher: Dispatcher
+
+    def deliver(self, address: Address, envelope: Envelope) -> None:
+        """Put a message into its actor's mailbox; raises as `Kernel.deliver` when it is not accepted."""
+
+    def waiting_for(self, address: Address) -> int:
+        """Return how many messages wait in an actor's mailbox."""
+        ...
+
+
+class Outbox:
     """Hands stored messages over and buries those that cannot be handled."""
 
     def __init__(
-        self, store: Store, kinds: Mapping[str, type[Actor]], kernel: Kernel, pipeline: Pipeline, clock: Clock
+        self,
+        store: Store,
+        kinds: Mapping[str, type[Actor]],
+        mailboxes: Mailboxes,
+        commits: GroupCommit,
+        clock: Clock,
     ) -> None:
         self._store = store
         self._messages = {
             (kind, message.__name__): message for kind, actor in kinds.items() for message in actor.handlers
         }
-        self._kernel = kernel
-        self._pipeline = pipeline
+        self._mailboxes = mailboxes
+        self._commits = commits
         self._clock = clock
         self._handed_over: set[bytes] = set()
         self._behind: set[Address] = set()  # addresses with a tell that its mailbox did not take
@@ -78,7 +94,7 @@ class Deliveries:
         self.fired = 0
         self.dead_letters = 0
 
-    def hand_over(self, row: bytes, address: Address, message: Message[Any]) -> None:
+    def dispatch(self, row: bytes, address: Address, message: Message[Any]) -> None:
         """Deliver a tell that was just committed, unless earlier ones still wait in the store."""
         if self._tells_wait or self._is_full():
             self._tells_wait = self._new_tells = True
@@ -87,24 +103,24 @@ class Deliveries:
             self._tells_wait = True
             self._look.set()
 
-    def expect(self, due: int) -> None:
+    def add_timer(self, due: int) -> None:
         """Take note of a timer that was just committed, due in microseconds since 1970."""
         if self._next_due is None or due < self._next_due:
             self._next_due = due
             self._look.set()
 
-    def redeliver(self) -> None:
+    def rescan(self) -> None:
         """Look at every stored message again: an actor that refused its own may take them now."""
         self._tells_wait = self._timers_wait = self._from_the_start = True
         self._look.set()
 
-    def wait_for_room(self, address: Address, envelopes: Sequence[Envelope]) -> None:
+    def back_off(self, address: Address, envelopes: Sequence[Envelope]) -> None:
         """Take back what an actor was handed, for want of room, and hand it over again a little later.
 
         All that is stored for it, so that its order stays; what is asked is handled meanwhile.
         """
         self._handed_over.difference_update(
-            envelope.row for envelope in envelopes if envelope.row is not None
+            envelope.outbox_key for envelope in envelopes if envelope.outbox_key is not None
         )
         now = trio.current_time()
         lately = {
@@ -116,23 +132,23 @@ class Deliveries:
         if address in lately:
             pause = min(2 * lately[address][1], LONGEST_FULL_STORE_SECONDS)
         self._short_of_room = {**lately, address: (now + pause, pause)}
-        self.redeliver()
+        self.rescan()
 
-    def finished(self, row: bytes) -> None:
+    def forget(self, row: bytes) -> None:
         """Forget a message that is over."""
         self._handed_over.discard(row)
         if (self._tells_wait or self._timers_wait) and len(self._handed_over) == WINDOW // 2:
             self._look.set()
 
-    def bury(self, envelope: Envelope, error: Exception, reason: str) -> None:
+    def dead_letter(self, envelope: Envelope, error: Exception, reason: str) -> None:
         """Move a stored message that cannot be handled to the dead letters; then it is over."""
-        assert envelope.row is not None
-        assert envelope.cell is not None
-        cell, timer = envelope.cell, envelope.timer or ""
-        parcel = _parcel(cell.address, envelope.message, reason, timer)
-        pending = cell.overlay.get(keys.timer_name_key(cell.prefix, timer, cell.veil))
+        assert envelope.outbox_key is not None
+        assert envelope.activation is not None
+        activation, timer = envelope.activation, envelope.timer or ""
+        stored = _stored_message(activation.address, envelope.message, reason, timer)
+        pending = activation.overlay.get(keys.timer_name_key(activation.prefix, timer, activation.blinder))
         work = self._bury(
-            envelope.row, parcel, is_set_anew=pending is not None and pending[1] != envelope.row
+            envelope.outbox_key, stored, is_set_anew=pending is not None and pending[1] != envelope.outbox_key
         )
         work.settlements.append((envelope, outcome.Error(error)))
 
@@ -143,7 +159,7 @@ class Deliveries:
 
     async def run(self) -> None:
         """Hand over what is stored: tells in their order, timers when they are due. For ever."""
-        dispatcher = self._kernel.dispatcher
+        dispatcher = self._mailboxes.dispatcher
         while True:
             started = dispatcher.start_slice()
             for hand_over in (self._hand_over_tells, self._fire):
@@ -152,7 +168,7 @@ class Deliveries:
                     await trio.lowlevel.checkpoint()
                     started = dispatcher.start_slice()
             dispatcher.end_slice(started)
-            self._pipeline.flush()
+            self._commits.flush()
             with trio.move_on_after(self._patience()):
                 await self._look.wait()
             self._look = trio.Event()
@@ -179,16 +195,16 @@ class Deliveries:
                 return
             if row in self._handed_over or self._store.get(INDEXES, row) is None:
                 continue  # the scan shows the store as it was when it began
-            parcel = keys.decode(payload, keys.Parcel)
-            address = Address(parcel.kind, parcel.key)
+            stored = keys.decode(payload, keys.StoredMessage)
+            address = Address(stored.kind, stored.key)
             if address in refusing:
                 continue
-            message = self._unpack(row, parcel)
+            message = self._unpack(row, stored)
             if message is not None:
                 self._deliver(address, Envelope(message, row=row), row)
                 if row not in self._handed_over:
                     refusing.add(address)
-            if self._kernel.dispatcher.slice_over():
+            if self._mailboxes.dispatcher.should_yield():
                 yield
                 if self._from_the_start:
                     return
@@ -207,27 +223,27 @@ class Deliveries:
                 return
             if row in self._handed_over or self._store.get(INDEXES, row) is None:
                 continue
-            parcel = keys.decode(payload, keys.Parcel)
-            message = self._unpack(row, parcel)
+            stored = keys.decode(payload, keys.StoredMessage)
+            message = self._unpack(row, stored)
             if message is not None:
-                envelope = Envelope(message, row=row, timer=parcel.name)
-                self.fired += self._deliver(Address(parcel.kind, parcel.key), envelope, row)
-            if self._kernel.dispatcher.slice_over():
+                envelope = Envelope(message, row=row, timer=stored.name)
+                self.fired += self._deliver(Address(stored.kind, stored.key), envelope, row)
+            if self._mailboxes.dispatcher.should_yield():
                 yield
 
     def _deliver(self, address: Address, envelope: Envelope, row: bytes) -> bool:
         """Return whether the message is in its mailbox; if it is not, its row stays, or is a dead letter."""
-        if self._kernel.waiting_for(address) >= SHARE or self._waits_for_room(address):
+        if self._mailboxes.waiting_for(address) >= SHARE or self._waits_for_room(address):
             self._behind.add(address)
             return False
         try:
-            self._kernel.deliver(address, envelope)
+            self._mailboxes.deliver(address, envelope)
         except OverloadedError:
             self._behind.add(address)
-        except (ActorSetAsideError, RuntimeClosedError):
+        except (ActorQuarantinedError, RuntimeClosedError):
             pass  # its time comes when the actor is let in again, or with the next start
-        except UnknownKindError as error:
-            self._bury(row, _parcel(address, envelope.message, str(error)))
+        except (InvalidAddressError, UnknownKindError) as error:
+            self._bury(row, _stored_message(address, envelope.message, str(error)))
         else:
             self._handed_over.add(row)
             return True
@@ -236,45 +252,49 @@ class Deliveries:
     def _waits_for_room(self, address: Address) -> bool:
         return address in self._short_of_room and trio.current_time() < self._short_of_room[address][0]
 
-    def _unpack(self, row: bytes, parcel: keys.Parcel) -> Message[Any] | None:
+    def _unpack(self, row: bytes, stored: keys.StoredMessage) -> Message[Any] | None:
         """Return the stored message, or bury one that this program does not know."""
-        message_type = self._messages.get((parcel.kind, parcel.message))
-        reason = f"no {parcel.kind!r} actor handles {parcel.message}"
+        message_type = self._messages.get((stored.kind, stored.message))
+        reason = f"no {stored.kind!r} actor handles {stored.message}"
         if message_type is not None:
             try:
-                message: Message[Any] = msgspec.json.decode(parcel.body, type=message_type)
+                message: Message[Any] = msgspec.json.decode(stored.body, type=message_type)
             except msgspec.DecodeError as error:
-                reason = f"{parcel.message}: {error}"
+                reason = f"{stored.message}: {error}"
             else:
                 return message
-        self._bury(row, msgspec.structs.replace(parcel, reason=reason))
+        self._bury(row, msgspec.structs.replace(stored, reason=reason))
         return None
 
-    def _bury(self, row: bytes, parcel: keys.Parcel, *, is_set_anew: bool = False) -> Effects:
+    def _bury(self, row: bytes, stored: keys.StoredMessage, *, is_set_anew: bool = False) -> CommitUnit:
         """Stage the move to the dead letters. Until that is committed nobody may hand the row over again.
 
         Args:
             row: The stored message's row.
-            parcel: The message, with the reason.
+            stored: The message, with the reason.
             is_set_anew: Whether a setting of the same timer is on its way to disk.
         """
         self._handed_over.add(row)
         self.dead_letters += 1
-        logger.error("dead letter: %s to %s/%s: %s", parcel.message, parcel.kind, parcel.key, parcel.reason)
-        number = self._pipeline.next_number()
+        logger.error("dead letter: %s to %s/%s: %s", stored.message, stored.kind, stored.key, stored.reason)
+        number = self._commits.next_number()
         key = keys.DEAD + keys.sortable(self._clock.now().to_bytes(8)) + number.to_bytes(8)
-        staged = Staged(reserve=True)
-        staged.rows.update({row: None, key: keys.encode(parcel)})
+        effects = Effects(reserve=True)
+        effects.rows.update({row: None, key: keys.encode(stored)})
         if row.startswith(keys.TIMERS) and not is_set_anew:
-            prefix = keys.prefix_of(Address(parcel.kind, parcel.key), self._store.veil)
-            name_key = keys.timer_name_key(prefix, parcel.name, self._store.veil)
+            prefix = keys.prefix_of(Address(stored.kind, stored.key), self._store.blinder)
+            name_key = keys.timer_name_key(prefix, stored.name, self._store.blinder)
             if self._store.get(ACTORS, name_key) == row:
-                staged.own[name_key] = None
-        work = Effects(number, None, staged)
+                effects.own[name_key] = None
+        work = CommitUnit(number, None, effects)
         work.buried = row
-        self._pipeline.add(work)
+        self._commits.add(work)
         return work
 
 
-def _parcel(address: Address, message: Message[Any], reason: str, name: str = "") -> keys.Parcel:
-    return keys.Parcel(*address, type(message).__name__, keys.encode_json(message), name, reason=reason)
+def _stored_message(
+    address: Address, message: Message[Any], reason: str, name: str = ""
+) -> keys.StoredMessage:
+    return keys.StoredMessage(
+        *address, type(message).__name__, keys.encode_json(message), name, reason=reason
+    )

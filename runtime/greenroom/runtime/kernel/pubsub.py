@@ -16,17 +16,14 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from types import TracebackType
+from typing import Any, Final, Protocol, Self
 
 import trio
 
 from greenroom.runtime.base.debounce import Debounce
 from greenroom.runtime.base.errors import RuntimeClosedError
 from greenroom.runtime.base.statistics import BusStatistics
-
-if TYPE_CHECKING:
-    from types import TracebackType
-    from typing import Self
 
 logger = logging.getLogger(__name__)
 
@@ -138,7 +135,7 @@ class Subscriber:
             self._bus.forget(self)
             self._wake()
 
-    def hear(self, topic: str, labels: Iterable[Hashable], now: float) -> bool:
+    def notify(self, topic: str, labels: Iterable[Hashable], now: float) -> bool:
         """Take note of publications of ``topic`` at ``now``; return whether that woke the waiting task."""
         accepts = self._topics.get(topic)
         if accepts is None or not any(_accepted(accepts, label) for label in labels):
@@ -183,11 +180,11 @@ class Subscriber:
 class Listener(Protocol):
     """Hears of publications when the topic's turn comes: a `Subscriber`, or another process."""
 
-    def hear(self, topic: str, labels: Iterable[Hashable], now: float) -> bool:
+    def notify(self, topic: str, labels: Iterable[Hashable], now: float) -> bool:
         """Take note of publications of ``topic`` at ``now``; return whether that woke a task."""
 
 
-class Pass:
+class Fanout:
     """One round through the subscribers that a topic has when its turn comes.
 
     Attributes:
@@ -220,11 +217,11 @@ class Bus:
 
     def __init__(self, is_busy: Callable[[], bool]) -> None:
         self.is_busy = is_busy
-        self.wanted: Callable[[str, bool], None] | None = None
+        self.on_interest: Callable[[str, bool], None] | None = None
         self._topics: dict[str, dict[Listener, None]] = {}
         self._subscribers: dict[Subscriber, None] = {}
-        self._passes: dict[str, Pass] = {}
-        self._turns: deque[Pass] = deque()
+        self._passes: dict[str, Fanout] = {}
+        self._turns: deque[Fanout] = deque()
         self._parked: trio.lowlevel.Task | None = None
         self.published = 0
         self.told = 0
@@ -240,7 +237,7 @@ class Bus:
         """The topics that somebody wants to hear of."""
         return list(self._topics)
 
-    def is_heard(self, topic: str) -> bool:
+    def has_subscribers(self, topic: str) -> bool:
         """Return whether somebody wants to hear of a topic, in this process or in an attached one."""
         return topic in self._topics
 
@@ -249,8 +246,8 @@ class Bus:
         listeners = self._topics.get(topic)
         if listeners is None:
             listeners = self._topics[topic] = {}
-            if self.wanted is not None:
-                self.wanted(topic, True)
+            if self.on_interest is not None:
+                self.on_interest(topic, True)
         listeners[listener] = None
 
     def leave(self, topic: str, listener: Listener) -> None:
@@ -259,8 +256,8 @@ class Bus:
         del listeners[listener]
         if not listeners:
             del self._topics[topic]
-            if self.wanted is not None:
-                self.wanted(topic, False)
+            if self.on_interest is not None:
+                self.on_interest(topic, False)
             unwanted = self._passes.pop(topic, None)
             if unwanted is not None:
                 self._turns.remove(unwanted)
@@ -276,7 +273,7 @@ class Bus:
             return
         under_way = self._passes.get(topic)
         if under_way is None:
-            under_way = self._passes[topic] = Pass(topic, {})
+            under_way = self._passes[topic] = Fanout(topic, {})
             self._turns.append(under_way)
         labels = under_way.labels if under_way.left is None else under_way.later
         labels[label] = None
@@ -324,7 +321,7 @@ class Bus:
             if current.left is None:
                 current.left = list(self._topics[current.topic])
             asked += 1
-            woken += current.left.pop().hear(current.topic, current.labels, now)
+            woken += current.left.pop().notify(current.topic, current.labels, now)
             if current.left:
                 self._turns.append(current)
             elif current.later:

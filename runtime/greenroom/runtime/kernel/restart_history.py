@@ -6,14 +6,14 @@ import random
 from collections.abc import Mapping
 
 from greenroom.runtime.base.address import Address
-from greenroom.runtime.base.errors import ActorSetAsideError
-from greenroom.runtime.base.supervision import Group, Restart, SetAside, decide, recent
+from greenroom.runtime.base.errors import ActorQuarantinedError
+from greenroom.runtime.base.supervision import Group, Quarantine, Restart, decide, recent
 
 REMEMBERED = 1_024
 """How many actors' failures are remembered before those outside their period are forgotten."""
 
 
-class Failures:
+class RestartHistory:
     """The record that the decisions about restarts are made from.
 
     Args:
@@ -28,9 +28,9 @@ class Failures:
         self._groups = groups
         self._random = randomness
         self._times: dict[Address, list[float]] = {}
-        self.set_aside: dict[Address, int] = {}
+        self.quarantined: dict[Address, int] = {}
 
-    def note(self, address: Address, now: float) -> Restart | SetAside:
+    def record(self, address: Address, now: float) -> Restart | Quarantine:
         """Record a failure at ``now`` (trio's clock) and return what is to be done about it."""
         if len(self._times) >= REMEMBERED:
             self._times = {
@@ -41,19 +41,19 @@ class Failures:
         group = self._groups[address.kind]
         times = self._times[address] = [*recent(self._times.get(address, ()), now, group), now]
         decision = decide(times, group, self._random.random())
-        if isinstance(decision, SetAside):
-            self.set_aside[address] = decision.failures
+        if isinstance(decision, Quarantine):
+            self.quarantined[address] = decision.failures
         return decision
 
     def readmit(self, address: Address) -> bool:
         """Forget an actor's failures; return whether it was set aside."""
         self._times.pop(address, None)
-        return self.set_aside.pop(address, None) is not None
+        return self.quarantined.pop(address, None) is not None
 
-    def refusal(self, address: Address) -> ActorSetAsideError:
+    def quarantine_error(self, address: Address) -> ActorQuarantinedError:
         """Return what those hear who ask an actor that is set aside."""
         period = self._groups[address.kind].period
-        return ActorSetAsideError(
-            f"{address} failed {self.set_aside[address]} times within {period:g} s and is set aside; "
+        return ActorQuarantinedError(
+            f"{address} failed {self.quarantined[address]} times within {period:g} s and is set aside; "
             "an operator can let it in again with Runtime.readmit"
         )

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from greenroom.runtime.base.statistics import (
     ActorStatistics,
     DispatcherStatistics,
     MessageStatistics,
     RuntimeStatistics,
 )
-
-if TYPE_CHECKING:
-    from greenroom.runtime.kernel.expiry import Janitor
-    from greenroom.runtime.kernel.group_commit import Pipeline
-    from greenroom.runtime.kernel.kernel import Kernel
-    from greenroom.runtime.kernel.outbox import Deliveries
-    from greenroom.runtime.kernel.pubsub import Bus
-    from greenroom.runtime.store.store import Store
+from greenroom.runtime.kernel.expiry import ExpirySweeper
+from greenroom.runtime.kernel.group_commit import GroupCommit
+from greenroom.runtime.kernel.kernel import Kernel
+from greenroom.runtime.kernel.outbox import Outbox
+from greenroom.runtime.kernel.pubsub import Bus
+from greenroom.runtime.store.store import Store
 
 
 def runtime_statistics(
-    kernel: Kernel, deliveries: Deliveries, pipeline: Pipeline, bus: Bus, store: Store, janitor: Janitor
+    kernel: Kernel, outbox: Outbox, commits: GroupCommit, bus: Bus, store: Store, sweeper: ExpirySweeper
 ) -> RuntimeStatistics:
     """Return the figures of a runtime with these parts.
 
@@ -38,7 +34,7 @@ def runtime_statistics(
             passivations=residents.passivations,
             evictions=residents.evictions,
             restarts=counts["restarts"],
-            set_aside=[str(address) for address in kernel.failures.set_aside],
+            set_aside=[str(address) for address in kernel.restart_history.quarantined],
         ),
         messages=MessageStatistics(
             waiting=kernel.waiting,
@@ -53,14 +49,14 @@ def runtime_statistics(
             overloaded=counts["overloaded"],
             not_committed=counts["not_committed"],
             dispensed_with=counts["dispensed_with"],
-            timers_fired=deliveries.fired,
-            dead_letters=deliveries.dead_letters,
+            timers_fired=outbox.fired,
+            dead_letters=outbox.dead_letters,
         ),
         dispatcher=DispatcherStatistics(
             ready=len(kernel.dispatcher), longest_slice_ms=round(kernel.dispatcher.longest_slice * 1e3, 3)
         ),
-        commits=pipeline.statistics(),
+        commits=commits.statistics(),
         bus=bus.statistics(),
         store=store.statistics(),
-        rows_expired=janitor.removed,
+        rows_expired=sweeper.removed,
     )

@@ -11,21 +11,18 @@ import base64
 import binascii
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
+
+import lmdb
 
 from greenroom.runtime.base.errors import StoreKeyError
 from greenroom.runtime.lmdb.codec import PlainCodec, RecordCodec
 from greenroom.runtime.lmdb.environment import SEAL_KEY, SEALED_FORMAT, write_format
-from greenroom.runtime.lmdb.key_blinding import Veil
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import lmdb
+from greenroom.runtime.lmdb.key_blinding import KeyBlinder
 
 KEY_BYTES: Final = 32
 KEYRING_SERVICE: Final = "greenroom"
@@ -145,12 +142,12 @@ class Opened:
     Attributes:
         codec: Turns payloads into records and back.
         unlock: The key-encryption key of a store that is encrypted.
-        veil: Hides names in its keys.
+        blinder: Hides names in its keys.
     """
 
     codec: RecordCodec
     unlock: bytes | None = field(default=None, repr=False)
-    veil: Veil | None = None
+    blinder: KeyBlinder | None = None
 
 
 def open_seal(
@@ -190,7 +187,9 @@ def open_seal(
             f"{name} is not encrypted and --encrypt is given; `greenroom encrypt` rewrites it, "
             "or start without --encrypt"
         )
-    return Opened(record_cipher.SealedCodec(data_key), unlock, Veil(record_cipher.derive(data_key, NAMES)))
+    return Opened(
+        record_cipher.SealedCodec(data_key), unlock, KeyBlinder(record_cipher.derive(data_key, NAMES))
+    )
 
 
 def rewrap(environment: lmdb.Environment, unlock: bytes, new: bytes, name: str) -> bytes:

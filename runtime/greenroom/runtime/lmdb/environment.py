@@ -6,7 +6,8 @@ import errno
 import os
 import secrets
 import tempfile
-from typing import TYPE_CHECKING, Final, NamedTuple
+from pathlib import Path
+from typing import Final, NamedTuple
 
 import lmdb
 
@@ -21,9 +22,6 @@ from greenroom.runtime.lmdb.files import (
     sync_folder,
 )
 from greenroom.runtime.lmdb.write_batch import PAGE
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 TABLES: Final = (b"actors", b"indexes", b"meta")
 ACTORS: Final = 0

@@ -6,6 +6,7 @@ Knows nothing of LMDB and nothing of ownership.
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 
 if sys.platform not in ("linux", "darwin"):
     raise ImportError(f"Greenroom runs on Linux and macOS; it does not know {sys.platform}")
@@ -16,12 +17,9 @@ import os
 import re
 import zlib
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from greenroom.runtime.base.errors import StorageFullError, StoreError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 DATA_FILE: Final = "greenroom.mdb"
 LMDB_LOCK_FILE: Final = "greenroom.mdb-lock"

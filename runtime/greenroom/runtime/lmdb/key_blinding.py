@@ -31,7 +31,7 @@ def no_names(_key: bytes) -> Iterable[Span]:
     return ()
 
 
-class Veil:
+class KeyBlinder:
     """Hides names in keys.
 
     Args:
@@ -54,7 +54,7 @@ class Veil:
         kind = prefix[: prefix.index(0) + 1]
         return kind + blake2b(prefix, digest_size=NAME_BYTES, key=self._key, person=b"address").digest()
 
-    def hidden(self, within: bytes, key: bytes, names: Names) -> bytes:
+    def blind(self, within: bytes, key: bytes, names: Names) -> bytes:
         """Return a key with what stands for the names in it.
 
         Args:
@@ -80,16 +80,16 @@ class Veil:
         return mac.digest()
 
 
-def wrapped(key: bytes, hidden: bytes, payload: bytes) -> bytes:
+def with_plain_key(key: bytes, hidden: bytes, payload: bytes) -> bytes:
     """Return what is sealed as an actor's record: what its key was, if it is hidden, and the payload."""
     return b"\0" + payload if hidden == key else len(key).to_bytes() + key + payload
 
 
-def unwrapped(record: bytes) -> bytes:
+def strip_plain_key(record: bytes) -> bytes:
     """Return the payload of what `wrapped` made."""
     return record[1 + record[0] :]
 
 
-def key_of(record: bytes, stored: bytes) -> bytes:
+def plain_key(record: bytes, stored: bytes) -> bytes:
     """Return the key of what `wrapped` made and lies at ``stored``."""
     return record[1 : 1 + record[0]] or stored

@@ -21,8 +21,8 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import msgspec
 
 from greenroom.runtime.base.address import Address
-from greenroom.runtime.base.errors import StoreDamagedError, UnknownKindError
-from greenroom.runtime.lmdb.key_blinding import Names, Veil, no_names
+from greenroom.runtime.base.errors import ConfigurationError, StoreDamagedError
+from greenroom.runtime.lmdb.key_blinding import KeyBlinder, Names, no_names
 
 T = TypeVar("T")
 OWN = b"u"
@@ -82,7 +82,7 @@ class RowRecord(msgspec.Struct, frozen=True, array_like=True):
     sort_key: bytes = b""
 
 
-class Parcel(msgspec.Struct, frozen=True, array_like=True):
+class StoredMessage(msgspec.Struct, frozen=True, array_like=True):
     """A stored message: a tell on its way, a timer, or a dead letter. ``body`` is JSON."""
 
     kind: str
@@ -93,7 +93,7 @@ class Parcel(msgspec.Struct, frozen=True, array_like=True):
     reason: str = ""
 
 
-class Answer(msgspec.Struct, frozen=True, array_like=True):
+class StoredAnswer(msgspec.Struct, frozen=True, array_like=True):
     """The stored answer to an idempotent request: its JSON, or the refusal that it got."""
 
     fingerprint: bytes
@@ -130,14 +130,14 @@ def sortable(sort_key: bytes) -> bytes:
     return sort_key.replace(b"\0", b"\0\xff")
 
 
-def prefix_of(address: Address, veil: Veil | None) -> bytes:
+def prefix_of(address: Address, blinder: KeyBlinder | None) -> bytes:
     """Return what the keys of an actor's records begin with in a store."""
-    return address.prefix() if veil is None else veil.prefix(address.prefix())
+    return address.prefix() if blinder is None else blinder.prefix(address.prefix())
 
 
-def tag_of(address: Address, veil: Veil | None) -> bytes:
+def tag_of(address: Address, blinder: KeyBlinder | None) -> bytes:
     """Return what the keys of an actor's rows end with in a store."""
-    return address_tag(address) if veil is None else veil.tag(address_tag(address))
+    return address_tag(address) if blinder is None else blinder.tag(address_tag(address))
 
 
 def row_key(index: str, sort_key: bytes, tag: bytes) -> bytes:
@@ -173,13 +173,13 @@ def timer_due(row: bytes) -> int:
     return int.from_bytes(row[len(TIMERS) : len(TIMERS) + 8])
 
 
-def timer_name_key(prefix: bytes, name: str, veil: Veil | None) -> bytes:
+def timer_name_key(prefix: bytes, name: str, blinder: KeyBlinder | None) -> bytes:
     """Return the key under which an actor finds the row of its timer ``name``.
 
     Args:
         prefix: What the actor's keys begin with.
         name: The timer's.
-        veil: Hides it in an encrypted store.
+        blinder: Hides it in an encrypted store.
 
     Raises:
         ValueError: the name is longer than 200 bytes.
@@ -187,7 +187,7 @@ def timer_name_key(prefix: bytes, name: str, veil: Veil | None) -> bytes:
     key = name.encode()
     if len(key) > MAX_KEY_BYTES:
         raise too_long("a timer's name", key)
-    return prefix + TIMER_BY_NAME + (key if veil is None else veil.tag(prefix + key))
+    return prefix + TIMER_BY_NAME + (key if blinder is None else blinder.tag(prefix + key))
 
 
 def too_long(what: str, key: bytes) -> ValueError:
@@ -199,13 +199,13 @@ def index_table(indexes: Iterable[Index]) -> dict[str, Index]:
     """Return the indexes by name.
 
     Raises:
-        UnknownKindError: a name is empty, too long, reserved or used twice.
+        ConfigurationError: a name is empty, too long, reserved or used twice.
     """
     table: dict[str, Index] = {}
     for index in indexes:
         name = index.name.encode()
         if not 0 < len(name) <= MAX_INDEX_NAME_BYTES or name[0:1] == b"!" or 0 in name or index.name in table:
-            raise UnknownKindError(f"{index.name!r} is no name for an index, or is used twice")
+            raise ConfigurationError(f"{index.name!r} is no name for an index, or is used twice")
         table[index.name] = index
     return table
 

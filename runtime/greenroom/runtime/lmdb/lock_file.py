@@ -97,7 +97,7 @@ def _boot() -> str:
     return ""
 
 
-class Owner:
+class FolderLock:
     """Holds the owner lock of a folder while the context is open. Enter it before opening a `Store`.
 
     Args:
@@ -194,21 +194,21 @@ class Owner:
     def _release(self) -> None:
         if self._has_faulthandler:
             faulthandler.disable()
-            Owner.notes_faults = False
-        if (self._marked_clean or self.lost or self._is_spoilt) and self.still_mine():
+            FolderLock.notes_faults = False
+        if (self._marked_clean or self.lost or self._is_spoilt) and self.is_held():
             with suppress(OSError):  # then the next start checks, which does no harm
-                os.pwrite(self._descriptor, self._last_word() if self._marked_clean else self._left, 0)
+                os.pwrite(self._descriptor, self._final_line() if self._marked_clean else self._left, 0)
         with self._guard:
             self._held.pop(self._identity, None)
             os.close(self._descriptor)
         self._descriptor = -1
 
-    def _last_word(self) -> bytes:
+    def _final_line(self) -> bytes:
         data = self.folder / DATA_FILE
         takes_checksum = self._is_checked and data.exists() and data.stat().st_size <= DIGEST_BYTES
         return _line(0, _look(self.folder), checksum(data) if takes_checksum else "")
 
-    def is_as_left(self) -> bool:
+    def is_unchanged(self) -> bool:
         """Say whether the data file, byte for byte, is the one that the last owner left; False if unknown.
 
         Reads a file of up to `DIGEST_BYTES`.
@@ -230,14 +230,14 @@ class Owner:
             )
         return True
 
-    def still_mine(self) -> bool:
+    def is_held(self) -> bool:
         """Say whether the lock file is the one that was locked and still names this owner.
 
         If not, somebody has removed or rewritten it and may believe to be the owner: exit.
         """
         return self._pid == os.getpid() and self._descriptor >= 0 and not self._loss()
 
-    def check_mine(self) -> None:
+    def check_held(self) -> None:
         """Make sure that this is still the owner.
 
         Raises:
@@ -266,7 +266,7 @@ class Owner:
             self._write(_line(self._pid, self._content[_WORD][:_NONCE].decode() + circumstances))
         if not faulthandler.is_enabled():
             faulthandler.enable(self._descriptor, all_threads=False)
-            Owner.notes_faults = self._has_faulthandler = True
+            FolderLock.notes_faults = self._has_faulthandler = True
 
     def mark_doubtful(self) -> None:
         """Note that the store is damaged: the next owner is to read all of it before it opens it."""
@@ -298,14 +298,14 @@ class Owner:
 
 def _forget_faults() -> None:
     """Keep a forked child from writing over the line of an owner that lives."""
-    if Owner.notes_faults:
+    if FolderLock.notes_faults:
         faulthandler.disable()
 
 
 os.register_at_fork(after_in_child=_forget_faults)
 
 
-def refused_to_own(folder: Path) -> StoreOwnedError | None:
+def ownership_error(folder: Path) -> StoreOwnedError | None:
     """Return what an `Owner` of the folder would be refused with now; None if it would not be.
 
     Nothing in the folder changes, but that the file to lock is made.
@@ -314,8 +314,8 @@ def refused_to_own(folder: Path) -> StoreOwnedError | None:
         StoreError: its file system has no locks.
     """
     status = folder.stat()
-    with Owner._guard:  # noqa: SLF001  the rules of the module's head are kept together
-        if Owner._held.get((status.st_dev, status.st_ino)) == os.getpid():  # noqa: SLF001  likewise
+    with FolderLock._guard:  # noqa: SLF001  the rules of the module's head are kept together
+        if FolderLock._held.get((status.st_dev, status.st_ino)) == os.getpid():  # noqa: SLF001  likewise
             return StoreOwnedError(folder, os.getpid())
         try:
             os.close(_lock(folder))

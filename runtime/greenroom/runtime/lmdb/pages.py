@@ -8,18 +8,15 @@ from __future__ import annotations
 import os
 import sys
 from itertools import pairwise
+from pathlib import Path
 from struct import Struct
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 from zlib import crc32
 
 from greenroom.runtime.base.errors import StoreDamagedError
+from greenroom.runtime.lmdb.codec import RecordCodec
 from greenroom.runtime.lmdb.environment import REMEDY
 from greenroom.runtime.lmdb.files import folder_error
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from greenroom.runtime.lmdb.codec import RecordCodec
 
 _PAGE_HEADER: Final = Struct("=QHHHH")  # number, pad, flags, lower, upper
 _OVERFLOW_HEADER: Final = Struct("=QHHI")  # number, pad, flags, pages

@@ -5,8 +5,8 @@ Three keys, each of 256 bits:
 - The *key-encryption key* is the operator's and kept outside the store. It wraps the data key and nothing
   else, so that it can be changed without rewriting a record.
 - The *data key* is random, made with the store, and never leaves it unwrapped.
-- *Sub-keys* follow from the data key: one that hides names in keys (see `key_blinding`), and for records one for
-  each 2^30 that one opening of the store seals.
+- *Sub-keys* follow from the data key: one that hides names in keys (see `key_blinding`), and for records one
+  for each 2^30 that one opening of the store seals.
 
 A record is sealed with AES-256-GCM. Its nonce must never come twice under one key, whatever happens: a
 backup that is brought back, a crash, a clock that is set back. So each opening draws 12 random bytes, the

@@ -12,7 +12,7 @@ from greenroom.runtime.lmdb.codec import RecordCodec
 from greenroom.runtime.lmdb.environment import store_error
 
 
-class Reading:
+class Snapshot:
     """One read transaction.
 
     Args:
@@ -58,7 +58,7 @@ class Reading:
                 yield from takewhile(lambda key: key.startswith(prefix), found)
 
 
-class View(Protocol):
+class TableView(Protocol):
     """One view of the records of one table."""
 
     def get(self, key: bytes, /) -> bytes | None:
@@ -68,7 +68,7 @@ class View(Protocol):
         """End it."""
 
 
-class Glance:
+class CachedSnapshot:
     """The committed rows of one table: the same view from the first `get` until it is closed.
 
     Opening a view costs more than a read, so many reads share one. It must be closed soon.
@@ -80,10 +80,10 @@ class Glance:
 
     __slots__ = ("_begin", "_unseal", "_view")
 
-    def __init__(self, begin: Callable[[], View], unseal: Callable[[bytes, bytes], bytes]) -> None:
+    def __init__(self, begin: Callable[[], TableView], unseal: Callable[[bytes, bytes], bytes]) -> None:
         self._begin = begin
         self._unseal = unseal
-        self._view: View | None = None
+        self._view: TableView | None = None
 
     def get(self, key: bytes) -> bytes | None:
         """Return the payload under ``key``, or None.

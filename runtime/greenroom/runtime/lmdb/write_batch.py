@@ -8,12 +8,9 @@ from __future__ import annotations
 import mmap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final, NamedTuple
 
 from greenroom.runtime.base.errors import StorageFullError, StoreError
-
-if TYPE_CHECKING:
-    from greenroom.runtime.journal.revocations import LastingEntry
 
 Op = tuple[int, bytes, bytes | None]
 """Table, full key (1-511 bytes), and the payload to put there, or None to delete."""
@@ -24,6 +21,17 @@ Changes = dict[bytes, bytes | None]
 JournalEntry = tuple[str, int, bytes]
 """A row to append: the journal's name, when (microseconds since 1970), and the row without its number."""
 
+
+class Revocation(NamedTuple):
+    """A line that is staged."""
+
+    when: int
+    until: int
+    kind: str
+    key: str
+    value: bytes
+
+
 TABLE_COUNT: Final = 3
 PAGE: Final = min(mmap.PAGESIZE, 1 << 15)  # LMDB's choice
 RESERVE_PERCENT: Final = 5
@@ -32,7 +40,7 @@ _ROW_OVERHEAD: Final = 24  # node header, page pointer and record header, in byt
 _ENTRY_OVERHEAD: Final = _ROW_OVERHEAD + 64  # and key and link
 
 
-class Work:
+class WriteBatch:
     """The effects of one message.
 
     Args:
@@ -49,12 +57,12 @@ class Work:
         error: Why it was not committed, set by `Store.commit`. One that has an error before is not tried.
     """
 
-    __slots__ = ("changes", "entries", "error", "lasting", "owner", "reserve")
+    __slots__ = ("changes", "entries", "error", "owner", "reserve", "revocations")
 
     def __init__(self, owner: object, ops: Iterable[Op] = (), reserve: bool = False) -> None:  # noqa: FBT001, FBT002 - as in the kernel's works
         self.owner = owner
         self.entries: Sequence[JournalEntry] = ()
-        self.lasting: Sequence[LastingEntry] = ()
+        self.revocations: Sequence[Revocation] = ()
         self.reserve = reserve
         self.error: StoreError | None = None
         self.ops = ops
@@ -100,7 +108,7 @@ def growth(tables: Iterable[Changes]) -> int:
     return total
 
 
-def merged(works: Sequence[Work]) -> Sequence[Changes]:
+def merged(works: Sequence[WriteBatch]) -> Sequence[Changes]:
     """Return what all works together change, by table: of several changes of one row the last one counts."""
     if len(works) == 1:
         return works[0].changes
@@ -151,7 +159,9 @@ def map_full(map_bytes: int) -> StorageFullError:
     )
 
 
-def admit(works: Sequence[Work], space: Space, failed: dict[object, StoreError]) -> list[Work]:
+def select_fitting(
+    works: Sequence[WriteBatch], space: Space, failed: dict[object, StoreError]
+) -> list[WriteBatch]:
     """Return the works that may be tried; give the others their error and note their owners in ``failed``."""
     admitted = []
     planned = 0

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Final
 
 from greenroom.runtime.base.errors import StorageFullError, StoreError
-from greenroom.runtime.journal.checkpoints import note_restored
-from greenroom.runtime.journal.revocations import is_list_at
+from greenroom.runtime.journal.checkpoints import mark_restored
+from greenroom.runtime.journal.revocations import has_revocation_log
 from greenroom.runtime.journal.secrets import is_secret_at
 from greenroom.runtime.lmdb.encryption import Encryption
 from greenroom.runtime.lmdb.environment import identity_of
@@ -30,7 +30,7 @@ from greenroom.runtime.lmdb.files import (
     sync_file,
     sync_folder,
 )
-from greenroom.runtime.lmdb.lock_file import Owner
+from greenroom.runtime.lmdb.lock_file import FolderLock
 from greenroom.runtime.store.integrity import TableReport as TableReport
 from greenroom.runtime.store.integrity import inspect_file
 from greenroom.runtime.store.store import Store
@@ -186,7 +186,7 @@ def restore(
     """
     if not source.is_file():
         raise StoreError(f"there is no backup file {source}")
-    with Owner(folder) as owner, _written(f"{source} cannot be restored to {folder}"):
+    with FolderLock(folder) as owner, _written(f"{source} cannot be restored to {folder}"):
         data = owner.folder / DATA_FILE
         new = owner.folder / _RESTORING
         with temporary(new):
@@ -204,14 +204,14 @@ def restore(
             (owner.folder / LMDB_LOCK_FILE).unlink(missing_ok=True)
             new.replace(data)
         sync_folder(owner.folder)
-        note_restored(places, identity.store_id)
+        mark_restored(places, identity.store_id)
         owner.mark_clean()
         return RestoreInfo(
             folder=owner.folder,
             kept=kept,
             tables=tables,
             has_secret=has_secret,
-            has_list=not identity.secret_mark or is_list_at(places, identity.store_id),
+            has_list=not identity.secret_mark or has_revocation_log(places, identity.store_id),
         )
 
 
@@ -244,11 +244,11 @@ def _sound_source(source: Store | Path, copy: Path) -> Iterator[tuple[Path, str]
             source.copy_to(descriptor)
             yield copy, os.fspath(source.folder / DATA_FILE)
     else:
-        with Owner(source, create=False) as owner:
+        with FolderLock(source, create=False) as owner:
             data = owner.folder / DATA_FILE
             if not data.exists():
                 raise StoreError(f"there is no store in {source}")
-            owner.is_as_left()
+            owner.is_unchanged()
             yield data, os.fspath(data)
             owner.mark_clean()
 

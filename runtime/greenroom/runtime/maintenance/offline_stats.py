@@ -9,12 +9,13 @@ from typing import TypeVar
 
 from greenroom.runtime.base.errors import StoreError
 from greenroom.runtime.base.options import RuntimeOptions
+from greenroom.runtime.base.statistics import StoreStatistics
 from greenroom.runtime.lmdb import keys
 from greenroom.runtime.lmdb.encryption import Encryption
 from greenroom.runtime.lmdb.files import DATA_FILE
-from greenroom.runtime.lmdb.lock_file import Owner
+from greenroom.runtime.lmdb.lock_file import FolderLock
 from greenroom.runtime.store.integrity import check_store
-from greenroom.runtime.store.store import INDEXES, Store, StoreStatistics
+from greenroom.runtime.store.store import INDEXES, Store
 
 T = TypeVar("T")
 
@@ -58,7 +59,7 @@ def stopped_store(
         StoreError: there is no store in the folder.
     """
     options = options if options is not None else RuntimeOptions()
-    with Owner(folder, create=False) as owner:
+    with FolderLock(folder, create=False) as owner:
         if not (owner.folder / DATA_FILE).exists():
             raise StoreError(f"there is no store in {owner.folder}")
         is_checked = check_store(owner, encryption)

@@ -16,25 +16,22 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 
 from greenroom.runtime.actor.actor import Actor, kinds_by_name
-from greenroom.runtime.base.errors import StoreDamagedError, StoreError, UnknownKindError
+from greenroom.runtime.base.errors import ConfigurationError, StoreDamagedError, StoreError
 from greenroom.runtime.base.options import RuntimeOptions
 from greenroom.runtime.lmdb import keys
 from greenroom.runtime.lmdb.encryption import Encryption
 from greenroom.runtime.lmdb.environment import ACTORS, INDEXES, META, TABLES
 from greenroom.runtime.lmdb.files import DATA_FILE, LMDB_LOCK_FILE, folder_error, sync_file, sync_folder
-from greenroom.runtime.lmdb.key_blinding import Names, wrapped
-from greenroom.runtime.lmdb.lock_file import Owner
-from greenroom.runtime.lmdb.write_batch import Op, Work
+from greenroom.runtime.lmdb.key_blinding import KeyBlinder, Names, with_plain_key
+from greenroom.runtime.lmdb.lock_file import FolderLock
+from greenroom.runtime.lmdb.write_batch import Op, WriteBatch
 from greenroom.runtime.store.integrity import TableReport, check_store, inspect_file
 from greenroom.runtime.store.store import Store
-
-if TYPE_CHECKING:
-    from greenroom.runtime.lmdb.key_blinding import Veil
 
 _NEW: Final = "encrypting"
 """The folder within the store's own in which the new file grows."""
@@ -88,7 +85,7 @@ def encrypt(
 
     Raises:
         StoreOwnedError: a process owns the folder; stop it first.
-        UnknownKindError: something in it is of no actor or index that was given; nothing was changed.
+        ConfigurationError: something in it is of no actor or index that was given; nothing was changed.
         StoreKeyError: there is no such key, or the store is encrypted with another; nothing was changed.
         StoreDamagedError: the store is damaged; nothing was changed.
         StorageFullError: there is no room for the new file; what is there is gone on with the next time.
@@ -103,7 +100,7 @@ def encrypt(
     with _owned(folder, encryption) as (owner, is_checked):
         place = owner.folder / _NEW
         with closing(_open(owner.folder, Encryption(wanted.key), limits)) as old:
-            done = old.veil is not None
+            done = old.blinder is not None
             if not done:
                 _rewrite(old, place, wanted, names, limits)
         tables: tuple[TableReport, ...] = ()
@@ -157,8 +154,8 @@ def _overwrite(path: Path, remains: bytes) -> None:
 
 
 @contextmanager
-def _owned(folder: Path, encryption: Encryption) -> Iterator[tuple[Owner, bool]]:
-    with Owner(folder, create=False) as owner:
+def _owned(folder: Path, encryption: Encryption) -> Iterator[tuple[FolderLock, bool]]:
+    with FolderLock(folder, create=False) as owner:
         if not (owner.folder / DATA_FILE).exists():
             raise StoreError(f"there is no store in {owner.folder}")
         yield owner, check_store(owner, encryption)
@@ -181,12 +178,12 @@ def _rewrite(old: Store, place: Path, encryption: Encryption, names: _Names, lim
     new, progress = _begun(old, place, encryption, limits)
     with closing(new):
         new.take_identity(old)
-        assert new.veil is not None
+        assert new.blinder is not None
         for table in range(progress.table, len(TABLES)):
             after = progress.after if table == progress.table else b""
             for batch, last in _batches(old, table, after):
                 ops: list[Op] = [
-                    (table, *names.hidden(new.veil, table, key, payload)) for key, payload in batch
+                    (table, *names.hidden(new.blinder, table, key, payload)) for key, payload in batch
                 ]
                 ops.append((META, _PROGRESS, keys.encode(_Progress(old.state, table, last))))
                 _commit(new, ops)
@@ -209,7 +206,7 @@ def _begun(
         except StoreError:  # with another key, damaged, or not begun: it is of no use
             pass
         else:
-            payload = new.get(META, _PROGRESS) if new.veil is not None else None
+            payload = new.get(META, _PROGRESS) if new.blinder is not None else None
             if payload is not None:
                 progress = keys.decode(payload, _Progress)
                 if progress.state == old.state:
@@ -238,13 +235,13 @@ def _batches(old: Store, table: int, after: bytes) -> Iterator[tuple[list[tuple[
 
 
 def _commit(new: Store, ops: list[Op]) -> None:
-    work = Work(None, ops, reserve=True)
+    work = WriteBatch(None, ops, reserve=True)
     new.commit([work])
     if work.error is not None:
         raise work.error
 
 
-def _exchange(owner: Owner, place: Path, encryption: Encryption) -> tuple[TableReport, ...]:
+def _exchange(owner: FolderLock, place: Path, encryption: Encryption) -> tuple[TableReport, ...]:
     """Check the new file to the end and put it in the place of the old one, in one step."""
     data, new = owner.folder / DATA_FILE, place / DATA_FILE
     tables = inspect_file(new, name="the rewritten store", records=True, unlock=encryption.key())
@@ -271,54 +268,54 @@ class _Names:
         self._kinds = kinds
         self._indexes = indexes
 
-    def hidden(self, veil: Veil, table: int, key: bytes, payload: bytes) -> tuple[bytes, bytes]:
+    def hidden(self, blinder: KeyBlinder, table: int, key: bytes, payload: bytes) -> tuple[bytes, bytes]:
         """Return the key and the payload of a row.
 
         Raises:
-            UnknownKindError: nobody says what of its key is a name.
+            ConfigurationError: nobody says what of its key is a name.
         """
         if table == ACTORS:
-            return self._record(veil, key, payload)
+            return self._record(blinder, key, payload)
         if table == INDEXES:
-            return self._row(veil, key, payload)
+            return self._row(blinder, key, payload)
         return key, payload
 
-    def _record(self, veil: Veil, key: bytes, payload: bytes) -> tuple[bytes, bytes]:
+    def _record(self, blinder: KeyBlinder, key: bytes, payload: bytes) -> tuple[bytes, bytes]:
         end = key.index(0, key.index(0) + 1) + 1
         prefix, letter, own = key[:end], key[end : end + 1], key[end + 1 :]
         kind = prefix[: prefix.index(0)].decode()
         if kind not in self._kinds:
-            raise UnknownKindError(
+            raise ConfigurationError(
                 f"the store has records of {kind!r} actors, which this program does not know, so it cannot "
                 "tell names in them; encrypt it with the program that made it"
             )
-        place = veil.prefix(prefix)
+        place = blinder.prefix(prefix)
         if letter == keys.TIMER_BY_NAME:
-            return keys.timer_name_key(place, own.decode(), veil), _timer(veil, payload)
+            return keys.timer_name_key(place, own.decode(), blinder), _timer(blinder, payload)
         within = place + letter
-        hidden = veil.hidden(within, own, self._kinds[kind])
-        return within + hidden, wrapped(own, hidden, payload)
+        hidden = blinder.blind(within, own, self._kinds[kind])
+        return within + hidden, with_plain_key(own, hidden, payload)
 
-    def _row(self, veil: Veil, key: bytes, payload: bytes) -> tuple[bytes, bytes]:
+    def _row(self, blinder: KeyBlinder, key: bytes, payload: bytes) -> tuple[bytes, bytes]:
         if key.startswith(keys.TIMERS):
-            return _timer(veil, key), payload
+            return _timer(blinder, key), payload
         if key.startswith((keys.ANSWERS, keys.index_prefix(keys.ANSWER_TIMES))):
-            return key[: -keys.TAG_BYTES] + veil.tag(key[-keys.TAG_BYTES :]), payload
+            return key[: -keys.TAG_BYTES] + blinder.tag(key[-keys.TAG_BYTES :]), payload
         if key.startswith(b"!"):
             return key, payload  # numbers, times and random bytes
         name = key[: key.index(0)].decode()
         index = self._indexes.get(name)
         if index is None:
-            raise UnknownKindError(
+            raise ConfigurationError(
                 f"the store has rows of an index {name!r}, which this program does not know, so it cannot "
                 "tell names in them; encrypt it with the program that made it"
             )
         sort_key = keys.sort_key_of(name, key)
-        hidden = veil.hidden(keys.index_prefix(name), sort_key, index.names)
+        hidden = blinder.blind(keys.index_prefix(name), sort_key, index.names)
         if hidden != sort_key:
             payload = keys.with_sort_key(payload, sort_key)
-        return keys.row_key(name, hidden, veil.tag(key[-keys.TAG_BYTES :])), payload
+        return keys.row_key(name, hidden, blinder.tag(key[-keys.TAG_BYTES :])), payload
 
 
-def _timer(veil: Veil, row: bytes) -> bytes:
-    return row[: -keys.TAG_BYTES] + veil.tag(row[-keys.TAG_BYTES :])
+def _timer(blinder: KeyBlinder, row: bytes) -> bytes:
+    return row[: -keys.TAG_BYTES] + blinder.tag(row[-keys.TAG_BYTES :])

@@ -7,7 +7,8 @@ The file is read without LMDB, which a damaged page can kill: each page and each
    store, and none of its rows in shared indexes. A part of it could say what the whole did not, such as that
    something is still there that was forgotten, or is everybody's to see.
 2. Some are *mended*: other records are there instead, such as all keys, revoked.
-3. What outlasts restored backups is told to the new store's actors when it is opened (see `journal.revocations`).
+3. What outlasts restored backups is told to the new store's actors when it is opened (see
+   `journal.revocations`).
 4. Where rows of shared indexes are missing, the actors that are whole are told to `Restate` theirs: the tells
    wait in the new store for whoever opens it.
 
@@ -22,20 +23,19 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from pathlib import Path
+from typing import Any, Final, NamedTuple
 
 import lmdb
 import msgspec
 
-from greenroom.runtime._orphans import Orphans
-from greenroom.runtime._rerooting import rerooted
-from greenroom.runtime.actor.actor import Message
+from greenroom.runtime.actor.message import Message
 from greenroom.runtime.base.address import Address
 from greenroom.runtime.base.errors import StoreDamagedError, StoreError
 from greenroom.runtime.journal.revocations import META_KEY
 from greenroom.runtime.lmdb import keys
 from greenroom.runtime.lmdb.codec import PlainCodec, RecordCodec
-from greenroom.runtime.lmdb.encryption import NAMES
+from greenroom.runtime.lmdb.encryption import NAMES, Encryption
 from greenroom.runtime.lmdb.environment import (
     ACTORS,
     FORMAT_KEY,
@@ -49,17 +49,14 @@ from greenroom.runtime.lmdb.environment import (
     store_error,
 )
 from greenroom.runtime.lmdb.files import DATA_FILE, folder_error, sync_file
-from greenroom.runtime.lmdb.key_blinding import NAME_BYTES, Veil, unwrapped, wrapped
-from greenroom.runtime.lmdb.lock_file import Owner
+from greenroom.runtime.lmdb.key_blinding import NAME_BYTES, KeyBlinder, strip_plain_key, with_plain_key
+from greenroom.runtime.lmdb.lock_file import FolderLock
 from greenroom.runtime.maintenance.backup import publish, temporary
+from greenroom.runtime.maintenance.orphan_pages import Orphans
 from greenroom.runtime.maintenance.salvage import Gap, Sound, salvage
+from greenroom.runtime.maintenance.table_recovery import recover_tables
 from greenroom.runtime.store.integrity import TableReport, inspect_file
 from greenroom.runtime.store.page_proofs import Prover
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from greenroom.runtime.lmdb.encryption import Encryption
 
 Mend = Callable[[Mapping[bytes, bytes]], Mapping[bytes, bytes]]
 """Given the sound records of an actor, by their own keys, returns those that are to take their place."""
@@ -169,14 +166,14 @@ def repair(
     if os.path.lexists(destination):
         raise StoreError(f"{destination} exists and is not overwritten; name a new file")
     part = destination.with_name(f".{destination.name}.{secrets.token_hex(4)}")
-    with Owner(folder, create=False) as owner:
+    with FolderLock(folder, create=False) as owner:
         data = owner.folder / DATA_FILE
         if not data.exists():
             raise StoreError(f"there is no store in {owner.folder}")
         what = f"what is sound of {data} cannot be written to {destination}"
         try:
             with suppress(StoreDamagedError):
-                owner.is_as_left()  # if it is not, that is kept in mind
+                owner.is_unchanged()  # if it is not, that is kept in mind
             with closing(Prover(data, None)) as prover, temporary(part):
                 try:
                     damaged = _Damaged(prover, encryption, data)
@@ -224,20 +221,20 @@ class _Damaged:
             self._trees = prover.tables(self.names)
             self._orphans = Orphans(prover, head, [self.names, *self._trees])
         except StoreDamagedError:
-            self.names, self._trees = rerooted(prover, head)
+            self.names, self._trees = recover_tables(prover, head)
             self._orphans = Orphans(prover, head, self._trees, {head.root})
         self.bytes = path.stat().st_size
         self.unlock = None if encryption is None else encryption.key()
         self.codec: RecordCodec = PlainCodec()
-        self.veil: Veil | None = None
+        self.blinder: KeyBlinder | None = None
         seal = self.names.get(SEAL_KEY)
         if seal is not None:
             from greenroom.runtime.lmdb import record_cipher  # noqa: PLC0415 - see there
 
             data_key = record_cipher.unwrap(seal, self.unlock, os.fspath(path))
-            self.codec, self.veil = (
+            self.codec, self.blinder = (
                 record_cipher.SealedCodec(data_key),
-                Veil(record_cipher.derive(data_key, NAMES)),
+                KeyBlinder(record_cipher.derive(data_key, NAMES)),
             )
         self.gaps: list[list[Gap]] = []
         self.missing_rows = sum(tree.rows for tree in self._trees)
@@ -277,7 +274,7 @@ class _Damaged:
     def prefix_in(self, key: bytes) -> bytes:
         """Return what the keys of an actor begin with, one of which this is."""
         kind = key.index(0) + 1
-        return key[: key.index(0, kind) + 1 if self.veil is None else kind + NAME_BYTES]
+        return key[: key.index(0, kind) + 1 if self.blinder is None else kind + NAME_BYTES]
 
 
 class _Saved:
@@ -301,7 +298,7 @@ class _Saved:
         self._tell = tell
         self._last_number = 0
         self._mends = {
-            keys.prefix_of(address, damaged.veil): (address, mend) for address, mend in mends.items()
+            keys.prefix_of(address, damaged.blinder): (address, mend) for address, mend in mends.items()
         }
         self._lacking: dict[bytes, bool] = {}
         self.set_aside: set[str] = set()
@@ -338,7 +335,7 @@ class _Saved:
                 yield key, record
             elif prefix not in mending:
                 kind, _, rest = prefix.partition(b"\0")
-                is_hidden = self._damaged.veil is not None
+                is_hidden = self._damaged.blinder is not None
                 self.set_aside.add(f"{kind.decode()}/{rest.hex() if is_hidden else _text(rest[:-1])}")
             elif key[len(prefix) :].startswith(keys.OWN):
                 mending[prefix][key] = record
@@ -350,14 +347,14 @@ class _Saved:
     def _mended(
         self, prefix: bytes, found: Mapping[bytes, bytes], mend: Mend
     ) -> Iterator[tuple[bytes, bytes]]:
-        codec, is_hidden = self._damaged.codec, self._damaged.veil is not None
+        codec, is_hidden = self._damaged.codec, self._damaged.blinder is not None
         payloads = {}
         for key, record in found.items():
             payload = codec.open(key, record)
-            payloads[key[len(prefix) :]] = unwrapped(payload) if is_hidden else payload
+            payloads[key[len(prefix) :]] = strip_plain_key(payload) if is_hidden else payload
         for own, payload in sorted(mend(payloads).items()):
             key = prefix + own
-            yield key, codec.seal(key, wrapped(own, own, payload) if is_hidden else payload)
+            yield key, codec.seal(key, with_plain_key(own, own, payload) if is_hidden else payload)
 
     def _rows(self) -> Iterator[tuple[bytes, bytes]]:
         for key, record in self._damaged.sound(INDEXES):
@@ -367,7 +364,7 @@ class _Saved:
             if address is None:
                 yield key, record
                 continue
-            prefix = keys.prefix_of(address, self._damaged.veil)
+            prefix = keys.prefix_of(address, self._damaged.blinder)
             if not self._lacks(prefix):
                 if address.kind in self._kinds:
                     self.restating.add(address)
@@ -378,7 +375,7 @@ class _Saved:
     def _is_whole(self, prefix: bytes) -> None:
         """Take note of an actor that lacks nothing. A key that is hidden only its rows may tell."""
         kind, _, rest = prefix.partition(b"\0")
-        if self._damaged.veil is None and kind.decode() in self._kinds:
+        if self._damaged.blinder is None and kind.decode() in self._kinds:
             self.restating.add(Address(kind.decode(), rest[:-1].decode()))
 
     def _tells(self) -> Iterator[tuple[bytes, bytes]]:
@@ -395,8 +392,8 @@ class _Saved:
         told += ((address, Restate()) for address in sorted(self.restating))
         for number, (address, message) in enumerate(told, start=self._last_number + 1):
             key = keys.OUTBOX + number.to_bytes(keys.NUMBER_BYTES)
-            parcel = keys.Parcel(*address, type(message).__name__, keys.encode_json(message))
-            yield key, self._damaged.codec.seal(key, keys.encode(parcel))
+            stored = keys.StoredMessage(*address, type(message).__name__, keys.encode_json(message))
+            yield key, self._damaged.codec.seal(key, keys.encode(stored))
 
     def _meta(self) -> Iterator[tuple[bytes, bytes]]:
         # Without it all that outlasts backups is told again.
@@ -415,7 +412,7 @@ class _Saved:
         if not key.startswith(b"!"):
             kind = keys.RowRecord
         elif key.startswith(_PARCELS):
-            kind = keys.Parcel
+            kind = keys.StoredMessage
         if kind is None:
             return None
         found = msgspec.msgpack.decode(payload, type=kind)

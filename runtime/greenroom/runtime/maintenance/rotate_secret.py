@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import lmdb
 
-from greenroom.runtime.journal.secrets import make_secret, read_secret
+from greenroom.runtime.journal.secrets import Secret, make_secret, read_secret
 from greenroom.runtime.lmdb.environment import SECRET_KEY, STORE_KEY, open_environment, store_error
 from greenroom.runtime.lmdb.files import DATA_FILE, folder_error, sync_folder
-from greenroom.runtime.lmdb.lock_file import Owner
+from greenroom.runtime.lmdb.lock_file import FolderLock
 from greenroom.runtime.store.integrity import check_store
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from greenroom.runtime.journal.secrets import Secret
 
 
 def renew_secret(folder: Path, secrets: Path, *, max_size: int) -> Secret:
@@ -33,7 +28,7 @@ def renew_secret(folder: Path, secrets: Path, *, max_size: int) -> Secret:
         StoreOwnedError: a process owns the folder; stop it first.
         StoreError: there is no store, or it, or the secret, could not be written.
     """
-    with Owner(folder, create=False) as owner:
+    with FolderLock(folder, create=False) as owner:
         is_checked = check_store(owner)
         try:
             environment = open_environment(owner.folder, max_size=max_size, sync=True)

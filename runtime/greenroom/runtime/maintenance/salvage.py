@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import zip_longest
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from greenroom.runtime.base.errors import StoreDamagedError, StoreTooNewError
-from greenroom.runtime.store.page_proofs import child_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from greenroom.runtime._orphans import Orphans
-    from greenroom.runtime.lmdb.codec import RecordCodec
-    from greenroom.runtime.lmdb.pages import Page
-    from greenroom.runtime.store.page_proofs import Prover, Tree
+from greenroom.runtime.lmdb.codec import RecordCodec
+from greenroom.runtime.lmdb.pages import Page
+from greenroom.runtime.maintenance.orphan_pages import Orphans
+from greenroom.runtime.store.page_proofs import Prover, Tree, child_of
 
 
 class Sound(NamedTuple):

@@ -18,7 +18,8 @@ import logging
 import os
 import threading
 import time
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from typing import Final
 
 import trio
 
@@ -26,11 +27,7 @@ from greenroom.runtime.base.errors import StoreDamagedError, StoreError
 from greenroom.runtime.lmdb.files import DATA_FILE, folder_error
 from greenroom.runtime.maintenance.backup import room_for_copy, temporary
 from greenroom.runtime.store.integrity import inspect_file
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from greenroom.runtime.store.store import Store
+from greenroom.runtime.store.store import Store
 
 logger = logging.getLogger(__name__)
 

@@ -6,7 +6,8 @@ import errno
 import socket
 from collections.abc import AsyncIterator
 from contextlib import ExitStack, asynccontextmanager
-from typing import TYPE_CHECKING, Final, Literal
+from pathlib import Path
+from typing import Final, Literal
 
 import trio
 
@@ -19,16 +20,11 @@ from greenroom.runtime.base.errors import (
 )
 from greenroom.runtime.base.unix_socket import peer_is_ours, socket_path
 from greenroom.runtime.lmdb.files import DATA_FILE, folder_error, prepare_folder
-from greenroom.runtime.lmdb.lock_file import Owner, refused_to_own
+from greenroom.runtime.lmdb.lock_file import FolderLock, ownership_error
 from greenroom.runtime.sharing import frames
-from greenroom.runtime.sharing.framed_connection import Wire, WireError
+from greenroom.runtime.sharing.framed_connection import FramedConnection, PeerError
 from greenroom.runtime.sharing.leader import BEAT_SECONDS, SOCKET_NAME
-from greenroom.runtime.sharing.role import identity_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from greenroom.runtime.sharing.role import Membership
+from greenroom.runtime.sharing.role import Member, identity_of
 
 RETRY_SECONDS: Final = 0.01
 """Between two attempts to own the folder or to reach its owner."""
@@ -50,46 +46,46 @@ May = Literal["create", "own", "attach"]
 
 
 @asynccontextmanager
-async def joined(membership: Membership, path: Path, may: May = "create") -> AsyncIterator[None]:
+async def joined(member: Member, path: Path, may: May = "create") -> AsyncIterator[None]:
     """Own the folder, or attach to its owner, while the block runs; see `open_shared_runtime`."""
     if may == "attach":
         refused = _attachable(path)
     else:
         with ExitStack() as place:
             try:
-                owner = membership.take(place, Owner(path, create=may == "create"))
+                owner = member.acquire(place, FolderLock(path, create=may == "create"))
             except StoreOwnedError as error:
                 refused = error
             else:
                 if may == "own" and not (owner.folder / DATA_FILE).exists():
                     raise StoreError(f"there is no store in {owner.folder}")
-                async with membership.run(owner):
+                async with member.run(owner):
                     yield
                 return
-    async with Keeper(membership, refused, may_own=may != "attach").keeping():
+    async with Election(member, refused, may_own=may != "attach").running():
         yield
 
 
 def _attachable(path: Path) -> StoreOwnedError:
     folder = prepare_folder(path, create=False)
-    refused = refused_to_own(folder)
+    refused = ownership_error(folder)
     if refused is None:
         raise StoreIdleError(f"no process has {folder} open, and this one may only attach to one that has")
     return refused
 
 
-class Keeper:
+class Election:
     """Keeps a process attached until it owns the folder itself; then that until it leaves.
 
     Args:
-        membership: The process's.
+        member: The process's.
         refused: Why the process could not own the folder at first.
         may_own: Whether it takes over when the owner ends, and does not wait for another one.
     """
 
-    def __init__(self, membership: Membership, refused: StoreOwnedError, *, may_own: bool = True) -> None:
-        self._membership = membership
-        self._guest = membership.guest
+    def __init__(self, member: Member, refused: StoreOwnedError, *, may_own: bool = True) -> None:
+        self._member = member
+        self._follower = member.follower
         self._refused = refused
         self._folder = refused.folder
         self._identity = identity_of(refused.folder)
@@ -104,7 +100,7 @@ class Keeper:
         self._ended = trio.Event()
 
     @asynccontextmanager
-    async def keeping(self) -> AsyncIterator[None]:
+    async def running(self) -> AsyncIterator[None]:
         """Do so while the block runs, then answer what was asked; an error leaves in no group."""
         error: BaseException | None = None
         try:
@@ -124,9 +120,9 @@ class Keeper:
                     nursery.cancel_scope.shield = True  # as in Runtime
                     nursery.cancel_scope.cancel()
         finally:
-            self._membership.is_closed = True
-            if self._membership.runtime is None:
-                self._guest.close()
+            self._member.is_closed = True
+            if self._member.runtime is None:
+                self._follower.close()
         if self._failure is not None:
             raise self._failure from error
         if error is not None:
@@ -147,17 +143,17 @@ class Keeper:
         )
 
     async def _leave(self) -> None:
-        with trio.move_on_after(self._membership.recipe.options.drain_seconds):
-            await self._guest.emptied()
-            await self._guest.wound_up()
-        if self._membership.runtime is not None:
+        with trio.move_on_after(self._member.factory.options.drain_seconds):
+            await self._follower.drain()
+            await self._follower.aclose()
+        if self._member.runtime is not None:
             self._leaving.set()
             await self._ended.wait()
 
     async def _run(self) -> None:
         try:
             with ExitStack() as place:
-                async with self._membership.run(await self._attached(place)):
+                async with self._member.run(await self._attached(place)):
                     self._answered.set()
                     await self._leaving.wait()
         except GreenroomError as error:
@@ -166,11 +162,11 @@ class Keeper:
         finally:
             self._ended.set()
 
-    async def _attached(self, place: ExitStack) -> Owner:
+    async def _attached(self, place: ExitStack) -> FolderLock:
         """Relay until this process holds the lock."""
         failure: GreenroomError | None = None
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._membership.bus.run)
+            nursery.start_soon(self._member.bus.run)
             nursery.start_soon(self._beat)
             try:
                 owner = await self._until_owner(place)
@@ -184,9 +180,9 @@ class Keeper:
     async def _beat(self) -> None:
         while True:
             await trio.sleep(BEAT_SECONDS)
-            self._guest.beat()
+            self._follower.beat()
 
-    async def _until_owner(self, place: ExitStack) -> Owner:
+    async def _until_owner(self, place: ExitStack) -> FolderLock:
         while True:
             if self._may_own:
                 owner = self._try_to_own(place)
@@ -207,18 +203,18 @@ class Keeper:
             try:
                 welcome = await self._greet(wire)
                 self._may_own = not self._waits and welcome.store_format <= frames.FORMAT_VERSION
-                self._membership.learn_secret(self._folder, welcome.store_id, welcome.secret_mark)
+                self._member.learn_secret(self._folder, welcome.store_id, welcome.secret_mark)
                 self._answered.set()
-                await self._guest.serve(wire, welcome)
-            except* (WireError, trio.ClosedResourceError):
+                await self._follower.serve(wire, welcome)
+            except* (PeerError, trio.ClosedResourceError):
                 pass
             finally:
                 wire.close()
             self._lost_at = trio.current_time()
 
-    def _try_to_own(self, place: ExitStack) -> Owner | None:
+    def _try_to_own(self, place: ExitStack) -> FolderLock | None:
         try:
-            return self._membership.take(place, Owner(self._folder, create=False), self._identity)
+            return self._member.acquire(place, FolderLock(self._folder, create=False), self._identity)
         except StoreOwnedError:
             return None
         except StoreError as error:
@@ -226,7 +222,7 @@ class Keeper:
                 return None
             raise
 
-    def _connect(self) -> Wire[frames.FromHost] | None:
+    def _connect(self) -> FramedConnection[frames.FromLeader] | None:
         try:
             connection = _connected(socket_path(self._folder, SOCKET_NAME))
         except OSError as error:
@@ -237,17 +233,17 @@ class Keeper:
             connection.close()
             raise StoreError(f"the socket in {self._folder} belongs to another user's process")
         self._connected = True
-        return Wire(connection, frames.decode_from_host)
+        return FramedConnection(connection, frames.decode_from_leader)
 
-    async def _greet(self, wire: Wire[frames.FromHost]) -> frames.Welcome:
-        wire.say(self._guest.hello())
+    async def _greet(self, wire: FramedConnection[frames.FromLeader]) -> frames.Welcome:
+        wire.send(self._follower.hello())
         wire.flush()
-        word, *rest = await wire.hear()
-        if isinstance(word, frames.Sorry):
+        word, *rest = await wire.receive()
+        if isinstance(word, frames.Reject):
             raise StoreOwnedError(self._folder, self._refused.pid, word.sentence)
         if not isinstance(word, frames.Welcome):
-            raise WireError("the owner did not greet back")
-        self._guest.hear(rest)
+            raise PeerError("the owner did not greet back")
+        self._follower.receive(rest)
         return word
 
 

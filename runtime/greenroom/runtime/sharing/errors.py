@@ -10,13 +10,17 @@ from greenroom.runtime.base import errors
 from greenroom.runtime.lmdb.keys import encode_json
 from greenroom.runtime.sharing.frames import Failure
 
+_WIRE_NAMES: dict[type[BaseException], str] = {errors.ActorQuarantinedError: "ActorSetAsideError"}
+"""The names that travel, of errors that are called otherwise in this program."""
 _BY_NAME: dict[str, type[errors.GreenroomError]] = {
-    each.__name__: each
+    _WIRE_NAMES.get(each, each.__name__): each
     for each in (
         errors.ActorFailedError,
-        errors.ActorSetAsideError,
+        errors.ActorQuarantinedError,
+        errors.ConfigurationError,
         errors.DeadlineExceededError,
         errors.IdempotencyConflictError,
+        errors.InvalidAddressError,
         errors.OverloadedError,
         errors.StorageFullError,
         errors.StoreDamagedError,
@@ -29,7 +33,7 @@ _BY_NAME: dict[str, type[errors.GreenroomError]] = {
 def failure_of(number: int, error: BaseException) -> Failure:
     """Return the word for an error that a relayed message ended with."""
     details: dict[str, Any] = {}
-    name = type(error).__name__
+    name = _WIRE_NAMES.get(type(error), type(error).__name__)
     if isinstance(error, errors.Refusal):
         name = "Refusal"
         details = {"code": error.code, "details": error.details}

@@ -12,12 +12,16 @@ from __future__ import annotations
 
 import os
 import secrets
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Sequence
+from typing import Any, Final
 
 import msgspec
 import outcome
 import trio
 
+from greenroom.runtime.actor.query import Query
+from greenroom.runtime.api.procedure import Procedure
+from greenroom.runtime.base.address import Address
 from greenroom.runtime.base.errors import (
     GreenroomError,
     OverloadedError,
@@ -25,24 +29,16 @@ from greenroom.runtime.base.errors import (
     UnknownKindError,
 )
 from greenroom.runtime.base.statistics import RelayStatistics, RuntimeStatistics
-from greenroom.runtime.kernel.callbacks import Posts
-from greenroom.runtime.kernel.pubsub import ANYBODY
+from greenroom.runtime.kernel.callbacks import CallbackQueue
+from greenroom.runtime.kernel.kernel import Kernel
+from greenroom.runtime.kernel.mailbox import Envelope
+from greenroom.runtime.kernel.pubsub import ANYBODY, Bus
 from greenroom.runtime.lmdb import keys
 from greenroom.runtime.sharing import frames
 from greenroom.runtime.sharing.errors import error_of
+from greenroom.runtime.sharing.framed_connection import FramedConnection
 from greenroom.runtime.sharing.pending import AGAIN, Pending, PendingMessage, PendingQuery
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from greenroom.runtime.actor.query import Query
-    from greenroom.runtime.api.procedure import Procedure
-    from greenroom.runtime.base.address import Address
-    from greenroom.runtime.kernel.kernel import Kernel
-    from greenroom.runtime.kernel.mailbox import Envelope
-    from greenroom.runtime.kernel.pubsub import Bus
-    from greenroom.runtime.sharing.framed_connection import Wire
-    from greenroom.runtime.sharing.type_registry import Vocabulary
+from greenroom.runtime.sharing.type_registry import TypeRegistry
 
 UNANSWERED_LIMIT: Final = 4_096
 UNANSWERED_BYTES: Final = 64 << 20
@@ -54,11 +50,11 @@ RETRY_AFTER_MS: Final = 1_000
 RELAY_BYTES: Final = 16
 
 
-class Guest:
+class Follower:
     """What stands in the kernel's place while another process owns the folder.
 
     Args:
-        vocabulary: The types that can be spoken of.
+        types: The types that can be spoken of.
         bus: Tells this process's subscribers.
 
     Attributes:
@@ -67,16 +63,16 @@ class Guest:
         attachments: How often this process was attached.
     """
 
-    def __init__(self, vocabulary: Vocabulary, bus: Bus) -> None:
-        self.posts = Posts(self.deliver, self.abandon)
+    def __init__(self, types: TypeRegistry, bus: Bus) -> None:
+        self.callbacks = CallbackQueue(self.deliver, self.cancel)
         self.relay = secrets.token_bytes(RELAY_BYTES)
         self.owner_pid = 0
         self.attachments = 0
         self.silent_beats = 0
-        self._vocabulary = vocabulary
+        self._types = types
         self._bus = bus
         self._prefix = keys.RELAYED + self.relay
-        self._wire: Wire[frames.FromHost] | None = None
+        self._connection: FramedConnection[frames.FromLeader] | None = None
         self._unanswered: dict[int, Pending] = {}
         self._unanswered_bytes = 0
         self._numbers = 0
@@ -85,13 +81,13 @@ class Guest:
         self._is_closed = False
         self._emptied = trio.Event()
         self._words: dict[type, Callable[[Any], None]] = {
-            frames.Answer: self._answered,
+            frames.Response: self._answered,
             frames.Failure: self._failed,
             frames.Changed: self._changed,
-            frames.Beat: self._beaten,
-            frames.Leaving: self._left,
+            frames.Heartbeat: self._beaten,
+            frames.Goodbye: self._left,
         }
-        bus.wanted = self._want
+        bus.on_interest = self._want
 
     # -- doors -------------------------------------------------------------
 
@@ -101,22 +97,22 @@ class Guest:
         Raises:
             RuntimeClosedError, UnknownKindError, OverloadedError: it was not accepted.
         """
-        actor = self._vocabulary.kinds.get(address.kind)
+        actor = self._types.kinds.get(address.kind)
         if actor is None or type(envelope.message) not in actor.handlers:
             raise UnknownKindError(f"no {address.kind!r} actor handles {type(envelope.message).__name__}")
         address.prefix()
         self._check_room()
         self._numbers = number = self._numbers + 1
-        pending = PendingMessage(self._vocabulary, number, address, envelope)
+        pending = PendingMessage(self._types, number, address, envelope)
         word = pending.word()
-        envelope.relay = self._prefix + number.to_bytes(8)
+        envelope.relay_key = self._prefix + number.to_bytes(8)
         self._accept(pending, word)
 
-    def abandon(self, envelope: Envelope) -> None:
+    def cancel(self, envelope: Envelope) -> None:
         """Forget who asked; a message that is not begun is not begun any more."""
         envelope.asker = None
-        if envelope.relay is not None:
-            self._abandon(int.from_bytes(envelope.relay[-8:]))
+        if envelope.relay_key is not None:
+            self._abandon(int.from_bytes(envelope.relay_key[-8:]))
 
     async def query(self, query: Query[Any] | Procedure[Any], principal: Any) -> Any:
         """Return the answer to a query, or `AGAIN` when this process can run it itself now.
@@ -124,13 +120,13 @@ class Guest:
         Raises:
             RuntimeClosedError, UnknownKindError, OverloadedError: it was not accepted.
         """
-        if not self._vocabulary.knows_query(query):
+        if not self._types.knows_query(query):
             raise UnknownKindError(
                 f"{type(query).__name__} is none of the queries that were given when the folder was opened"
             )
         self._check_room()
         self._numbers = number = self._numbers + 1
-        pending = PendingQuery(number, query, self._vocabulary.write_principal(principal))
+        pending = PendingQuery(number, query, self._types.write_principal(principal))
         self._accept(pending, pending.word())
         pending.task = trio.lowlevel.current_task()
 
@@ -142,8 +138,8 @@ class Guest:
 
     def flush(self) -> None:
         """Send now what was asked."""
-        if self._wire is not None:
-            self._wire.flush()
+        if self._connection is not None:
+            self._connection.flush()
 
     def _check_room(self) -> None:
         if self._is_closed:
@@ -158,21 +154,21 @@ class Guest:
                 RETRY_AFTER_MS,
             )
 
-    def _accept(self, pending: Pending, word: frames.Ask | frames.AskQuery) -> None:
+    def _accept(self, pending: Pending, word: frames.Request | frames.QueryRequest) -> None:
         self._unanswered[pending.number] = pending
         self._unanswered_bytes += pending.size
-        if self._wire is not None:
+        if self._connection is not None:
             if self._confirmed:
-                self._confirm(self._wire)
+                self._confirm(self._connection)
             if len(self._unanswered) == 1:  # who waits for one answer after the other gets it sooner
-                self._wire.say(word, pending.size)
-                self._wire.flush()
+                self._connection.send(word, pending.size)
+                self._connection.flush()
             else:
-                self._wire.say_soon(word, pending.size)
+                self._connection.send_soon(word, pending.size)
 
     def _abandon(self, number: int) -> None:
-        if self._forget(number) is not None and self._wire is not None:
-            self._wire.say_soon(frames.Abandon(number))
+        if self._forget(number) is not None and self._connection is not None:
+            self._connection.send_soon(frames.Cancel(number))
 
     def _forget(self, number: int) -> Pending | None:
         pending = self._unanswered.pop(number, None)
@@ -196,40 +192,40 @@ class Guest:
             list(self._unanswered),
         )
 
-    async def serve(self, wire: Wire[frames.FromHost], welcome: frames.Welcome) -> None:
+    async def serve(self, wire: FramedConnection[frames.FromLeader], welcome: frames.Welcome) -> None:
         """Relay over a wire past its greeting until the connection ends; raises `WireError` then."""
         self.attachments += 1
         self.owner_pid = welcome.pid
         self._statistics = welcome.statistics
         self.silent_beats = 0
         self._confirmed.clear()  # the greeting has said it
-        wire.greeted()
+        wire.end_greeting()
         topics = self._bus.topics
         if topics:
-            wire.say(frames.Watch(topics))
+            wire.send(frames.Watch(topics))
         for pending in self._unanswered.values():
-            wire.say(pending.word(again=True), pending.size)
-        self._wire = wire
+            wire.send(pending.word(again=True), pending.size)
+        self._connection = wire
         wire.flush()
         if self.attachments > 1:
             self.renew_subscriptions()
         try:
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(wire.write)
+                nursery.start_soon(wire.run_writer)
                 while True:
-                    self.hear(await wire.hear())
+                    self.receive(await wire.receive())
                     wire.flush()
         finally:
-            self._wire = None
+            self._connection = None
             self.owner_pid = 0
 
-    def hear(self, words: Sequence[frames.FromHost]) -> None:
+    def receive(self, words: Sequence[frames.FromLeader]) -> None:
         """Take note of what the owner says."""
         for word in words:
             do = self._words.get(type(word))
             if do is not None:
                 do(word)
-        self.posts.call_back()
+        self.callbacks.run_callbacks()
 
     def renew_subscriptions(self) -> None:
         """Tell every subscriber of every topic once: nobody knows what it missed."""
@@ -239,24 +235,24 @@ class Guest:
     def beat(self) -> None:
         """Do what is to be done once a second."""
         self.silent_beats += 1
-        if self._wire is not None:
+        if self._connection is not None:
             if self._confirmed:
-                self._confirm(self._wire)
-            self._wire.say_soon(frames.Beat())
+                self._confirm(self._connection)
+            self._connection.send_soon(frames.Heartbeat())
 
-    async def emptied(self) -> None:
+    async def drain(self) -> None:
         """Take nothing more, and wait until everything is answered."""
         self._is_closed = True
         while self._unanswered:
             self._emptied = trio.Event()
             await self._emptied.wait()
 
-    async def wound_up(self) -> None:
+    async def aclose(self) -> None:
         """Say what is still to be said to the owner."""
-        if self._wire is not None:
+        if self._connection is not None:
             if self._confirmed:
-                self._confirm(self._wire)
-            await self._wire.all_sent()
+                self._confirm(self._connection)
+            await self._connection.drain()
 
     def close(self) -> None:
         """Take nothing more, and answer whoever waits with an error of its own."""
@@ -270,12 +266,12 @@ class Guest:
                 )
             )
         self._unanswered.clear()
-        self.posts.call_back()
+        self.callbacks.run_callbacks()
         self._bus.close()
 
     def hand_over(self, kernel: Kernel) -> list[Envelope]:
         """Have this process's own kernel answer what no owner has; return the messages."""
-        self._bus.wanted = None
+        self._bus.on_interest = None
         messages = []
         unanswered, self._unanswered = self._unanswered, {}
         for pending in unanswered.values():
@@ -283,7 +279,7 @@ class Guest:
                 pending.end(outcome.Value(AGAIN))
                 continue
             envelope = pending.envelope
-            envelope.again = True
+            envelope.is_retry = True
             messages.append(envelope)
             try:
                 kernel.deliver(pending.address, envelope)
@@ -311,12 +307,12 @@ class Guest:
 
     # -- what the owner says -----------------------------------------------
 
-    def _answered(self, word: frames.Answer) -> None:
+    def _answered(self, word: frames.Response) -> None:
         pending = self._forget(word.number)
         if word.kept:
             self._confirmed.append(word.number)
-            if len(self._confirmed) >= CONFIRM_AT and self._wire is not None:
-                self._confirm(self._wire)
+            if len(self._confirmed) >= CONFIRM_AT and self._connection is not None:
+                self._confirm(self._connection)
         if pending is not None:
             pending.answer(word)
 
@@ -327,25 +323,25 @@ class Guest:
 
     def _changed(self, word: frames.Changed) -> None:
         try:
-            labels = self._vocabulary.read_labels(word.labels)
+            labels = self._types.read_labels(word.labels)
         except msgspec.DecodeError:
             return  # another version's label: who may hear of it is not known here
         for label in labels:
             self._bus.publish(word.topic, label)
 
-    def _beaten(self, word: frames.Beat) -> None:
+    def _beaten(self, word: frames.Heartbeat) -> None:
         self.silent_beats = 0
         self._statistics = word.statistics or self._statistics
 
-    def _left(self, _word: frames.Leaving) -> None:
-        if self._wire is not None:
-            self._wire.flush()
-        self._wire = None  # what comes is held for the next owner
+    def _left(self, _word: frames.Goodbye) -> None:
+        if self._connection is not None:
+            self._connection.flush()
+        self._connection = None  # what comes is held for the next owner
 
-    def _confirm(self, wire: Wire[frames.FromHost]) -> None:
-        wire.say(frames.Confirm(self._confirmed))
+    def _confirm(self, wire: FramedConnection[frames.FromLeader]) -> None:
+        wire.send(frames.Confirm(self._confirmed))
         self._confirmed = []
 
     def _want(self, topic: str, wanted: bool) -> None:  # noqa: FBT001  as the bus calls it
-        if self._wire is not None:
-            self._wire.say_soon(frames.Watch([topic], wanted))
+        if self._connection is not None:
+            self._connection.send_soon(frames.Watch([topic], wanted))

@@ -19,7 +19,7 @@ from greenroom.runtime.sharing.frames import (
     FRAME_SIZE,
     GREETING_LIMIT,
     LENGTH_BYTES,
-    Word,
+    RelayMessage,
     encode_frame,
 )
 
@@ -28,11 +28,11 @@ READ_SIZE = 1 << 18
 W = TypeVar("W")
 
 
-class WireError(Exception):
+class PeerError(Exception):
     """The other side says what cannot be understood, or has gone away."""
 
 
-class Wire(Generic[W]):
+class FramedConnection(Generic[W]):
     """One side of a connection. `write` must run for what is said `soon`, or more than the socket takes.
 
     Args:
@@ -47,7 +47,7 @@ class Wire(Generic[W]):
         connection.setblocking(False)
         self._socket = connection
         self._decode = decode
-        self._words: list[Word] = []
+        self._words: list[RelayMessage] = []
         self._words_size = 0
         self._frames: deque[memoryview] = deque()
         self._received = bytearray()
@@ -57,16 +57,16 @@ class Wire(Generic[W]):
         self.unsent = 0
         self.is_closed = False
 
-    def say(self, word: Word, size: int = 0) -> None:
+    def send(self, word: RelayMessage, size: int = 0) -> None:
         """Say a word of about ``size`` bytes with the next `flush`."""
         self._words.append(word)
         self._words_size += size
         if self._words_size >= FRAME_SIZE:
             self._wrap()
 
-    def say_soon(self, word: Word, size: int = 0) -> None:
+    def send_soon(self, word: RelayMessage, size: int = 0) -> None:
         """Say a word when all tasks that are ready now have had their turn, unless `flush` comes first."""
-        self.say(word, size)
+        self.send(word, size)
         self._wake()
 
     def flush(self) -> None:
@@ -78,11 +78,11 @@ class Wire(Generic[W]):
             if self._frames:
                 self._wake()
 
-    def greeted(self) -> None:
+    def end_greeting(self) -> None:
         """Take frames of any size from now on."""
         self._limit = FRAME_LIMIT
 
-    async def hear(self) -> list[W]:
+    async def receive(self) -> list[W]:
         """Wait for words and return all that have arrived, in their order.
 
         Raises:
@@ -91,16 +91,16 @@ class Wire(Generic[W]):
         words: list[W] = []
         while not words:
             if self.is_closed:
-                raise WireError("the connection is closed")
+                raise PeerError("the connection is closed")
             await trio.lowlevel.wait_readable(self._socket)
             try:
                 received = self._socket.recv(READ_SIZE)
             except BlockingIOError:
                 continue
             except OSError as error:
-                raise WireError(str(error)) from error
+                raise PeerError(str(error)) from error
             if not received:
-                raise WireError("the other side has ended the connection")
+                raise PeerError("the other side has ended the connection")
             if self._received:
                 self._received += received
                 consumed = self._parse(self._received, words)
@@ -110,7 +110,7 @@ class Wire(Generic[W]):
                 self._received += received[consumed:]
         return words
 
-    async def write(self) -> None:
+    async def run_writer(self) -> None:
         """Send what `flush` could not, and what is to be said soon. For ever.
 
         Raises:
@@ -126,9 +126,9 @@ class Wire(Generic[W]):
                 self._parked = trio.lowlevel.current_task()
                 await trio.lowlevel.wait_task_rescheduled(self._unpark)
             if self.is_closed:
-                raise WireError("the connection is closed")
+                raise PeerError("the connection is closed")
 
-    async def all_sent(self) -> None:
+    async def drain(self) -> None:
         """Wait until the socket has taken everything, or cannot any more."""
         self.flush()
         while self._frames and not self.is_closed:
@@ -177,14 +177,14 @@ class Wire(Generic[W]):
                 begin = end + LENGTH_BYTES
                 size = int.from_bytes(view[end:begin])
                 if size > self._limit:
-                    raise WireError(f"a frame of {size} bytes is too large")
+                    raise PeerError(f"a frame of {size} bytes is too large")
                 if len(data) - begin < size:
                     break
                 try:
                     with view[begin : begin + size] as payload:
                         words += self._decode(payload)
                 except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-                    raise WireError(f"a frame cannot be understood: {error}") from error
+                    raise PeerError(f"a frame cannot be understood: {error}") from error
                 end = begin + size
         return end
 

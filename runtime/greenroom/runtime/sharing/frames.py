@@ -38,11 +38,11 @@ Number = Annotated[int, msgspec.Meta(ge=0)]
 """Counts the messages of one relay."""
 
 
-class _Word(msgspec.Struct, array_like=True, frozen=True):
+class _Frame(msgspec.Struct, array_like=True, frozen=True):
     pass
 
 
-class Hello(_Word, frozen=True, tag=1):
+class Hello(_Frame, frozen=True, tag=1):
     """An attached process introduces itself.
 
     Attributes:
@@ -65,7 +65,7 @@ class Hello(_Word, frozen=True, tag=1):
     unanswered: list[Number]
 
 
-class Welcome(_Word, frozen=True, tag=2):
+class Welcome(_Frame, frozen=True, tag=2):
     """The owner answers the greeting; ``protocol`` is the version that both speak from now on.
 
     The store's id and the mark of its secret say which secret the attached process needs, too.
@@ -80,13 +80,13 @@ class Welcome(_Word, frozen=True, tag=2):
     secret_mark: str = ""
 
 
-class Sorry(_Word, frozen=True, tag=3):
+class Reject(_Frame, frozen=True, tag=3):
     """The owner takes no messages of this process, and says why."""
 
     sentence: str
 
 
-class Ask(_Word, frozen=True, tag=4):
+class Request(_Frame, frozen=True, tag=4):
     """A message for an actor.
 
     Attributes:
@@ -116,7 +116,7 @@ class Ask(_Word, frozen=True, tag=4):
     told: bool = False
 
 
-class AskQuery(_Word, frozen=True, tag=5):
+class QueryRequest(_Frame, frozen=True, tag=5):
     """A query: the name of its type, its JSON, and who asks."""
 
     number: Number
@@ -125,32 +125,32 @@ class AskQuery(_Word, frozen=True, tag=5):
     principal: bytes
 
 
-class Abandon(_Word, frozen=True, tag=6):
+class Cancel(_Frame, frozen=True, tag=6):
     """Nobody wants the answer to this message any more."""
 
     number: Number
 
 
-class Confirm(_Word, frozen=True, tag=7):
+class Confirm(_Frame, frozen=True, tag=7):
     """The answers to these messages have arrived, so that the owner need not keep them."""
 
     numbers: list[Number]
 
 
-class Watch(_Word, frozen=True, tag=8):
+class Watch(_Frame, frozen=True, tag=8):
     """Tell of changes of these topics from now on, or no longer."""
 
     topics: list[str]
     wanted: bool = True
 
 
-class Beat(_Word, frozen=True, tag=9):
+class Heartbeat(_Frame, frozen=True, tag=9):
     """A sign of life; the owner's brings its statistics."""
 
     statistics: bytes = b""
 
 
-class Answer(_Word, frozen=True, tag=10):
+class Response(_Frame, frozen=True, tag=10):
     """A reply: its JSON, which of several types it is, and whether the owner keeps it until confirmed."""
 
     number: Number
@@ -159,7 +159,7 @@ class Answer(_Word, frozen=True, tag=10):
     kept: bool = False
 
 
-class Failure(_Word, frozen=True, tag=11):
+class Failure(_Frame, frozen=True, tag=11):
     """An error instead of a reply: its type, its sentence, and JSON of what else it says."""
 
     number: Number
@@ -168,27 +168,27 @@ class Failure(_Word, frozen=True, tag=11):
     details: bytes = b"{}"
 
 
-class Changed(_Word, frozen=True, tag=12):
+class Changed(_Frame, frozen=True, tag=12):
     """A topic changed; the labels are a msgpack list."""
 
     topic: str
     labels: bytes
 
 
-class Leaving(_Word, frozen=True, tag=13):
+class Goodbye(_Frame, frozen=True, tag=13):
     """The owner takes nothing new; what it has it answers, then the connection ends."""
 
 
-FromGuest = Hello | Ask | AskQuery | Abandon | Confirm | Watch | Beat
-FromHost = Welcome | Sorry | Answer | Failure | Changed | Beat | Leaving
-Word = FromGuest | FromHost
+FromFollower = Hello | Request | QueryRequest | Cancel | Confirm | Watch | Heartbeat
+FromLeader = Welcome | Reject | Response | Failure | Changed | Heartbeat | Goodbye
+RelayMessage = FromFollower | FromLeader
 
-decode_from_guest = msgspec.msgpack.Decoder(list[FromGuest]).decode
-decode_from_host = msgspec.msgpack.Decoder(list[FromHost]).decode
+decode_from_follower = msgspec.msgpack.Decoder(list[FromFollower]).decode
+decode_from_leader = msgspec.msgpack.Decoder(list[FromLeader]).decode
 _encode = msgspec.msgpack.Encoder().encode
 
 
-def encode_frame(words: list[Word]) -> bytes:
+def encode_frame(words: list[RelayMessage]) -> bytes:
     """Return the words as one frame."""
     payload = _encode(words)
     return len(payload).to_bytes(LENGTH_BYTES) + payload

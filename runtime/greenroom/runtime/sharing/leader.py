@@ -10,31 +10,27 @@ import errno
 import logging
 import os
 import socket
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 import trio
 
+from greenroom.runtime.api.runtime import Runtime
 from greenroom.runtime.base.unix_socket import listening, peer_is_ours
+from greenroom.runtime.kernel.group_commit import GroupCommit
+from greenroom.runtime.kernel.kernel import Kernel
+from greenroom.runtime.kernel.mailbox import Envelope, Result
+from greenroom.runtime.kernel.pubsub import Bus
 from greenroom.runtime.lmdb import keys
 from greenroom.runtime.lmdb.environment import FORMAT_VERSION
 from greenroom.runtime.lmdb.keys import encode_json
 from greenroom.runtime.sharing import frames
-from greenroom.runtime.sharing.framed_connection import Wire, WireError
-from greenroom.runtime.sharing.leader_session import Attached, Call
-from greenroom.runtime.store.store import INDEXES
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-    from pathlib import Path
-
-    from greenroom.runtime.api.runtime import Runtime
-    from greenroom.runtime.kernel.group_commit import Pipeline
-    from greenroom.runtime.kernel.kernel import Kernel
-    from greenroom.runtime.kernel.mailbox import Envelope, Result
-    from greenroom.runtime.kernel.pubsub import Bus
-    from greenroom.runtime.sharing.type_registry import Vocabulary
-    from greenroom.runtime.store.store import Store
+from greenroom.runtime.sharing.framed_connection import FramedConnection, PeerError
+from greenroom.runtime.sharing.leader_session import FollowerSession, PendingRequest
+from greenroom.runtime.sharing.type_registry import TypeRegistry
+from greenroom.runtime.store.store import INDEXES, Store
 
 logger = logging.getLogger(__name__)
 
@@ -46,28 +42,28 @@ _RETRY_SECONDS: Final = 0.1  # when the process is out of descriptors
 _NO_DESCRIPTORS: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
 
-class Host:
+class Leader:
     """Takes the connections of attached processes. It goes with a runtime as its `RelayHost`.
 
     Args:
-        vocabulary: The types that can be spoken of.
+        types: The types that can be spoken of.
         began: Called when the runtime is there and nobody has asked it anything yet.
     """
 
     runtime: Runtime
     kernel: Kernel
-    pipeline: Pipeline
+    commits: GroupCommit
     bus: Bus
     store: Store
 
-    def __init__(self, vocabulary: Vocabulary, began: Callable[[Runtime], None]) -> None:
-        self.vocabulary = vocabulary
-        self.attached: dict[bytes, Attached] = {}
-        self.settled: list[tuple[Call, Result]] = []
+    def __init__(self, types: TypeRegistry, began: Callable[[Runtime], None]) -> None:
+        self.types = types
+        self.followers: dict[bytes, FollowerSession] = {}
+        self.settled: list[tuple[PendingRequest, Result]] = []
         self.is_leaving = False
         self._began = began
         self._listener: socket.socket | None = None
-        self._wires: set[Wire[frames.FromGuest]] = set()
+        self._connections: set[FramedConnection[frames.FromFollower]] = set()
         self._own: list[Envelope] = []
 
     @contextmanager
@@ -91,21 +87,23 @@ class Host:
     def begin(self, runtime: Runtime) -> None:
         """Take note of the runtime."""
         self.runtime = runtime
-        self.kernel, self.pipeline, self.bus, self.store = runtime.parts()
-        self.kernel.posts.then = self._tell
+        self.kernel, self.commits, self.bus, self.store = runtime.parts()
+        self.kernel.callbacks.after_callbacks = self._tell
         self._began(runtime)
 
     def answer_own(self, relay: bytes, messages: list[Envelope]) -> None:
         """Keep the answers to the messages that this process relayed before, until they are over."""
         self._own = messages
-        self.forget_answered(relay, [message.relay for message in messages if message.relay is not None])
+        self.forget_answered(
+            relay, [message.relay_key for message in messages if message.relay_key is not None]
+        )
 
     def forget_answered(self, relay: bytes, wanted: Iterable[bytes]) -> None:
         """Delete the answers kept for a relay except those in the wanted rows."""
         kept = set(wanted)
         for row in self.store.keys(INDEXES, keys.RELAYED + relay):
             if row not in kept:
-                self.pipeline.add_rider(row)
+                self.commits.defer_delete(row)
 
     async def run(self) -> None:
         """Serve those who attach, for ever."""
@@ -121,64 +119,64 @@ class Host:
 
     async def attend(self, connection: socket.socket) -> None:
         """Serve one attached process until its connection ends."""
-        wire = Wire(connection, frames.decode_from_guest)
-        self._wires.add(wire)
+        wire = FramedConnection(connection, frames.decode_from_follower)
+        self._connections.add(wire)
         attached = None
         try:
-            with suppress(WireError, trio.ClosedResourceError):
+            with suppress(PeerError, trio.ClosedResourceError):
                 attached = await self._greet(wire)
                 if attached is not None:
                     try:
                         await attached.serve()
-                    except* (WireError, trio.ClosedResourceError):
+                    except* (PeerError, trio.ClosedResourceError):
                         pass
         finally:
-            if attached is not None and self.attached.get(attached.relay) is attached:
-                del self.attached[attached.relay]
+            if attached is not None and self.followers.get(attached.relay) is attached:
+                del self.followers[attached.relay]
             if not self.is_leaving:
                 if attached is not None:
                     attached.end()
                 wire.close()
-                self._wires.discard(wire)
+                self._connections.discard(wire)
 
     def leave(self) -> None:
         """Take nothing new, and tell those who are attached to hold it."""
         self.is_leaving = True
-        for attached in self.attached.values():
-            attached.wire.say(frames.Leaving())
-            attached.wire.flush()
+        for attached in self.followers.values():
+            attached.connection.send(frames.Goodbye())
+            attached.connection.flush()
 
-    async def wound_up(self) -> None:
+    async def aclose(self) -> None:
         """Return when every answer is on its way."""
-        for attached in list(self.attached.values()):
-            await attached.wire.all_sent()
+        for attached in list(self.followers.values()):
+            await attached.connection.drain()
 
     def close(self) -> None:
         """End the connections."""
-        for wire in self._wires:
+        for wire in self._connections:
             wire.close()
-        self._wires.clear()
+        self._connections.clear()
 
-    async def _greet(self, wire: Wire[frames.FromGuest]) -> Attached | None:
+    async def _greet(self, wire: FramedConnection[frames.FromFollower]) -> FollowerSession | None:
         """Return the attached process, or None when it is not taken."""
         with trio.move_on_after(GREETING_SECONDS):
-            hello, *rest = await wire.hear()
+            hello, *rest = await wire.receive()
             if not isinstance(hello, frames.Hello) or rest:
-                raise WireError("it did not introduce itself")
+                raise PeerError("it did not introduce itself")
             if hello.protocol < frames.OLDEST or hello.oldest > frames.PROTOCOL:
-                wire.say(frames.Sorry(_no_common_protocol(hello)))
-                await wire.all_sent()
+                wire.send(frames.Reject(_no_common_protocol(hello)))
+                await wire.drain()
                 return None
-            wire.greeted()
-            earlier = self.attached.pop(hello.relay, None)
+            wire.end_greeting()
+            earlier = self.followers.pop(hello.relay, None)
             if earlier is not None:
                 earlier.end()
-            attached = self.attached[hello.relay] = Attached(self, wire, hello)
+            attached = self.followers[hello.relay] = FollowerSession(self, wire, hello)
             self.forget_answered(
                 hello.relay, (attached.prefix + number.to_bytes(8) for number in hello.unanswered)
             )
             protocol = min(frames.PROTOCOL, hello.protocol)
-            wire.say(
+            wire.send(
                 frames.Welcome(
                     protocol,
                     frames.program_version(),
@@ -197,27 +195,27 @@ class Host:
         """Tell what was settled in this pass, each attached process in one frame."""
         if self.settled:
             settled, self.settled = self.settled, []
-            spoken_to: dict[Attached, None] = {}
+            spoken_to: dict[FollowerSession, None] = {}
             for call, result in settled:
-                call.attached.answer(call, result)
-                spoken_to[call.attached] = None
+                call.session.answer(call, result)
+                spoken_to[call.session] = None
             for attached in spoken_to:
-                attached.wire.flush()
+                attached.connection.flush()
 
     async def _beat(self) -> None:
         while True:
             await trio.sleep(BEAT_SECONDS)
-            if self.attached:
-                beat = frames.Beat(self._statistics())
-                for attached in list(self.attached.values()):
+            if self.followers:
+                beat = frames.Heartbeat(self._statistics())
+                for attached in list(self.followers.values()):
                     attached.look_after()
-                    attached.wire.say_soon(beat)
+                    attached.connection.send_soon(beat)
             for envelope in self._own:
-                if envelope.asker is None and envelope.relay is not None:
-                    self.pipeline.add_rider(envelope.relay)
+                if envelope.asker is None and envelope.relay_key is not None:
+                    self.commits.defer_delete(envelope.relay_key)
             self._own = [envelope for envelope in self._own if envelope.asker is not None]
-            self.pipeline.board()
-            self.pipeline.flush()
+            self.commits.attach_deferred()
+            self.commits.flush()
 
     def _statistics(self) -> bytes:
         return encode_json(self.runtime.statistics())

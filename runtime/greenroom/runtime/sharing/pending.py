@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import outcome
 import trio
 
+from greenroom.runtime.actor.query import Query
 from greenroom.runtime.actor.reply_codec import EncodedReply, decode_reply
+from greenroom.runtime.api.procedure import Procedure
+from greenroom.runtime.base.address import Address
 from greenroom.runtime.base.errors import ActorFailedError, GreenroomError
+from greenroom.runtime.kernel.mailbox import Envelope, Result
 from greenroom.runtime.lmdb.keys import encode_json
 from greenroom.runtime.sharing import frames
-
-if TYPE_CHECKING:
-    from greenroom.runtime.actor.query import Query
-    from greenroom.runtime.api.procedure import Procedure
-    from greenroom.runtime.base.address import Address
-    from greenroom.runtime.kernel.mailbox import Envelope, Result
-    from greenroom.runtime.sharing.type_registry import Vocabulary
+from greenroom.runtime.sharing.type_registry import TypeRegistry
 
 AGAIN = object()
 """What a query is answered with that this process now runs itself."""
@@ -32,17 +30,17 @@ class PendingMessage:
         since: When it was asked, on trio's clock.
     """
 
-    __slots__ = ("_vocabulary", "address", "envelope", "number", "since", "size")
+    __slots__ = ("_types", "address", "envelope", "number", "since", "size")
 
-    def __init__(self, vocabulary: Vocabulary, number: int, address: Address, envelope: Envelope) -> None:
-        self._vocabulary = vocabulary
+    def __init__(self, types: TypeRegistry, number: int, address: Address, envelope: Envelope) -> None:
+        self._types = types
         self.number = number
         self.address = address
         self.envelope = envelope
         self.since = trio.current_time()
         self.size = 0
 
-    def word(self, *, again: bool = False) -> frames.Ask:
+    def word(self, *, again: bool = False) -> frames.Request:
         """Return the word that asks it.
 
         Raises:
@@ -52,21 +50,21 @@ class PendingMessage:
         message = envelope.message
         body = encode_json(message)
         self.size = len(body)
-        return frames.Ask(
+        return frames.Request(
             self.number,
             self.address.kind,
             self.address.key,
             type(message).__name__,
             body,
-            self._vocabulary.write_principal(envelope.principal),
+            self._types.write_principal(envelope.principal),
             envelope.idempotency,
             None if envelope.deadline == inf else envelope.deadline - trio.current_time(),
-            None if envelope.answer is None else encode_json(envelope.answer),
+            None if envelope.precheck_answer is None else encode_json(envelope.precheck_answer),
             again,
-            envelope.told,
+            envelope.one_way,
         )
 
-    def answer(self, word: frames.Answer) -> None:
+    def answer(self, word: frames.Response) -> None:
         """Hand the reply to whoever waits for it."""
         self.end(_decoded(type(self.envelope.message), word))
 
@@ -88,13 +86,13 @@ class PendingQuery:
         self.since = trio.current_time()
         self.size = 0
 
-    def word(self, *, again: bool = False) -> frames.AskQuery:  # noqa: ARG002  it does no harm twice
+    def word(self, *, again: bool = False) -> frames.QueryRequest:  # noqa: ARG002  it does no harm twice
         """Return the word that asks it."""
-        return frames.AskQuery(
+        return frames.QueryRequest(
             self.number, type(self._query).__name__, encode_json(self._query), self._principal
         )
 
-    def answer(self, word: frames.Answer) -> None:
+    def answer(self, word: frames.Response) -> None:
         """Hand the answer to the task that waits for it."""
         self.end(_decoded(type(self._query), word))
 
@@ -108,7 +106,7 @@ class PendingQuery:
 Pending = PendingMessage | PendingQuery
 
 
-def _decoded(asked: type[Any], word: frames.Answer) -> Result:
+def _decoded(asked: type[Any], word: frames.Response) -> Result:
     try:
         return outcome.Value(decode_reply(asked, EncodedReply(word.body, word.variant)))
     except GreenroomError as error:

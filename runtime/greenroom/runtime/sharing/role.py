@@ -2,54 +2,49 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
-from typing import TYPE_CHECKING
+from contextlib import AbstractAsyncContextManager, ExitStack
+from pathlib import Path
 
 import trio
 
+from greenroom.runtime.api.open import RuntimeFactory
+from greenroom.runtime.api.runtime import Runtime
 from greenroom.runtime.base.errors import RuntimeClosedError, StoreError
+from greenroom.runtime.journal.secrets import Secret
+from greenroom.runtime.kernel.callbacks import MessageSink
 from greenroom.runtime.kernel.pubsub import Bus
-from greenroom.runtime.sharing.follower import Guest
-from greenroom.runtime.sharing.leader import Host
-
-if TYPE_CHECKING:
-    from contextlib import AbstractAsyncContextManager
-    from pathlib import Path
-
-    from greenroom.runtime.api.client import Acceptor
-    from greenroom.runtime.api.open import Recipe
-    from greenroom.runtime.api.runtime import Runtime
-    from greenroom.runtime.journal.secrets import Secret
-    from greenroom.runtime.lmdb.lock_file import Owner
-    from greenroom.runtime.sharing.type_registry import Vocabulary
+from greenroom.runtime.lmdb.lock_file import FolderLock
+from greenroom.runtime.sharing.follower import Follower
+from greenroom.runtime.sharing.leader import Leader
+from greenroom.runtime.sharing.type_registry import TypeRegistry
 
 
-class Membership:
+class Member:
     """One process among those on a folder.
 
     Args:
-        recipe: What its runtime will be made of when it owns the folder.
-        vocabulary: The types that can be spoken of.
+        factory: What its runtime will be made of when it owns the folder.
+        types: The types that can be spoken of.
 
     Attributes:
         bus: Tells its subscribers, whoever owns the folder.
-        guest: Its side while it is attached.
+        follower: Its side while it is attached.
         host: Its side while it owns the folder.
-        acceptor: Where messages go: to the guest, then to the own kernel.
+        sink: Where messages go: to the follower, then to the own kernel.
         runtime: Its runtime, from when it owns the folder.
         owning: Set then.
         is_closed: Whether it has ended without owning the folder.
         secret: The store's, while this process is attached to an owner that has one.
     """
 
-    def __init__(self, recipe: Recipe, vocabulary: Vocabulary) -> None:
-        self.recipe = recipe
+    def __init__(self, factory: RuntimeFactory, types: TypeRegistry) -> None:
+        self.factory = factory
         self.bus = Bus(lambda: False)
-        self.guest = Guest(vocabulary, self.bus)
-        self.host = Host(vocabulary, self._begin)
-        self.acceptor: Acceptor = self.guest
+        self.follower = Follower(types, self.bus)
+        self.leader = Leader(types, self._begin)
+        self.sink: MessageSink = self.follower
         self.runtime: Runtime | None = None
-        self.owning = trio.Event()
+        self.became_owner = trio.Event()
         self.is_closed = False
         self.secret: Secret | None = None
 
@@ -76,9 +71,11 @@ class Membership:
             StoreError: as `find_secret`.
         """
         if mark and (self.secret is None or self.secret.mark != mark):
-            self.secret = self.recipe.secret_of(folder, store_id, mark)
+            self.secret = self.factory.find_secret(folder, store_id, mark)
 
-    def take(self, place: ExitStack, lock: Owner, identity: tuple[int, int] | None = None) -> Owner:
+    def acquire(
+        self, place: ExitStack, lock: FolderLock, identity: tuple[int, int] | None = None
+    ) -> FolderLock:
         """Own the folder until the stack is closed, and have a place where others can attach.
 
         Args:
@@ -91,28 +88,28 @@ class Membership:
             StoreError: it cannot hold a store, or is another one.
         """
         with ExitStack() as stack:
-            stack.callback(self.host.close)  # last, when the lock is free
+            stack.callback(self.leader.close)  # last, when the lock is free
             owner = stack.enter_context(lock)
             if identity is not None and identity_of(owner.folder) != identity:
                 raise StoreError(
                     f"{owner.folder} is not the folder that this process was attached to; start again"
                 )
-            stack.enter_context(self.host.listening(owner.folder))
+            stack.enter_context(self.leader.listening(owner.folder))
             place.push(stack.pop_all())
         return owner
 
-    def run(self, owner: Owner) -> AbstractAsyncContextManager[Runtime]:
+    def run(self, owner: FolderLock) -> AbstractAsyncContextManager[Runtime]:
         """Run the actors on the folder that this process owns, until the block ends."""
-        return self.recipe.run(owner, self.host, self.bus, self.guest.posts)
+        return self.factory.run(owner, self.leader, self.bus, self.follower.callbacks)
 
     def _begin(self, runtime: Runtime) -> None:
         """Take over: what was asked so far is this process's own affair from now on."""
         self.runtime = runtime
-        self.acceptor = kernel = runtime.parts()[0]
-        self.host.answer_own(self.guest.relay, self.guest.hand_over(kernel))
-        if self.guest.attachments:
-            self.guest.renew_subscriptions()
-        self.owning.set()
+        self.sink = kernel = runtime.parts()[0]
+        self.leader.answer_own(self.follower.relay, self.follower.hand_over(kernel))
+        if self.follower.attachments:
+            self.follower.renew_subscriptions()
+        self.became_owner.set()
 
 
 def identity_of(folder: Path) -> tuple[int, int]:

@@ -3,50 +3,40 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, nullcontext
+from collections.abc import AsyncIterator, Iterable
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, Unpack
 
 import msgspec
 
-from greenroom.runtime.api.client import Acceptor, Doors
-from greenroom.runtime.api.open import Recipe
+from greenroom.runtime.actor.query import Query
+from greenroom.runtime.api.client import RuntimeClient
+from greenroom.runtime.api.open import RuntimeConfig, RuntimeFactory
+from greenroom.runtime.api.procedure import Procedure
 from greenroom.runtime.api.runtime import Runtime
+from greenroom.runtime.base.address import Address
 from greenroom.runtime.base.errors import StoreError
 from greenroom.runtime.base.statistics import RelayStatistics, RuntimeStatistics
+from greenroom.runtime.kernel.callbacks import MessageSink
 from greenroom.runtime.kernel.pubsub import WINDOW_SECONDS, Subscriber
+from greenroom.runtime.maintenance.backup import BackupInfo, VerifyReport
 from greenroom.runtime.sharing.election import May, joined
 from greenroom.runtime.sharing.pending import AGAIN
-from greenroom.runtime.sharing.role import Membership
-from greenroom.runtime.sharing.type_registry import Vocabulary
-
-if TYPE_CHECKING:
-    from greenroom.runtime.actor.actor import Actor
-    from greenroom.runtime.actor.query import Query
-    from greenroom.runtime.api.procedure import Procedure
-    from greenroom.runtime.base.address import Address
-    from greenroom.runtime.base.clock import Clock
-    from greenroom.runtime.base.options import RuntimeOptions
-    from greenroom.runtime.base.supervision import Group
-    from greenroom.runtime.journal.chain import Journal
-    from greenroom.runtime.lmdb.codec import RecordCodec
-    from greenroom.runtime.lmdb.encryption import Encryption
-    from greenroom.runtime.lmdb.keys import Index
-    from greenroom.runtime.maintenance.backup import BackupInfo, VerifyReport
-    from greenroom.runtime.store.committer import Committer
+from greenroom.runtime.sharing.role import Member
+from greenroom.runtime.sharing.type_registry import TypeRegistry
 
 R = TypeVar("R")
 
 
-class SharedRuntime(Doors):
+class SharedRuntime(RuntimeClient):
     """A running set of actors on a folder that other processes use, too. `open_shared_runtime` makes it.
 
     One of the processes owns the folder and runs the actors; in the others every request is relayed to it.
     When it ends, another one takes over, and what was not answered is done then, once.
     """
 
-    def __init__(self, member: Membership) -> None:
+    def __init__(self, member: Member) -> None:
         self._member = member
 
     @property
@@ -54,19 +44,19 @@ class SharedRuntime(Doors):
         """Whether this process owns the folder, or relays to the one that does."""
         return "attached" if self._member.runtime is None else "owner"
 
-    async def owning(self) -> None:
+    async def wait_until_owner(self) -> None:
         """Wait until this process owns the folder."""
-        await self._member.owning.wait()
+        await self._member.became_owner.wait()
 
-    def held(self) -> AbstractContextManager[None]:
+    def hold_dispatch(self) -> AbstractContextManager[None]:
         """Return a block that is to be ended with `run_ready`, as `Runtime.held` does."""
         runtime = self._member.runtime
-        return nullcontext() if runtime is None else runtime.held()
+        return nullcontext() if runtime is None else runtime.hold_dispatch()
 
     def run_ready(self) -> None:
         """Do now what was posted, as `Runtime.run_ready` says."""
         if self._member.runtime is None:
-            self._member.guest.flush()
+            self._member.follower.flush()
         else:
             self._member.runtime.run_ready()
 
@@ -74,7 +64,7 @@ class SharedRuntime(Doors):
         """Run a query or a procedure and return its answer, once what it saw is on disk."""
         if self._member.runtime is None:
             self._check_open()
-            answer: Any = await self._member.guest.query(query, principal)
+            answer: Any = await self._member.follower.query(query, principal)
             if answer is not AGAIN:
                 reply: R = answer
                 return reply
@@ -111,17 +101,17 @@ class SharedRuntime(Doors):
             StoreError: no owner has been reached yet.
         """
         if self._member.runtime is not None:
-            attached = self._member.host.attached.values()
+            attached = self._member.leader.followers.values()
             relay = RelayStatistics(
                 role="owner",
                 owner_pid=os.getpid(),
                 attached_pids=sorted(each.pid for each in attached),
-                takeovers=self._member.guest.attachments,
+                takeovers=self._member.follower.attachments,
                 unanswered=sum(each.unanswered for each in attached),
                 silent_seconds=int(max((each.silent_seconds for each in attached), default=0)),
             )
             return msgspec.structs.replace(self._member.runtime.statistics(), relay=relay)
-        statistics = self._member.guest.statistics()
+        statistics = self._member.follower.statistics()
         if statistics is None:
             raise StoreError("the process that owns the folder has not answered yet")
         return statistics
@@ -144,8 +134,8 @@ class SharedRuntime(Doors):
         return self._member.runtime is None or self._member.runtime.is_sound
 
     @property
-    def _kernel(self) -> Acceptor:  # type: ignore[override]  # it changes with a takeover
-        return self._member.acceptor
+    def _kernel(self) -> MessageSink:  # type: ignore[override]  # it changes with a takeover
+        return self._member.sink
 
     @property
     def _ended(self) -> bool:  # type: ignore[override]  # here it is another's
@@ -156,7 +146,7 @@ class SharedRuntime(Doors):
 
     def _owned(self) -> Runtime:
         if self._member.runtime is None:
-            owner = self._member.guest.owner_pid
+            owner = self._member.follower.owner_pid
             raise StoreError(f"process {owner} owns the folder, and only the owner can do this; ask there")
         return self._member.runtime
 
@@ -165,21 +155,11 @@ class SharedRuntime(Doors):
 async def open_shared_runtime(
     path: str | Path,
     *,
-    actors: Iterable[type[Actor]],
     principal_type: Any,
     label_type: Any,
-    indexes: Iterable[Index] = (),
     queries: Iterable[type[Query[Any] | Procedure[Any]]] = (),
-    groups: Iterable[Group] = (),
-    options: RuntimeOptions | None = None,
-    clock: Clock | None = None,
-    committer: Committer | None = None,
-    codec: RecordCodec | None = None,
-    companion: Callable[[Runtime], AbstractAsyncContextManager[Any]] | None = None,
-    secrets: Path | Sequence[Path] | None = None,
-    encryption: Encryption | None = None,
-    journals: Iterable[Journal] = (),
     may: May = "create",
+    **config: Unpack[RuntimeConfig],
 ) -> AsyncIterator[SharedRuntime]:
     """Run actors on a folder that other processes use, too, inside an ``async with`` block.
 
@@ -188,22 +168,12 @@ async def open_shared_runtime(
 
     Args:
         path: As in `open_runtime`.
-        actors: As in `open_runtime`.
         principal_type: What the principals of messages and queries are; hashable, and known to msgspec.
         label_type: What the labels of publications are, likewise.
-        indexes: As in `open_runtime`.
         queries: The queries and procedures that are asked here.
-        groups: As in `open_runtime`.
-        options: As in `open_runtime`.
-        clock: As in `open_runtime`; it counts while this process owns the folder.
-        committer: As in `open_runtime`; likewise.
-        codec: As in `open_runtime`; likewise.
-        companion: As in `open_runtime`; likewise.
-        secrets: As in `open_runtime`; every process is to find the same secret.
-        journals: As in `open_runtime`; that of the process that owns the folder counts.
-        encryption: As in `open_runtime`; the key is asked for when this process owns the folder.
         may: How far this process may go: ``create`` a store where there is none, ``own`` one that is there,
             or only ``attach`` to a process that owns it. The last never takes over: it waits for another.
+        config: What the runtime is made of when this process owns the folder; see `RuntimeConfig`.
 
     Raises:
         StoreIdleError: nobody owns the folder, and this process may only attach.
@@ -212,9 +182,7 @@ async def open_shared_runtime(
         StoreError: as `open_runtime`, at the opening or when this process is to take over; the folder
             was replaced.
     """
-    recipe = Recipe(
-        actors, indexes, groups, options, clock, committer, codec, companion, secrets, encryption, journals
-    )
-    member = Membership(recipe, Vocabulary(recipe.kinds, queries, principal_type, label_type))
+    factory = RuntimeFactory(**config)
+    member = Member(factory, TypeRegistry(factory.kinds, queries, principal_type, label_type))
     async with joined(member, Path(path), may):
         yield SharedRuntime(member)

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
+from greenroom.runtime.actor.actor import Actor
+from greenroom.runtime.actor.message import Message
+from greenroom.runtime.actor.query import Query
+from greenroom.runtime.api.procedure import Procedure
 from greenroom.runtime.base.errors import UnknownKindError
 from greenroom.runtime.lmdb.keys import encode_json
-
-if TYPE_CHECKING:
-    from greenroom.runtime.actor.actor import Actor, Message
-    from greenroom.runtime.actor.query import Query
-    from greenroom.runtime.api.procedure import Procedure
 
 PRINCIPALS = 1_024
 """How many principals are remembered in the other form."""
 
 
-class Vocabulary:
+class TypeRegistry:
     """What one process knows.
 
     Args:

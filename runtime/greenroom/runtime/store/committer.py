@@ -16,9 +16,9 @@ from typing import Protocol
 import trio
 
 from greenroom.runtime.base.errors import StoreFailedError
-from greenroom.runtime.store.store import Store, Work
+from greenroom.runtime.store.store import Store, WriteBatch
 
-Done = Callable[[Sequence[Work], StoreFailedError | None], None]
+Done = Callable[[Sequence[WriteBatch], StoreFailedError | None], None]
 """Told about each group in the trio thread. With an error the process must end: nothing may be answered."""
 
 
@@ -29,7 +29,7 @@ class Committer(Protocol):
         """Begin; called once, in the trio thread."""
         ...
 
-    def submit(self, works: Sequence[Work]) -> None:
+    def submit(self, works: Sequence[WriteBatch]) -> None:
         """Commit one group and call ``done`` with it. Called when no other group is in flight."""
         ...
 
@@ -42,7 +42,7 @@ class ThreadCommitter:
     """Commits in one thread of its own, since an LMDB write transaction belongs to its thread."""
 
     def __init__(self) -> None:
-        self._queue: SimpleQueue[Sequence[Work] | None] = SimpleQueue()
+        self._queue: SimpleQueue[Sequence[WriteBatch] | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
 
     def start(self, store: Store, done: Done) -> None:
@@ -55,7 +55,7 @@ class ThreadCommitter:
         )
         self._thread.start()
 
-    def submit(self, works: Sequence[Work]) -> None:
+    def submit(self, works: Sequence[WriteBatch]) -> None:
         """Hand the group to the thread; returns at once."""
         self._queue.put(works)
 
@@ -90,7 +90,7 @@ class InlineCommitter:
             `Store.commit`, which then skips them and the later ones of their owners.
     """
 
-    def __init__(self, commit: Callable[[Store, Sequence[Work]], None] = Store.commit) -> None:
+    def __init__(self, commit: Callable[[Store, Sequence[WriteBatch]], None] = Store.commit) -> None:
         self._commit = commit
         self._store: Store | None = None
         self._done: Done | None = None
@@ -99,7 +99,7 @@ class InlineCommitter:
         """Remember both."""
         self._store, self._done = store, done
 
-    def submit(self, works: Sequence[Work]) -> None:
+    def submit(self, works: Sequence[WriteBatch]) -> None:
         """Commit and call ``done`` before returning."""
         assert self._store is not None, "submit comes after start"
         assert self._done is not None, "submit comes after start"

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from signal import Signals
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from greenroom.runtime.base.errors import (
     StorageFullError,
@@ -25,25 +25,19 @@ from greenroom.runtime.base.errors import (
     StoreKeyError,
     StoreTooNewError,
 )
+from greenroom.runtime.lmdb.encryption import Encryption
 from greenroom.runtime.lmdb.environment import REMEDY
 from greenroom.runtime.lmdb.files import DATA_FILE, OWNER_FILE, folder_error
-from greenroom.runtime.lmdb.lock_file import Owner
+from greenroom.runtime.lmdb.lock_file import FolderLock
 from greenroom.runtime.store.integrity_child import DAMAGED, FAILED, FULL, LOCKED, TOO_NEW
 from greenroom.runtime.store.page_proofs import Prover
 
-if TYPE_CHECKING:
-    from greenroom.runtime.lmdb.encryption import Encryption
-
-# Imports the child's half without this package's __init__, which would import trio: half a second on every
-# start after an unclean end. The interpreter is isolated, so where libraries lie has to be said.
+# The interpreter is isolated, so where this package and its libraries lie has to be said.
 _CHILD: Final = """
-import sys, types
-runtime = types.ModuleType("greenroom.runtime")
-runtime.__path__ = [sys.argv[1]]
-sys.modules["greenroom.runtime"] = runtime
-sys.path.extend(sys.argv[2].split(":"))
+import sys
+sys.path.extend(sys.argv[1].split(":"))
 from greenroom.runtime.store.integrity_child import main
-main(*sys.argv[3:])
+main(*sys.argv[2:])
 """
 
 _LIBRARIES: Final = ("lmdb", "cryptography", "_cffi_backend")
@@ -65,7 +59,7 @@ class TableReport:
     bytes: int
 
 
-def check_store(owner: Owner, encryption: Encryption | None = None) -> bool:
+def check_store(owner: FolderLock, encryption: Encryption | None = None) -> bool:
     """Check the store that an owner found before it is opened; return whether all of it is known to be sound.
 
     It is when it is new, or byte for byte what its last owner left. One that only a process's death
@@ -92,7 +86,7 @@ def check_store(owner: Owner, encryption: Encryption | None = None) -> bool:
     try:
         if not path.exists() or not path.stat().st_size:
             return True
-        if not owner.unclean and owner.is_as_left():
+        if not owner.unclean and owner.is_unchanged():
             return True
     except OSError as error:
         raise folder_error(error, f"{path} cannot be read") from error
@@ -134,12 +128,12 @@ def inspect_file(
         StorageFullError: there is no room for the copy.
         StoreError: it could not be read or copied.
     """
-    here = Path(__file__).parent
-    library = ":".join(dict.fromkeys(place for module in _LIBRARIES for place in _places(module)))
+    libraries = (place for module in _LIBRARIES for place in _places(module))
+    library = ":".join(dict.fromkeys([os.fspath(Path(__file__).parents[3]), *libraries]))
     arguments = [os.fspath(path), "records" if records else "", os.fspath(compact or "")]
     try:
         child = subprocess.Popen(  # noqa: S603 - this very interpreter and a program of ours
-            [sys.executable, "-I", "-S", "-c", _CHILD, here, library, *arguments],
+            [sys.executable, "-I", "-S", "-c", _CHILD, library, *arguments],
             stdin=subprocess.DEVNULL if unlock is None else subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -1,7 +1,7 @@
 """The child's half of the check: reads one LMDB file that may be damaged, says what it found, and ends.
 
 Runs in a process of its own (see `integrity`), because a damaged file can kill the process that
-reads it. It must start quickly: neither trio nor the runtime is imported here.
+reads it. It must start quickly: no room above the store is imported here, nor trio.
 
 First the file is read as bytes by `lmdb.verify`, which checks what LMDB's writer relies on: page
 headers, key order, counts, and that the free pages are those that nothing uses. It does not check that

@@ -1,7 +1,8 @@
 """Reading a store that is unchecked: each page on the way to an answer is proven before anything is answered.
 
 LMDB trusts its file: a page that is not what it was kills the process, or hides what was stored. So until all
-of the file was read (see `maintenance.scrub`) the rows are found here instead, in the same pages of the same view:
+of the file was read (see `maintenance.scrub`) the rows are found here instead, in the same pages of the same
+view:
 
 1. A page says where it lies, so one that lies elsewhere is found out.
 2. The keys of a page rise, and lie between those that led to it.
@@ -19,19 +20,16 @@ LMDB 1.0 has checksums of pages: where `Pages.page` is they will be compared, an
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
 
+import lmdb
+
+from greenroom.runtime.lmdb.codec import RecordCodec
 from greenroom.runtime.lmdb.environment import TABLES
 from greenroom.runtime.lmdb.pages import NO_PAGE, TABLE, Big, Head, Page, Pages
-from greenroom.runtime.lmdb.snapshot import Reading
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    import lmdb
-
-    from greenroom.runtime.lmdb.codec import RecordCodec
+from greenroom.runtime.lmdb.snapshot import Snapshot
 
 
 class _Step(NamedTuple):
@@ -218,6 +216,7 @@ class Tree:
 
 
 def child_of(page: Page, index: int, lower: bytes, upper: bytes | None) -> tuple[int, bytes, bytes | None]:
+    """Return the number of a branch page's child, and the bounds that its keys must lie between."""
     number = page.values[index]
     assert isinstance(number, int)
     low = page.keys[index] if index else lower
@@ -225,7 +224,7 @@ def child_of(page: Page, index: int, lower: bytes, upper: bytes | None) -> tuple
     return number, low, high
 
 
-class ProvenReading(Reading):
+class ProvenSnapshot(Snapshot):
     """One view of the committed rows, as `Reading`, in which nothing is believed that is not proven.
 
     Args:

@@ -9,15 +9,16 @@ The store does *not* know what rows mean, who owns the folder (`Owner`), or whet
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from pathlib import Path
 
 import lmdb
 
 from greenroom.runtime.base.errors import StoreError, StoreKeyError
-from greenroom.runtime.journal.chain import Chains, Keys
-from greenroom.runtime.journal.revocations import META_KEY, Lasting
+from greenroom.runtime.base.statistics import StoreStatistics
+from greenroom.runtime.journal.chain import HashChains, JournalKeys
+from greenroom.runtime.journal.revocations import META_KEY, RevocationLog
 from greenroom.runtime.lmdb import keys as lmdb_keys
 from greenroom.runtime.lmdb.codec import RecordCodec
 from greenroom.runtime.lmdb.encryption import Encryption, open_seal, rewrap
@@ -39,49 +40,11 @@ from greenroom.runtime.lmdb.environment import (
     store_error,
 )
 from greenroom.runtime.lmdb.files import DATA_FILE, prepare_folder
-from greenroom.runtime.lmdb.snapshot import Glance, Reading, View
+from greenroom.runtime.lmdb.snapshot import CachedSnapshot, Snapshot, TableView
 from greenroom.runtime.lmdb.write_batch import Op as Op
-from greenroom.runtime.lmdb.write_batch import Work as Work
-from greenroom.runtime.store.page_proofs import ProvenReading, ProvenView, Prover
+from greenroom.runtime.lmdb.write_batch import WriteBatch as WriteBatch
+from greenroom.runtime.store.page_proofs import ProvenSnapshot, ProvenView, Prover
 from greenroom.runtime.store.writer import Writer, disk_free
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from pathlib import Path
-
-
-@dataclass(frozen=True, slots=True)
-class StoreStatistics:
-    """What the store holds and has done. Sizes are bytes, durations seconds.
-
-    Attributes:
-        used_bytes: Pages in use by rows; freed pages are used again and do not count.
-        map_bytes: The quota (``max_size``).
-        file_bytes: The file's length; it never shrinks.
-        disk_free: Free space of the disk for this user.
-        rows: Rows of all tables.
-        commits: Transactions committed since opening.
-        works: Works committed since opening.
-        failures: Works refused or failed since opening.
-        last_commit_seconds: Duration of the newest group, fsync included.
-        max_commit_seconds: Duration of the slowest group.
-        scans: Readings open now; each keeps the pages that it sees from being used again.
-        integrity: Whether all that was in the file when it was opened, and at its last scrub, is known to be
-            sound; one that is unchecked is being scrubbed, or waits for that.
-    """
-
-    used_bytes: int
-    map_bytes: int
-    file_bytes: int
-    disk_free: int
-    rows: int
-    commits: int
-    works: int
-    failures: int
-    last_commit_seconds: float
-    max_commit_seconds: float
-    scans: int
-    integrity: Literal["checked", "unchecked"] = "unchecked"
 
 
 class Store:
@@ -104,7 +67,7 @@ class Store:
         has_own_codec: Whether its records are what every program reads that has its key, if it has one.
         writer: What commits; its figures are for any thread.
         unlock: The key-encryption key of a store that is encrypted; it is shown nowhere.
-        veil: Hides names in the keys of such a store. The store does not use it: keys are its users' affair.
+        blinder: Hides names in the keys of such a store. Its users apply it: the store takes keys as given.
         id: Told from every other store by it; a backup's is the same.
         secret_mark: By what the secret that it is used with is recognised; empty before the first.
 
@@ -149,7 +112,7 @@ class Store:
             self.has_own_codec = codec is None
             self._codec = opened.codec if codec is None else codec
             self.unlock = opened.unlock
-            self.veil = opened.veil
+            self.blinder = opened.blinder
             self._prover = None if is_checked else Prover(self._path, self._codec)
             self.writer = Writer(self._environment, self._tables, self._codec, self.folder, min_free=min_free)
             with self._environment.begin() as transaction:
@@ -214,12 +177,12 @@ class Store:
         number: int = self._environment.info()["last_txnid"]
         return number
 
-    def keep_journals(self, keys: Iterable[Keys]) -> None:
+    def open_journals(self, keys: Iterable[JournalKeys]) -> None:
         """Find where journals end, so that works may append to them. Before anything is committed."""
-        with self.reading() as reading:
-            self.writer.chains = Chains(keys, reading)
+        with self.snapshot() as snapshot:
+            self.writer.chains = HashChains(keys, snapshot)
 
-    def keep_lasting(self, path: Path, now: int) -> Lasting:
+    def open_revocation_log(self, path: Path, now: int) -> RevocationLog:
         """Keep a list of what outlasts restored backups; return it. Before anything is committed.
 
         Raises:
@@ -227,17 +190,17 @@ class Store:
         """
         payload = self.get(META, META_KEY)
         known = 0 if payload is None else lmdb_keys.decode(payload, int)
-        lasting = self.writer.lasting = Lasting(path, known, now)
+        lasting = self.writer.revocation_log = RevocationLog(path, known, now)
         return lasting
 
     @contextmanager
-    def reading(self) -> Iterator[Reading]:
+    def snapshot(self) -> Iterator[Snapshot]:
         """Open one view of the committed rows, as of now.
 
         While it is open the file cannot use the pages that it sees again and may grow: do not keep one.
 
         Raises:
-            StoreDamagedError: (while reading) a record's checksum is wrong.
+            StoreDamagedError: (while snapshot) a record's checksum is wrong.
             StoreError: the store is closed, or this process was forked from the one that opened it.
         """
         self._check_usable()
@@ -251,19 +214,19 @@ class Store:
         except lmdb.Error as error:
             raise store_error(error, f"{self._path} cannot be read") from error
 
-    def _read(self, transaction: lmdb.Transaction[bytes]) -> Reading:
+    def _read(self, transaction: lmdb.Transaction[bytes]) -> Snapshot:
         if self._prover is None or self.is_checked:
-            return Reading(transaction, self._tables, self._codec)
-        return ProvenReading(self._prover, transaction.id())
+            return Snapshot(transaction, self._tables, self._codec)
+        return ProvenSnapshot(self._prover, transaction.id())
 
-    def glance(self, table: int) -> Glance:
+    def cached_snapshot(self, table: int) -> CachedSnapshot:
         """Return a reader of single rows whose reads share one view, for the event loop.
 
         Raises:
-            StoreError: (while reading) the store is closed, or this process was forked from its opener.
+            StoreError: (while snapshot) the store is closed, or this process was forked from its opener.
         """
 
-        def begin() -> View:
+        def begin() -> TableView:
             self._check_usable()
             try:
                 transaction = self._environment.begin(self._tables[table])
@@ -273,7 +236,7 @@ class Store:
                 return transaction
             return ProvenView(self._prover, transaction, table)
 
-        return Glance(begin, self._codec.open)
+        return CachedSnapshot(begin, self._codec.open)
 
     def get(self, table: int, key: bytes) -> bytes | None:
         """Return the committed payload under ``key``, or None.
@@ -282,8 +245,8 @@ class Store:
             StoreDamagedError: the record's checksum is wrong.
             StoreError: the store is closed, or this process was forked from the one that opened it.
         """
-        with self.reading() as reading:
-            return reading.get(table, key)
+        with self.snapshot() as snapshot:
+            return snapshot.get(table, key)
 
     def scan(
         self, table: int, prefix: bytes, *, start: bytes | None = None, reverse: bool = False
@@ -291,7 +254,7 @@ class Store:
         """Yield the committed rows whose keys begin with ``prefix``, in key order.
 
         What is yielded is the state at the first ``next``; an iterator that is neither exhausted nor closed
-        costs what an open `reading` does.
+        costs what an open `snapshot` does.
 
         Args:
             table: ACTORS, INDEXES or META.
@@ -303,8 +266,8 @@ class Store:
             StoreDamagedError: a record's checksum is wrong.
             StoreError: the store is closed, or this process was forked from the one that opened it.
         """
-        with self.reading() as reading:
-            yield from reading.scan(table, prefix, start=start, reverse=reverse)
+        with self.snapshot() as snapshot:
+            yield from snapshot.scan(table, prefix, start=start, reverse=reverse)
 
     def keys(self, table: int, prefix: bytes) -> Iterator[bytes]:
         """Yield the committed keys that begin with ``prefix``, in order; their records may be damaged.
@@ -312,8 +275,8 @@ class Store:
         Raises:
             StoreError: as `scan`, which also says what an open iterator costs.
         """
-        with self.reading() as reading:
-            yield from reading.keys(table, prefix)
+        with self.snapshot() as snapshot:
+            yield from snapshot.keys(table, prefix)
 
     def _check_usable(self) -> None:
         if os.getpid() != self._pid:
@@ -323,7 +286,7 @@ class Store:
         if self._closed:
             raise StoreError(f"{self._path} is closed")
 
-    def commit(self, works: Sequence[Work]) -> None:
+    def commit(self, works: Sequence[WriteBatch]) -> None:
         """Commit all works in one transaction, or mark those that found no room with an error.
 
         When space runs out, each is tried again in a transaction of its own, in order. A work that

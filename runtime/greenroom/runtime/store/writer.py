@@ -4,37 +4,32 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import lmdb
 
-from greenroom.runtime.base.errors import StoreDamagedError, StoreFailedError
+from greenroom.runtime.base.errors import StoreDamagedError, StoreError, StoreFailedError
 from greenroom.runtime.base.histogram import SECONDS, WORKS, Histogram
-from greenroom.runtime.journal.revocations import META_KEY
+from greenroom.runtime.journal.chain import HashChains
+from greenroom.runtime.journal.revocations import META_KEY, RevocationLog
 from greenroom.runtime.lmdb import keys
+from greenroom.runtime.lmdb.codec import RecordCodec
 from greenroom.runtime.lmdb.environment import INDEXES, META, is_want_of_room, store_error, touch_format
 from greenroom.runtime.lmdb.files import DATA_FILE
 from greenroom.runtime.lmdb.write_batch import (
     Changes,
     JournalEntry,
     Space,
-    Work,
-    admit,
+    WriteBatch,
     entries_growth,
     growth,
     map_full,
     merged,
+    select_fitting,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from greenroom.runtime.base.errors import StoreError
-    from greenroom.runtime.journal.chain import Chains
-    from greenroom.runtime.journal.revocations import Lasting
-    from greenroom.runtime.lmdb.codec import RecordCodec
 
 OLD_COUNT_BYTES: Final = 1 << 20
 """By how many bytes the store may have grown since the pages in use were counted last."""
@@ -97,8 +92,8 @@ class Writer:
         self._grown = OLD_COUNT_BYTES + 1  # nothing is counted yet
         self._disk_free = 0
         self._disk_free_until = 0.0
-        self.chains: Chains | None = None
-        self.lasting: Lasting | None = None
+        self.chains: HashChains | None = None
+        self.revocation_log: RevocationLog | None = None
         self.commits = self.works = self.failures = 0
         self.broken: StoreFailedError | None = None
         self.damage: StoreDamagedError | None = None
@@ -107,7 +102,7 @@ class Writer:
         self.group_seconds = Histogram(SECONDS)
         self.sync_seconds = Histogram(SECONDS)
 
-    def commit(self, works: Sequence[Work]) -> None:
+    def commit(self, works: Sequence[WriteBatch]) -> None:
         """Commit all works or mark them with errors; see `Store.commit`.
 
         Raises:
@@ -120,13 +115,13 @@ class Writer:
             self._commit(works)
             self.check_place()
         except Exception as error:
-            self.broken = self._last_word(error)
+            self.broken = self._closing_error(error)
             raise self.broken from error
         self.failures += sum(work.error is not None for work in works)
         self.last_seconds = time.perf_counter() - began
         self.max_seconds = max(self.max_seconds, self.last_seconds)
-        self.group_works.note(len(works))
-        self.group_seconds.note(self.last_seconds)
+        self.group_works.observe(len(works))
+        self.group_seconds.observe(self.last_seconds)
 
     def check_place(self) -> None:
         """Make sure that what is committed is where it is looked for at the next start.
@@ -146,7 +141,7 @@ class Writer:
             "backup"
         )
 
-    def _last_word(self, error: Exception) -> StoreFailedError:
+    def _closing_error(self, error: Exception) -> StoreFailedError:
         try:
             self.check_place()
         except StoreFailedError as gone:
@@ -172,15 +167,15 @@ class Writer:
                 rows += stat["entries"]
         return InUse(size, rows)
 
-    def _commit(self, works: Sequence[Work]) -> None:
-        lasting = [entry for work in works for entry in work.lasting]
-        if lasting and self.lasting is not None:
-            self.lasting.append(lasting)
+    def _commit(self, works: Sequence[WriteBatch]) -> None:
+        lasting = [entry for work in works for entry in work.revocations]
+        if lasting and self.revocation_log is not None:
+            self.revocation_log.append(lasting)
         failed: dict[object, StoreError] = {}
         admitted, changes, entries = works, merged(works), _entries(works)
         size = growth(changes) + entries_growth(entries)
         if any(work.error is not None for work in works) or not self._has_plenty(size):
-            admitted = admit(works, self._space(), failed)
+            admitted = select_fitting(works, self._space(), failed)
             changes, entries = merged(admitted), _entries(admitted)
             size = growth(changes) + entries_growth(entries)
         if admitted and not self._has_room(changes, size, len(admitted), entries):
@@ -189,7 +184,7 @@ class Writer:
                 if work.error is None and not self._has_room_alone(work):
                     work.error = failed[work.owner] = map_full(self._map_bytes)
 
-    def _has_room_alone(self, work: Work) -> bool:
+    def _has_room_alone(self, work: WriteBatch) -> bool:
         size = work.growth()
         if self._has_room(work.changes, size, 1, work.entries):
             return True
@@ -224,15 +219,15 @@ class Writer:
                 appended = self.chains.append(entries)
                 self._put(transaction, self._tables[INDEXES], appended.rows)
                 self._put(transaction, self._tables[META], appended.heads)
-            head = None if self.lasting is None else self.lasting.head
+            head = None if self.revocation_log is None else self.revocation_log.head
             if head is not None:
                 self._put(transaction, self._tables[META], [(META_KEY, keys.encode(head))])
             began = time.perf_counter()
         if entries and self.chains is not None:
-            self.chains.take_on(appended)
-        if head is not None and self.lasting is not None:
-            self.lasting.noted(head)
-        self.sync_seconds.note(time.perf_counter() - began)
+            self.chains.advance(appended)
+        if head is not None and self.revocation_log is not None:
+            self.revocation_log.mark_stored(head)
+        self.sync_seconds.observe(time.perf_counter() - began)
 
     def _write_table(self, transaction: lmdb.Transaction[bytes], table: Any, rows: Changes) -> None:
         puts = []
@@ -276,7 +271,7 @@ def _identity(path: str) -> tuple[int, int]:
     return status.st_dev, status.st_ino
 
 
-def _entries(works: Sequence[Work]) -> list[JournalEntry]:
+def _entries(works: Sequence[WriteBatch]) -> list[JournalEntry]:
     return [entry for work in works if work.entries for entry in work.entries]
 
 

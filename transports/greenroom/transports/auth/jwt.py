@@ -29,7 +29,7 @@ import trio
 from greenroom.actors.auth.grants import Credential, Grant
 from greenroom.actors.auth.scopes import unknown_scopes
 from greenroom.actors.base.times import SECOND
-from greenroom.transports.mcp.agent_port import AGENT_ID_LENGTH, fit_agent_id
+from greenroom.transports.auth.caller import AGENT_ID_LENGTH, fit_agent_id
 from greenroom.transports.net.addresses import is_loopback
 
 if TYPE_CHECKING:

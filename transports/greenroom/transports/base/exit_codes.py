@@ -1,4 +1,4 @@
-"""Which exit code an error on purpose stands for, in this process or told over the control socket."""
+"""The exit codes of `greenroom`, of which some are those of sysexits.h, and the errors they stand for."""
 
 from __future__ import annotations
 
@@ -16,36 +16,55 @@ from greenroom.runtime import (
     StoreOwnedError,
     StoreTooNewError,
 )
-from greenroom.transports.base import exits
+from greenroom.transports.base.errors import FileAccessError
 
+OK: Final = 0
+FAILED: Final = 1
+USAGE: Final = 2
+DAMAGED: Final = 65
+INTERNAL: Final = 70
+NO_ACCESS: Final = 73
+STORE_FAILED: Final = 74
+OWNED: Final = 75
+TOO_NEW: Final = 76
+INTERRUPTED: Final = 130
 
-class NoAccessError(GreenroomError):
-    """A file that a command needs cannot be opened, read or made; the sentence says which and why."""
-
+MEANINGS: Final = {
+    OK: "done; also after end of input, SIGINT or SIGTERM",
+    FAILED: "the command was understood and could not be carried out",
+    USAGE: "an option, a GREENROOM_ variable or the configuration file is wrong",
+    DAMAGED: "the store is damaged, or `repair` did not find all of it; see `greenroom verify` and `restore`",
+    INTERNAL: "a fault of this program",
+    NO_ACCESS: "a folder or a file cannot be made, opened, read or written, or has no room",
+    STORE_FAILED: "a write failed for another reason than space, so the server stopped",
+    OWNED: "another process owns the folder, and none can attach or the command needs it for itself",
+    TOO_NEW: "the store was written by a newer version of this program",
+    INTERRUPTED: "interrupted before it had begun to serve, or a second time (143 after SIGTERM)",
+}
 
 # Leaves stand before their base, and the gravest before the others, for the first match counts.
 _CODES: Final[tuple[tuple[type[GreenroomError], int], ...]] = (
-    (StoreOwnedError, exits.OWNED),
-    (StoreTooNewError, exits.TOO_NEW),
-    (StoreDamagedError, exits.DAMAGED),
-    (StoreFailedError, exits.STORE_FAILED),
-    (StoreIdleError, exits.FAILED),
-    (StoreError, exits.NO_ACCESS),
-    (NoAccessError, exits.NO_ACCESS),
-    (ModelMissingError, exits.NO_ACCESS),
-    (GreenroomError, exits.FAILED),
+    (StoreOwnedError, OWNED),
+    (StoreTooNewError, TOO_NEW),
+    (StoreDamagedError, DAMAGED),
+    (StoreFailedError, STORE_FAILED),
+    (StoreIdleError, FAILED),
+    (StoreError, NO_ACCESS),
+    (FileAccessError, NO_ACCESS),
+    (ModelMissingError, NO_ACCESS),
+    (GreenroomError, FAILED),
 )
 _NO_DESCRIPTORS: Final = frozenset({errno.EMFILE, errno.ENFILE})
 
 
-def judge(errors: list[BaseException]) -> tuple[int, str] | None:
+def exit_code_for(errors: list[BaseException]) -> tuple[int, str] | None:
     """The exit code and the sentence for errors that came together.
 
     Returns:
         Those of the gravest one, or None when any of them was not on purpose.
     """
     verdicts = []
-    for error in map(_on_purpose, errors):
+    for error in map(_as_known_error, errors):
         rank = next((n for n, (kind, _) in enumerate(_CODES) if isinstance(error, kind)), None)
         if rank is None:
             return None
@@ -54,7 +73,7 @@ def judge(errors: list[BaseException]) -> tuple[int, str] | None:
     return _CODES[rank][1], sentence
 
 
-def _on_purpose(error: BaseException) -> BaseException:
+def _as_known_error(error: BaseException) -> BaseException:
     """The want of descriptors, which can come from anywhere, as an error with a sentence."""
     if not isinstance(error, OSError) or error.errno not in _NO_DESCRIPTORS:
         return error

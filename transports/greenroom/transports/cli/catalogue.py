@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from greenroom.actors.auth.tool_profiles import TOOL_PROFILES
-from greenroom.transports.config.parsers import NotAllowedError, number, several, word
+from greenroom.transports.base.errors import InvalidValueError
+from greenroom.transports.config.parsers import list_of, number, word
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ def _number(least: float, most: float, unit: str) -> Callable[[str], float]:
     def read(text: str) -> float:
         try:
             return float(number(least, most, unit)(text))
-        except NotAllowedError as error:
+        except InvalidValueError as error:
             raise argparse.ArgumentTypeError(f"{text!r}, but {error}") from None
 
     return read
@@ -95,8 +96,8 @@ def _count_from_0(text: str) -> int:
 
 def _tool_profiles(text: str) -> list[str]:
     try:
-        return list(several(word(*TOOL_PROFILES))(text))
-    except NotAllowedError as error:
+        return list(list_of(word(*TOOL_PROFILES))(text))
+    except InvalidValueError as error:
         raise argparse.ArgumentTypeError(f"{text!r}, but {error}") from None
 
 

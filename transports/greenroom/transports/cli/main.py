@@ -12,7 +12,7 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from greenroom.transports.base import exits
+from greenroom.transports.base import exit_codes
 from greenroom.transports.cli.catalogue import COMMANDS
 from greenroom.transports.cli.output import complain, prepare, remark
 from greenroom.transports.cli.parsing import make_parser
@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     prepare()
     if sys.platform not in {"linux", "darwin"}:
         return complain(
-            "on this system", f"Linux and macOS are supported, {sys.platform} is not", exits.FAILED
+            "on this system", f"Linux and macOS are supported, {sys.platform} is not", exit_codes.FAILED
         )
     chosen, unknown = make_parser().parse_known_args(arguments)
     if unknown:
@@ -42,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     name = " ".join(filter(None, (chosen.command, getattr(chosen, "action", None))))
     if name not in COMMANDS:  # it was left out
         remark(chosen.parser.format_help().rstrip())
-        return exits.USAGE
+        return exit_codes.USAGE
     if name == "serve" and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         # Until the server listens for signals there is nothing to put in order, and an exception
         # would come out in the middle of an import.
@@ -53,9 +53,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         carry_out = getattr(import_module(f"greenroom.transports.cli.commands.{module}"), function)
         code: int = carry_out(chosen, resolved)
     except SettingsError as error:
-        return complain(chosen.command, str(error), exits.USAGE)
+        return complain(chosen.command, str(error), exit_codes.USAGE)
     except KeyboardInterrupt:
-        return exits.INTERRUPTED
+        return exit_codes.INTERRUPTED
     return code
 
 

@@ -7,10 +7,10 @@ import shutil
 import textwrap
 from typing import TYPE_CHECKING, Any, Final
 
-from greenroom.transports.base import exits
+from greenroom.transports.base import exit_codes
 from greenroom.transports.cli.catalogue import COMMANDS, FAMILIES, GROUPS, Command, Option
 from greenroom.transports.cli.output import say
-from greenroom.transports.config.settings import Settings, flag, table, variable
+from greenroom.transports.config.settings import Settings, all_settings, flag, variable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -114,14 +114,14 @@ def _grouped(command: Command) -> list[tuple[str, list[str]]]:
     if not command.every_setting:
         taken = [
             key
-            for key, setting in table().items()
+            for key, setting in all_settings().items()
             if key in command.settings or (command.shared and setting.everywhere)
         ]
         return [("options", taken)]
     named = {key for keys in _SETTINGS.values() for key in keys}
     return [
         *((title, list(keys)) for title, keys in _SETTINGS.items()),
-        ("more", [key for key in table() if key not in named]),
+        ("more", [key for key in all_settings() if key not in named]),
     ]
 
 
@@ -141,7 +141,7 @@ def _add_option(parser: argparse.ArgumentParser, name: str, option: Option) -> N
 
 def _add_settings(parser: argparse._ActionsContainer, keys: Iterable[str]) -> None:
     for key in keys:
-        setting = table()[key]
+        setting = all_settings()[key]
         default = getattr(Settings, key, None)  # a default that depends on the place is told by the help
         shown = f"; default {setting.show(default)}" if default else ""
         help_text = f"{setting.help} [{variable(key)}{shown}]"
@@ -182,7 +182,7 @@ def _examples(lines: Iterable[str]) -> str | None:
 
 
 def _epilog() -> str:
-    codes = "\n".join(f"  {code:>3}  {meaning}" for code, meaning in exits.MEANINGS.items())
+    codes = "\n".join(f"  {code:>3}  {meaning}" for code, meaning in exit_codes.MEANINGS.items())
     examples = _examples(
         [
             "serve --ws 127.0.0.1:8765",

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import platformdirs
 
-from greenroom.transports.config.parsers import KeyPlace, Model, NotAllowedError, NotShownError, folder
+from greenroom.transports.base.errors import InvalidSecretValueError, InvalidValueError
+from greenroom.transports.config.parsers import KeyLocation, Model, folder
 from greenroom.transports.config.settings import (
     API_KEY_VARIABLE,
     CONFIG_VARIABLE,
@@ -23,8 +24,8 @@ from greenroom.transports.config.settings import (
     PASSPORT_SECRET_VARIABLE,
     PREFIX,
     Settings,
+    all_settings,
     flag,
-    table,
     variable,
 )
 
@@ -98,16 +99,16 @@ def resolve(
     file, document = _find_document(flags.get("config"), environment, default_file)
     values: dict[str, Any] = {}
     sources: dict[str, Source] = {}
-    for key, setting in table().items():
+    for key, setting in all_settings().items():
         raw, source = _choose(key, flags, environment, document, file)
         if source.kind == "default":
             sources[key] = source
             continue
         try:
             value = setting.read(raw)
-        except NotShownError as error:
+        except InvalidSecretValueError as error:
             raise SettingsError(f"{_where(key, source)} cannot be read: {error}") from None
-        except NotAllowedError as error:
+        except InvalidValueError as error:
             raise SettingsError(f"{_where(key, source)} is {_clip(raw)}, but {error}") from None
         # A path in the file must mean the same wherever the program is started.
         base = file.parent if file and source.kind == "file" else Path()
@@ -115,8 +116,8 @@ def resolve(
             value = _absolute(base / value)
         elif isinstance(value, Model):
             value = Model(_absolute(base / value.path))
-        elif isinstance(value, KeyPlace) and value.kind == "file":
-            value = KeyPlace(value.kind, str(_absolute(base / value.name)))
+        elif isinstance(value, KeyLocation) and value.kind == "file":
+            value = KeyLocation(value.kind, str(_absolute(base / value.name)))
         values[key], sources[key] = value, source
     known = {
         CONFIG_VARIABLE,
@@ -124,13 +125,13 @@ def resolve(
         EMBEDDER_KEY_VARIABLE,
         PASSPORT_SECRET_VARIABLE,
         PASSPHRASE_VARIABLE,
-        *map(variable, table()),
+        *map(variable, all_settings()),
     }
     strangers = tuple(sorted(each for each in environment if each.startswith(PREFIX) and each not in known))
     return Resolved(Settings(**values), sources, file, strangers)
 
 
-def near(given: str, known: Iterable[str]) -> str:
+def did_you_mean(given: str, known: Iterable[str]) -> str:
     """A question after the nearest known word, or nothing when none is near."""
     import difflib  # noqa: PLC0415 - needed by a mistake alone
 
@@ -171,7 +172,7 @@ def _find_document(
     else:
         try:
             file = _absolute(folder(named))
-        except NotAllowedError:
+        except InvalidValueError:
             raise SettingsError(f"{source} is {_clip(named)}, but the path of a file is allowed") from None
     return file, _read_document(source, file)
 
@@ -191,8 +192,10 @@ def _read_document(source: str, file: Path) -> Mapping[str, object]:
     except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
         raise SettingsError(f"{source} {str(file)!r} is not TOML: {error}") from None
     for key in document:
-        if key not in table():
-            raise SettingsError(f"{file}: there is no setting {_clip(key)}{near(key, table())}")
+        if key not in all_settings():
+            raise SettingsError(
+                f"{file}: there is no setting {_clip(key)}{did_you_mean(key, all_settings())}"
+            )
     return document
 
 

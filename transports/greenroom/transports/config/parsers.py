@@ -1,7 +1,7 @@
 """How the values of settings are read and shown: sizes, names, words, numbers, folders.
 
 A reader gets what stood in a flag, an environment variable or a TOML file and returns
-the value, or raises `NotAllowedError` with what is allowed as its message. It does not know
+the value, or raises `InvalidValueError` with what is allowed as its message. It does not know
 where the text came from; `load` puts the source and the value before that message.
 Text means the same wherever it stands. TOML may use its own numbers and lists besides.
 """
@@ -14,6 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
+
+from greenroom.transports.base.errors import InvalidSecretValueError, InvalidValueError
+from greenroom.transports.net.addresses import is_loopback
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,14 +36,6 @@ _UNITS: Final[dict[str, int]] = {
 _TRUTHS: Final = dict.fromkeys(("yes", "true", "on", "1"), True) | dict.fromkeys(
     ("no", "false", "off", "0"), False
 )
-
-
-class NotAllowedError(Exception):
-    """The value is none that the setting may have; the message says which it may."""
-
-
-class NotShownError(NotAllowedError):
-    """As `NotAllowedError`, of a value that may be a secret by mistake: nothing shows it."""
 
 
 def show_size(size: int) -> str:
@@ -67,18 +62,18 @@ def size(least: int, most: int) -> Callable[[object], int]:
             match = _SIZE.fullmatch(_text(value, allowed).strip())
             unit = _UNITS.get((match[2] or "b").lower()) if match else None
             if match is None or unit is None:
-                raise NotAllowedError(allowed)
+                raise InvalidValueError(allowed)
             whole, _, fraction = match[1].partition(".")
             # Exact arithmetic: a float would round sizes above 2**53.
             found = int(whole) * unit + int(fraction or 0) * unit // 10 ** len(fraction)
         if not least <= found <= most:
-            raise NotAllowedError(allowed)
+            raise InvalidValueError(allowed)
         return found
 
     return read
 
 
-def whole(least: int, most: int, unit: str) -> Callable[[object], int]:
+def integer(least: int, most: int, unit: str) -> Callable[[object], int]:
     """Reader of a whole number between two bounds; `unit` names what is counted."""
     allowed = f"a whole number of {unit} from {least:,} to {most:,} is allowed"
 
@@ -86,7 +81,7 @@ def whole(least: int, most: int, unit: str) -> Callable[[object], int]:
         if isinstance(value, str) and _WHOLE.fullmatch(value.strip()):
             value = int(value)
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-            raise NotAllowedError(allowed)
+            raise InvalidValueError(allowed)
         return value
 
     return read
@@ -98,13 +93,13 @@ def number(least: float, most: float, unit: str) -> Callable[[object], float]:
 
     def read(value: object) -> float:
         if isinstance(value, bool) or not isinstance(value, int | float | str):
-            raise NotAllowedError(allowed)
+            raise InvalidValueError(allowed)
         try:
             found = float(value)
         except (ValueError, OverflowError):
-            raise NotAllowedError(allowed) from None
+            raise InvalidValueError(allowed) from None
         if not math.isfinite(found) or not least <= found <= most:
-            raise NotAllowedError(allowed)
+            raise InvalidValueError(allowed)
         return found
 
     return read
@@ -117,7 +112,7 @@ def word(*words: str) -> Callable[[object], str]:
     def read(value: object) -> str:
         found = _text(value, allowed)
         if found not in words:
-            raise NotAllowedError(allowed)
+            raise InvalidValueError(allowed)
         return found
 
     return read
@@ -130,7 +125,7 @@ def name(longest: int) -> Callable[[object], str]:
     def read(value: object) -> str:
         found = _text(value, allowed)
         if len(found) > longest or not _NAME.fullmatch(found):
-            raise NotAllowedError(allowed)
+            raise InvalidValueError(allowed)
         return found
 
     return read
@@ -143,19 +138,19 @@ def line(longest: int) -> Callable[[object], str]:
     def read(value: object) -> str:
         found = _text(value, allowed)
         if not 1 <= len(found) <= longest or not found.isprintable():
-            raise NotAllowedError(allowed)
+            raise InvalidValueError(allowed)
         return found
 
     return read
 
 
-def several(read_one: Callable[[object], str]) -> Callable[[object], tuple[str, ...]]:
+def list_of(read_one: Callable[[object], str]) -> Callable[[object], tuple[str, ...]]:
     """Reader of a list: a TOML list, a repeated flag, or one text with commas between."""
 
     def read(value: object) -> tuple[str, ...]:
         parts = [part.strip() for part in value.split(",")] if isinstance(value, str) else value
         if not isinstance(parts, list):
-            raise NotAllowedError("a list of texts is allowed")
+            raise InvalidValueError("a list of texts is allowed")
         return tuple(dict.fromkeys(read_one(part) for part in parts))
 
     return read
@@ -166,19 +161,19 @@ def folder(value: object) -> Path:
     allowed = "the path of a folder is allowed"
     text = _text(value, allowed)
     if not text or "\0" in text:
-        raise NotAllowedError(allowed)
+        raise InvalidValueError(allowed)
     try:
         return Path(text).expanduser()
     except RuntimeError as error:  # an unknown ~user
-        raise NotAllowedError(f"{allowed} ({error})") from None
+        raise InvalidValueError(f"{allowed} ({error})") from None
 
 
 def file(value: object) -> Path:
     """Reader of a path of a file; ``~`` means the home folder."""
     try:
         return folder(value)
-    except NotAllowedError:
-        raise NotAllowedError("the path of a file is allowed") from None
+    except InvalidValueError:
+        raise InvalidValueError("the path of a file is allowed") from None
 
 
 @dataclass(frozen=True)
@@ -196,7 +191,7 @@ class Model:
 
 
 @dataclass(frozen=True)
-class KeyPlace:
+class KeyLocation:
     """Where a key is kept.
 
     Attributes:
@@ -211,13 +206,13 @@ class KeyPlace:
         return f"{self.kind}:{self.name}"
 
 
-def key_place(value: object) -> KeyPlace:
+def key_location(value: object) -> KeyLocation:
     """Reader of where a key is kept; never of a key itself."""
     allowed = "file:PATH, env:NAME or keyring:NAME is allowed, and never the key itself"
     kind, _, found = _text(value, allowed).strip().partition(":")
     if kind not in {"file", "env", "keyring"} or not found or not found.isprintable():
-        raise NotShownError(allowed)
-    return KeyPlace(kind, str(file(found)) if kind == "file" else found)
+        raise InvalidSecretValueError(allowed)
+    return KeyLocation(kind, str(file(found)) if kind == "file" else found)
 
 
 def embedder(value: object) -> str | Model:
@@ -227,7 +222,7 @@ def embedder(value: object) -> str | Model:
     if found.startswith(_MODEL):
         return Model(folder(found.removeprefix(_MODEL)))
     if not _EMBEDDER.fullmatch(found):
-        raise NotAllowedError(allowed)
+        raise InvalidValueError(allowed)
     return found
 
 
@@ -239,7 +234,7 @@ def language(value: object) -> str:
     allowed = f"{', '.join(known[:-1])} or {known[-1]} is allowed"
     found = _text(value, allowed).strip().lower()
     if found not in known:
-        raise NotAllowedError(allowed)
+        raise InvalidValueError(allowed)
     return found
 
 
@@ -252,7 +247,7 @@ def zone(value: object) -> str:
     try:
         zoneinfo.ZoneInfo(found)
     except (ValueError, OSError, zoneinfo.ZoneInfoNotFoundError):
-        raise NotAllowedError(allowed) from None
+        raise InvalidValueError(allowed) from None
     return found
 
 
@@ -264,43 +259,41 @@ def signer(value: object) -> str:
     )
     found = _text(value, allowed).strip()
     if _SIGNER.fullmatch(found) is None:
-        raise NotAllowedError(allowed)
+        raise InvalidValueError(allowed)
     return found
 
 
 def url(value: object) -> str:
     """Reader of a URL that nobody between can change what it answers: https, or http on this machine."""
-    from greenroom.transports.net.addresses import is_loopback  # noqa: PLC0415 - that module imports this one
-
     allowed = "a URL such as https://example.org is allowed, http only on this machine"
     found = _text(value, allowed).strip()
     try:
         parts = urlsplit(found)
         local = is_loopback(parts.hostname or "")
     except ValueError:
-        raise NotAllowedError(allowed) from None
+        raise InvalidValueError(allowed) from None
     secure = parts.scheme == "https" or (parts.scheme == "http" and local)
     if not (secure and parts.hostname) or parts.query or parts.fragment or parts.username is not None:
-        raise NotAllowedError(allowed)
+        raise InvalidValueError(allowed)
     return found
 
 
-def truth(value: object) -> bool:
+def boolean(value: object) -> bool:
     """Reader of yes and no."""
     if isinstance(value, bool):
         return value
     found = _TRUTHS.get(value.strip().lower()) if isinstance(value, str) else None
     if found is None:
-        raise NotAllowedError("yes or no is allowed")
+        raise InvalidValueError("yes or no is allowed")
     return found
 
 
-def show_truth(value: object) -> str:
-    """The spelling of yes and no that `truth` reads."""
+def show_boolean(value: object) -> str:
+    """The spelling of yes and no that `boolean` reads."""
     return "yes" if value else "no"
 
 
 def _text(value: object, allowed: str) -> str:
     if not isinstance(value, str):
-        raise NotAllowedError(allowed)
+        raise InvalidValueError(allowed)
     return value

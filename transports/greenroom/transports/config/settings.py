@@ -20,24 +20,24 @@ import platformdirs
 from greenroom.actors.auth.tool_profiles import TOOL_PROFILES
 from greenroom.actors.base.paths import default_secrets
 from greenroom.transports.config.parsers import (
-    KeyPlace,
+    KeyLocation,
     Model,
+    boolean,
     embedder,
     file,
     folder,
-    key_place,
+    integer,
+    key_location,
     language,
     line,
+    list_of,
     name,
     number,
-    several,
+    show_boolean,
     show_size,
-    show_truth,
     signer,
     size,
-    truth,
     url,
-    whole,
     word,
     zone,
 )
@@ -67,7 +67,7 @@ class Setting:
     Attributes:
         help: What it does, for people; also says what the default is when that depends on the place.
         metavar: Stands for the value in the usage.
-        read: Makes the value of a text or a TOML value; raises `NotAllowedError`.
+        read: Makes the value of a text or a TOML value; raises `InvalidValueError`.
         show: Spells the value the way `read` reads it.
         everywhere: Whether every command takes the flag, and not `serve` and `config` alone.
         repeatable: Whether the flag may be given several times.
@@ -120,12 +120,12 @@ class Settings:
         ),
     ] = field(default_factory=default_secrets)
     encryption_key: Annotated[
-        KeyPlace | None,
+        KeyLocation | None,
         Setting(
             "where the key of an encrypted store is kept: a file that nobody else can read, an environment "
             "variable, or the system's keyring",
             "file:PATH|env:NAME|keyring:NAME",
-            key_place,
+            key_location,
             everywhere=True,
         ),
     ] = None
@@ -134,8 +134,8 @@ class Settings:
         Setting(
             "make a new store encrypted, and refuse one that is not; `greenroom encrypt` rewrites one",
             "yes|no",
-            truth,
-            show_truth,
+            boolean,
+            show_boolean,
             switch=True,
         ),
     ] = False
@@ -161,7 +161,7 @@ class Settings:
         Setting(
             "project that the agent is a member of, once for each; a member of every project unless given",
             "ID",
-            several(name(128)),
+            list_of(name(128)),
             ",".join,
             repeatable=True,
         ),
@@ -198,8 +198,8 @@ class Settings:
             "serve standard input and output besides WebSocket and HTTP; without --ws and --http they are "
             "served anyway",
             "yes|no",
-            truth,
-            show_truth,
+            boolean,
+            show_boolean,
             switch=True,
         ),
     ] = False
@@ -219,8 +219,8 @@ class Settings:
             "let nobody in over WebSocket and HTTP without an API key, even as long as there is none; from "
             "the first key on that is so anyway",
             "yes|no",
-            truth,
-            show_truth,
+            boolean,
+            show_boolean,
             switch=True,
         ),
     ] = False
@@ -230,8 +230,8 @@ class Settings:
             "a proxy before this server speaks TLS with clients: serve in the clear what others reach, and "
             "answer to every host name; everybody needs an API key",
             "yes|no",
-            truth,
-            show_truth,
+            boolean,
+            show_boolean,
             switch=True,
         ),
     ] = False
@@ -259,12 +259,12 @@ class Settings:
             "how many requests a minute may come by one API key that has no rate of its own, and from one "
             "address by no right key",
             "COUNT",
-            whole(1, 10_000_000, "requests"),
+            integer(1, 10_000_000, "requests"),
         ),
     ] = 100
     rate_burst: Annotated[
         int,
-        Setting("how many of these requests may come at once", "COUNT", whole(1, 1_000_000, "requests")),
+        Setting("how many of these requests may come at once", "COUNT", integer(1, 1_000_000, "requests")),
     ] = 20
     trusted_proxy: Annotated[
         tuple[str, ...],
@@ -272,7 +272,7 @@ class Settings:
             "address or network of a proxy whose header Forwarded is believed, such as 10.0.0.7 or "
             "10.0.0.0/8, once for each",
             "NETWORK",
-            several(network),
+            list_of(network),
             ",".join,
             repeatable=True,
         ),
@@ -283,7 +283,7 @@ class Settings:
             "origin of web pages that may connect, such as https://example.org, once for each; "
             "those of this machine may anyway",
             "ORIGIN",
-            several(origin),
+            list_of(origin),
             ",".join,
             repeatable=True,
         ),
@@ -294,7 +294,7 @@ class Settings:
             "how many WebSocket clients may be connected, and how many HTTP clients; also how many sessions "
             "HTTP clients may have",
             "COUNT",
-            whole(1, 1_000_000, "connections"),
+            integer(1, 1_000_000, "connections"),
         ),
     ] = 4096
     max_in_flight: Annotated[
@@ -302,7 +302,7 @@ class Settings:
         Setting(
             "how many requests of one client are worked on; it is not read from meanwhile",
             "COUNT",
-            whole(1, 1_000_000, "requests"),
+            integer(1, 1_000_000, "requests"),
         ),
     ] = 1024
     max_frame: Annotated[
@@ -367,7 +367,7 @@ class Settings:
         Setting(
             "how long the content of a message may be, in characters",
             "CHARS",
-            whole(1, 1 << 20, "characters"),
+            integer(1, 1 << 20, "characters"),
         ),
     ] = 10_000
     embedder: Annotated[
@@ -391,7 +391,7 @@ class Settings:
             "language whose words searches find whatever their endings, once for each; every search is in "
             "all of them, and after another choice the index is made anew",
             "NAME",
-            several(language),
+            list_of(language),
             ",".join,
             repeatable=True,
         ),
@@ -411,7 +411,7 @@ class Settings:
             "public key of another server whose passports are taken here, once for each; `greenroom passport "
             "signer` prints it there",
             "KEY",
-            several(signer),
+            list_of(signer),
             ",".join,
             repeatable=True,
         ),
@@ -423,13 +423,13 @@ class Settings:
             f"{TOOL_PROFILES[-1]}; of several the first decides where they differ; those of an API key or in "
             "a client's URL go before these, and every tool can be called in any case",
             "NAME[,NAME...]",
-            several(word(*TOOL_PROFILES)),
+            list_of(word(*TOOL_PROFILES)),
             ",".join,
         ),
     ] = ("core",)
     audit_days: Annotated[
         int,
-        Setting("how long audit records are kept, in days", "DAYS", whole(1, 36_500, "days")),
+        Setting("how long audit records are kept, in days", "DAYS", integer(1, 36_500, "days")),
     ] = 90
     audit_size: Annotated[
         int,
@@ -452,7 +452,7 @@ class Settings:
 
 
 @functools.cache
-def table() -> dict[str, Setting]:
+def all_settings() -> dict[str, Setting]:
     """Every setting by the name of its field, in the order of their declaration."""
     hints = get_type_hints(Settings, include_extras=True)
     return {each.name: hints[each.name].__metadata__[0] for each in fields(Settings)}

@@ -2,7 +2,7 @@
 
 One request and one answer per connection, each one line of JSON. The caller keeps its
 end open until it is answered: to close it, or to say more, withdraws the request. This
-is a door for the folder's own user alone and no part of MCP; both ends are the same
+is for the folder's own user alone and no part of MCP; both ends are the same
 program, so the lines carry no version.
 
 The caller's end is plain blocking code without trio: a command that only asks for
@@ -22,12 +22,12 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from greenroom.transports.base import exits
+from greenroom.transports.base import exit_codes
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-NAME: Final = "control.sock"
+SOCKET_NAME: Final = "control.sock"
 REQUEST_LIMIT: Final = 16 << 10
 ANSWER_LIMIT: Final = 4 << 20
 
@@ -77,10 +77,10 @@ class Failed(_Line, frozen=True, kw_only=True, tag="failed"):
     """The request was not carried out, for this reason; `code` is the exit code that stands for it."""
 
     sentence: str
-    code: int = exits.FAILED
+    code: int = exit_codes.FAILED
 
 
-class DoorError(Exception):
+class ControlSocketError(Exception):
     """The owner did not carry the request out, or said nothing that can be understood.
 
     Args:
@@ -88,22 +88,22 @@ class DoorError(Exception):
         code: The exit code that stands for it.
     """
 
-    def __init__(self, sentence: str, code: int = exits.FAILED) -> None:
+    def __init__(self, sentence: str, code: int = exit_codes.FAILED) -> None:
         super().__init__(sentence)
         self.code = code
 
 
-class NobodyHomeError(Exception):
+class NoOwnerError(Exception):
     """No process listens at the folder's control socket: the store is stopped, or just starting."""
 
 
-def path_of(folder: Path) -> Path:
+def socket_path(folder: Path) -> Path:
     """Where the control socket of a folder answers.
 
     The entry in the folder is the socket itself, or a link to it where the folder's
     path is too long for a socket.
     """
-    entry = folder / NAME
+    entry = folder / SOCKET_NAME
     with contextlib.suppress(OSError):
         return folder / entry.readlink()
     return entry
@@ -127,27 +127,31 @@ def call(folder: Path, request: Request, *, patience: float | None = None) -> by
     try:
         line = msgspec.json.encode(request) + b"\n"
     except UnicodeEncodeError:
-        raise DoorError(
+        raise ControlSocketError(
             "a path that is no UTF-8 cannot be told to the process that owns the folder"
         ) from None
     if len(line) > REQUEST_LIMIT:
-        raise DoorError(f"the request is {len(line):,} bytes; at most {REQUEST_LIMIT:,} are allowed")
+        raise ControlSocketError(f"the request is {len(line):,} bytes; at most {REQUEST_LIMIT:,} are allowed")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.settimeout(patience)
-        _connect(connection, path_of(folder))
+        _connect(connection, socket_path(folder))
         try:
             connection.sendall(line)
             answer = _receive_line(connection)
         except TimeoutError:
-            raise DoorError(f"the process that owns {folder} has not answered for {patience:g} s") from None
+            raise ControlSocketError(
+                f"the process that owns {folder} has not answered for {patience:g} s"
+            ) from None
         except OSError as error:
-            raise DoorError(f"the process that owns {folder} went away: {error.strerror}") from None
+            raise ControlSocketError(f"the process that owns {folder} went away: {error.strerror}") from None
     try:
         said = msgspec.json.decode(answer, type=Done | Failed)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise DoorError(f"the process that owns {folder} gave no answer that can be understood") from None
+        raise ControlSocketError(
+            f"the process that owns {folder} gave no answer that can be understood"
+        ) from None
     if isinstance(said, Failed):
-        raise DoorError(said.sentence, said.code)
+        raise ControlSocketError(said.sentence, said.code)
     return bytes(said.result)
 
 
@@ -162,7 +166,7 @@ def as_json(result: object) -> bytes:
     return msgspec.json.encode(result, enc_hook=spell)
 
 
-def verified(store: object, index: object) -> dict[str, object]:
+def merge_verify_results(store: object, index: object) -> dict[str, object]:
     """What `greenroom verify` found, as one result: of the store, and under ``index`` of the memories."""
     found: dict[str, object] = msgspec.json.decode(as_json(store))
     return {**found, "index": index}
@@ -190,19 +194,19 @@ def _connect(connection: socket.socket, path: Path) -> None:
         connection.connect(str(path))
     except OSError as error:
         if error.errno in {errno.ENOENT, errno.ECONNREFUSED, errno.ENOTSOCK}:
-            raise NobodyHomeError from None
-        raise DoorError(f"{path} cannot be reached: {error.strerror or error}") from None
+            raise NoOwnerError from None
+        raise ControlSocketError(f"{path} cannot be reached: {error.strerror or error}") from None
     if not peer_is_ours(connection):
-        raise DoorError(f"{path} belongs to another user's process; nothing was asked of it")
+        raise ControlSocketError(f"{path} belongs to another user's process; nothing was asked of it")
 
 
 def _receive_line(connection: socket.socket) -> bytes:
     received = bytearray()
     while not received.endswith(b"\n"):
         if len(received) > ANSWER_LIMIT:
-            raise DoorError(f"the answer is larger than {ANSWER_LIMIT:,} bytes")
+            raise ControlSocketError(f"the answer is larger than {ANSWER_LIMIT:,} bytes")
         part = connection.recv(1 << 16)
         if not part:
-            raise DoorError("the process that owns the folder ended before it answered")
+            raise ControlSocketError("the process that owns the folder ended before it answered")
         received += part
     return bytes(received)

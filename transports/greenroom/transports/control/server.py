@@ -25,11 +25,11 @@ from greenroom.actors.audit.actor import tell
 from greenroom.actors.audit.record import LONGEST
 from greenroom.runtime import Address, GreenroomError
 from greenroom.runtime.base.unix_socket import listening, peer_is_ours
-from greenroom.transports.base import exits
-from greenroom.transports.base.exit_codes import judge
+from greenroom.transports.base import exit_codes
+from greenroom.transports.base.exit_codes import exit_code_for
 from greenroom.transports.control.client import (
-    NAME,
     REQUEST_LIMIT,
+    SOCKET_NAME,
     Backup,
     Done,
     Failed,
@@ -38,11 +38,11 @@ from greenroom.transports.control.client import (
     Stats,
     Verify,
     as_json,
-    verified,
+    merge_verify_results,
 )
 
 if TYPE_CHECKING:
-    from greenroom.transports.observability.snapshot import Watched
+    from greenroom.transports.observability.snapshot import ObservedServer
 
 CONNECTIONS: Final = 16  # callers at the same time; further ones wait to be let in
 LINE_SECONDS: Final = 5.0  # for a caller to say its line, and again to take its answer
@@ -53,7 +53,7 @@ logger = logging.getLogger(__name__)
 
 
 async def serve_control(
-    folder: Path, watched: Watched, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+    folder: Path, observed: ObservedServer, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
 ) -> None:
     """Answers at the folder's control socket until it is cancelled.
 
@@ -63,7 +63,7 @@ async def serve_control(
     with contextlib.ExitStack() as stack:
         try:
             listener = trio.socket.from_stdlib_socket(
-                stack.enter_context(listening(folder, NAME, CONNECTIONS))
+                stack.enter_context(listening(folder, SOCKET_NAME, CONNECTIONS))
             )
         except OSError as error:
             logger.warning(
@@ -76,13 +76,13 @@ async def serve_control(
         async with trio.open_nursery() as nursery:
             while True:
                 await places.acquire()
-                nursery.start_soon(_attend, await _accept(listener), watched, places)
+                nursery.start_soon(_attend, await _accept(listener), observed, places)
 
 
-async def perform(watched: Watched, request: Request) -> bytes:
+async def perform(observed: ObservedServer, request: Request) -> bytes:
     """Carries a request out on a server and returns the result as JSON."""
     result: object
-    runtime = watched.runtime
+    runtime = observed.runtime
     match request:
         case Backup():
             destination = Path(request.destination)
@@ -92,17 +92,17 @@ async def perform(watched: Watched, request: Request) -> bytes:
             tell(runtime, "backup_store", to=request.destination[:LONGEST], bytes=result.file_bytes)
         case Verify():
             tell(runtime, "verify_store", rebuild=request.rebuild)
-            result = verified(
+            result = merge_verify_results(
                 await runtime.verify(), await runtime.query(VerifyMemories(rebuild=request.rebuild))
             )
         case Stats():
-            look = watched.look()
+            snapshot = observed.snapshot()
             result = {
                 "running": True,
-                **msgspec.to_builtins(look.runtime),
+                **msgspec.to_builtins(snapshot.runtime),
                 "embedding": msgspec.to_builtins(await runtime.query(GetEmbedding())),
-                "requests": watched.outcomes(),
-                **look.connections,
+                "requests": observed.outcomes(),
+                **snapshot.connections,
             }
             if not request.often:
                 result["imitations"] = await runtime.query(Imitations())
@@ -112,17 +112,19 @@ async def perform(watched: Watched, request: Request) -> bytes:
     return as_json(result)
 
 
-async def _attend(connection: trio.socket.SocketType, watched: Watched, places: trio.Semaphore) -> None:
+async def _attend(
+    connection: trio.socket.SocketType, observed: ObservedServer, places: trio.Semaphore
+) -> None:
     try:
         # An OSError here is a caller that went away, which is the caller's affair.
         with connection, contextlib.suppress(OSError):
             if peer_is_ours(connection):
-                await _converse(connection, watched)
+                await _converse(connection, observed)
     finally:
         places.release()
 
 
-async def _converse(connection: trio.socket.SocketType, watched: Watched) -> None:
+async def _converse(connection: trio.socket.SocketType, observed: ObservedServer) -> None:
     line = b""
     with trio.move_on_after(LINE_SECONDS):
         line = await _receive_line(connection)
@@ -134,14 +136,14 @@ async def _converse(connection: trio.socket.SocketType, watched: Watched) -> Non
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         answer = Failed(sentence=f"the request cannot be understood: {error}")
     else:
-        answer = await _answer_while_awaited(connection, watched, request)
+        answer = await _answer_while_awaited(connection, observed, request)
     if answer is not None:
         with trio.move_on_after(LINE_SECONDS):
             await _send_all(connection, msgspec.json.encode(answer) + b"\n")
 
 
 async def _answer_while_awaited(
-    connection: trio.socket.SocketType, watched: Watched, request: Request
+    connection: trio.socket.SocketType, observed: ObservedServer, request: Request
 ) -> Done | Failed | None:
     """Carries the request out unless its caller goes away meanwhile; then there is no answer."""
     answer: Done | Failed | None = None
@@ -153,19 +155,19 @@ async def _answer_while_awaited(
             nursery.cancel_scope.cancel()
 
         nursery.start_soon(watch)
-        answer = await _answer(watched, request)
+        answer = await _answer(observed, request)
         nursery.cancel_scope.cancel()
     return answer
 
 
-async def _answer(watched: Watched, request: Request) -> Done | Failed:
+async def _answer(observed: ObservedServer, request: Request) -> Done | Failed:
     try:
-        return Done(result=msgspec.Raw(await perform(watched, request)))
+        return Done(result=msgspec.Raw(await perform(observed, request)))
     except Exception as error:
-        verdict = judge([error])
+        verdict = exit_code_for([error])
         if verdict is None:
             logger.exception("the control request %s failed", type(request).__name__)
-            verdict = exits.INTERNAL, "the server failed to carry the request out; its log says why"
+            verdict = exit_codes.INTERNAL, "the server failed to carry the request out; its log says why"
         return Failed(code=verdict[0], sentence=verdict[1])
 
 

@@ -20,27 +20,28 @@ import msgspec
 import trio
 
 from greenroom.actors.auth.scopes import ADMIN, allows
-from greenroom.transports.auth.authenticator import OPEN_GATE, Gate
-from greenroom.transports.auth.origin_check import Caller, DeniedError, RefusedError
+from greenroom.transports.auth.authenticator import OPEN_AUTHENTICATOR, Authenticator
+from greenroom.transports.auth.caller import Caller
+from greenroom.transports.base.errors import AccessDeniedError, HttpRefusedError
 from greenroom.transports.http import cors
 from greenroom.transports.http.asgi_exchange import (
     ClientGoneError,
-    Connection,
+    ConnectionPort,
     Exchange,
-    PlainConnection,
+    ForeignConnection,
     Receive,
     Send,
 )
-from greenroom.transports.http.request_head import VERSION, Head
-from greenroom.transports.http.responses import JSON, Reply, refusal
-from greenroom.transports.http.service import Service
+from greenroom.transports.http.request_head import VERSION, RequestHead
+from greenroom.transports.http.responses import JSON, Response, response_to
+from greenroom.transports.http.service import HttpService
 from greenroom.transports.http.sessions import Sessions
-from greenroom.transports.http.stateful import HandshakeEra
-from greenroom.transports.http.stateless import ModernEra
+from greenroom.transports.http.stateful import StatefulEndpoint
+from greenroom.transports.http.stateless import StatelessEndpoint
 from greenroom.transports.mcp.versions import HANDSHAKE_VERSIONS
 
 if TYPE_CHECKING:
-    from greenroom.transports.mcp.agent_port import Door
+    from greenroom.transports.mcp.agent_port import AgentPort
     from greenroom.transports.mcp.limits import Limits
     from greenroom.transports.mcp.server import McpServer
 
@@ -69,7 +70,7 @@ class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
         sound: Whether the store can still be relied on.
         routes: Further paths, each with the ASGI application that answers there; for administrators alone
             where everybody needs a key.
-        gate: Decides who comes in.
+        authenticator: Decides who comes in.
         told: Documents that everybody may read, by path, as JSON.
         any_host: Whether the server has other names than this machine's.
     """
@@ -80,7 +81,7 @@ class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
     session_idle: float = 1800.0
     sound: Callable[[], bool] = lambda: True
     routes: Mapping[str, Route] = msgspec.field(default_factory=dict)
-    gate: Gate = OPEN_GATE
+    authenticator: Authenticator = OPEN_AUTHENTICATOR
     told: Mapping[str, bytes] = msgspec.field(default_factory=dict)
     any_host: bool = False
 
@@ -90,24 +91,24 @@ class HttpApp:
 
     Args:
         server: What clients speak to.
-        door_for: Opens the door for a client, given whom it says it is and its own name made to
+        agent_for: Returns the agent of a client, given whom it says it is and its own name made to
             fit an agent id.
         options: How they are served.
 
     Attributes:
         sessions: The sessions of the handshake era.
-        gate: Decides who comes in.
+        authenticator: Decides who comes in.
     """
 
     def __init__(
-        self, server: McpServer, door_for: Callable[[Caller, str], Door], options: HttpOptions
+        self, server: McpServer, agent_for: Callable[[Caller, str], AgentPort], options: HttpOptions
     ) -> None:
         self.sessions = Sessions(options.sessions, options.session_idle)
-        self.gate = options.gate
+        self.authenticator = options.authenticator
         self._options = options
-        self._service = Service(server, door_for, options.limits, options.gate)
-        self._modern = ModernEra(self._service)
-        self._handshake = HandshakeEra(self._service, self.sessions)
+        self._service = HttpService(server, agent_for, options.limits, options.authenticator)
+        self._modern = StatelessEndpoint(self._service)
+        self._handshake = StatefulEndpoint(self._service, self.sessions)
         self._stopping = False
 
     @asynccontextmanager
@@ -135,20 +136,20 @@ class HttpApp:
             await trio.sleep(self._options.session_idle / SWEEPS)
             self.sessions.sweep(trio.current_time())
 
-    async def wind_up(self) -> None:
+    async def drain(self) -> None:
         """Take no further request, end streams with their results, and wait until all is answered."""
         self._stopping = True
         async with trio.open_nursery() as nursery:
             for session in self.sessions:
                 session.close_stream()
-                nursery.start_soon(session.client.wound_up)
+                nursery.start_soon(session.client.drain)
             for client in self._service.clients:
-                nursery.start_soon(client.wound_up)
+                nursery.start_soon(client.drain)
 
-    def give_up(self) -> None:
+    def fail_open_requests(self) -> None:
         """Tell everyone whose request is still open that it will not be answered any more."""
         for client in [*self._service.clients, *(session.client for session in self.sessions)]:
-            client.give_up()
+            client.fail_open_requests()
 
     # -- requests --------------------------------------------------------------------------------
 
@@ -163,16 +164,16 @@ class HttpApp:
             return
         if scope["type"] != "http":
             raise NotImplementedError(scope["type"])
-        head = Head(scope)
-        connection: Connection = scope.get("state", {}).get(CONNECTION) or PlainConnection()
+        head = RequestHead(scope)
+        connection: ConnectionPort = scope.get("state", {}).get(CONNECTION) or ForeignConnection()
         exchange = Exchange(head, connection, receive, send)
         try:
             await self._answer(exchange, scope, receive, send)
-        except RefusedError as error:
+        except HttpRefusedError as error:
             logger.debug("a request was refused (%d): %s", error.status, error)
             exchange.drop()
             with suppress(ClientGoneError):
-                await exchange.reply(refusal(error))
+                await exchange.reply(response_to(error))
         except ClientGoneError:
             pass
         finally:
@@ -181,56 +182,58 @@ class HttpApp:
     async def _answer(self, exchange: Exchange, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         head = exchange.head
         try:
-            caller = head.admit(self._options.origins, any_host=self._options.any_host)
-        except DeniedError as denied:
+            caller = head.check_caller(self._options.origins, any_host=self._options.any_host)
+        except AccessDeniedError as denied:
             comes = Caller(address=_address(exchange, scope))
-            self._options.gate.turn_away(comes, head.lines, denied.status, "connect")
+            self._options.authenticator.record_denial(comes, head.lines, denied.status, "connect")
             raise
         exchange.extra = cors.headers_for(head)
         if (reply := cors.preflight(head)) is not None:
             await exchange.reply(reply)
         elif head.path == PATH:
             if self._stopping:
-                raise RefusedError(HTTPStatus.SERVICE_UNAVAILABLE, STOPPING, Connection="close")
-            caller = await self._let_in(exchange, scope, caller)
+                raise HttpRefusedError(HTTPStatus.SERVICE_UNAVAILABLE, STOPPING, Connection="close")
+            caller = await self._authenticate(exchange, scope, caller)
             version = head.headers.get(VERSION)
             era = self._handshake if version is None or version in _HANDSHAKE else self._modern
             await era.serve(exchange, caller)
         elif head.path == HEALTH_PATH:
             await exchange.reply(self._health())
         elif (told := self._options.told.get(head.path)) is not None:
-            await exchange.reply(Reply(HTTPStatus.OK, [JSON], told))
+            await exchange.reply(Response(HTTPStatus.OK, [JSON], told))
         elif (route := self._options.routes.get(head.path)) is not None:
-            caller = await self._let_in(exchange, scope, caller)
+            caller = await self._authenticate(exchange, scope, caller)
             try:
                 check_administrates(caller)
-            except DeniedError as denied:
-                self._options.gate.turn_away(caller, head.lines, denied.status, "read_metrics")
+            except AccessDeniedError as denied:
+                self._options.authenticator.record_denial(caller, head.lines, denied.status, "read_metrics")
                 raise
             await exchange.discard()  # what nobody reads would keep the connection from ending
             if not exchange.whole:
-                raise RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "nothing is read here")
+                raise HttpRefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "nothing is read here")
             await route(scope, receive, send)
         else:
-            raise RefusedError(
+            raise HttpRefusedError(
                 HTTPStatus.NOT_FOUND, f"there is nothing at {head.path[:100]!r}; MCP is at {PATH}"
             )
 
-    async def _let_in(self, exchange: Exchange, scope: dict[str, Any], caller: Caller) -> Caller:
+    async def _authenticate(self, exchange: Exchange, scope: dict[str, Any], caller: Caller) -> Caller:
         """Return who asks, with what they showed."""
         peer = _address(exchange, scope)
         caller = msgspec.structs.replace(caller, address=peer)
-        caller = await self._options.gate.admit(caller, exchange.head.lines)
+        caller = await self._options.authenticator.authenticate(caller, exchange.head.lines)
         # Over one connection of a proxy several come, by several keys.
         credential = caller.credential if caller.address == peer else None
-        exchange.let_in(None if credential is None else credential.holder)
-        exchange.held = self.gate.body(caller)
+        exchange.accept(None if credential is None else credential.holder)
+        exchange.held = self.authenticator.body_budget(caller)
         return caller
 
-    def _health(self) -> Reply:
+    def _health(self) -> Response:
         status = "failed" if not self._options.sound() else "stopping" if self._stopping else "ok"
         code = HTTPStatus.OK if status == "ok" else HTTPStatus.SERVICE_UNAVAILABLE
-        return Reply(code, [JSON, (b"cache-control", b"no-store")], msgspec.json.encode({"status": status}))
+        return Response(
+            code, [JSON, (b"cache-control", b"no-store")], msgspec.json.encode({"status": status})
+        )
 
 
 def _address(exchange: Exchange, scope: dict[str, Any]) -> str | None:
@@ -247,4 +250,4 @@ def check_administrates(caller: Caller) -> None:
         DeniedError: it does not.
     """
     if caller.credential is not None and not allows(caller.credential.grant.scopes, ADMIN):
-        raise DeniedError(HTTPStatus.FORBIDDEN, f"this needs the scope {ADMIN!r}")
+        raise AccessDeniedError(HTTPStatus.FORBIDDEN, f"this needs the scope {ADMIN!r}")

@@ -9,12 +9,12 @@ from typing import Any, Final, Protocol
 
 import trio
 
-from greenroom.transports.auth.origin_check import RefusedError
+from greenroom.transports.base.errors import HttpRefusedError
 from greenroom.transports.http.event_log import PING
-from greenroom.transports.http.request_head import Head
-from greenroom.transports.http.responses import CLOSE, EVENTS, Header, Reply
-from greenroom.transports.net.body_budget import Body
-from greenroom.transports.net.reassembly import Gathering
+from greenroom.transports.http.request_head import RequestHead
+from greenroom.transports.http.responses import CLOSE, EVENTS, Header, Response
+from greenroom.transports.net.body_budget import BodyBudget
+from greenroom.transports.net.reassembly import ReassemblyBuffer
 
 Receive = Callable[[], Awaitable[Any]]
 Send = Callable[[Any], Awaitable[None]]
@@ -33,13 +33,13 @@ class ClientGoneError(Exception):
     """The client hung up before its request was whole."""
 
 
-class Connection(Protocol):
-    """What the server below tells of a connection, and does with it, if it is ours (`Wire`)."""
+class ConnectionPort(Protocol):
+    """What the server below tells of a connection, and does with it, if it is ours (`TimedConnection`)."""
 
     gone: bool
     address: str | None
 
-    def let_in(self, holder: str | None) -> None:
+    def accept(self, holder: str | None) -> None:
         """Take note that a request was let in, and by whose key.
 
         Raises:
@@ -53,13 +53,13 @@ class Connection(Protocol):
         """Hang up."""
 
 
-class PlainConnection:
+class ForeignConnection:
     """A connection of a server that is not ours, which tells itself where it comes from."""
 
     gone = False
     address: str | None = None
 
-    def let_in(self, holder: str | None) -> None:
+    def accept(self, holder: str | None) -> None:
         """Leave it to the server."""
 
     def hold(self) -> None:
@@ -69,7 +69,7 @@ class PlainConnection:
         """Leave it to the server."""
 
 
-class Answer(Protocol):
+class PendingResponse(Protocol):
     """What is becoming of a request: a line of JSON, or a stream of events.
 
     Attributes:
@@ -123,13 +123,13 @@ class Exchange:
         *("extra", "gone", "head", "held", "whole"),
     )
 
-    def __init__(self, head: Head, connection: Connection, receive: Receive, send: Send) -> None:
+    def __init__(self, head: RequestHead, connection: ConnectionPort, receive: Receive, send: Send) -> None:
         self.head = head
         self.extra: Sequence[Header] = ()
         self.gone = False
         self.whole = False
-        self.held: Body | None = None
-        self._gathered = Gathering()
+        self.held: BodyBudget | None = None
+        self._gathered = ReassemblyBuffer()
         self._connection = connection
         self._receive = receive
         self._send = send
@@ -163,12 +163,12 @@ class Exchange:
                     return self._gathered.take()
             raise _too_large(limit)
         sentence = f"the body of the request did not come within {BODY_TIME:g} s"
-        raise RefusedError(HTTPStatus.REQUEST_TIMEOUT, sentence)
+        raise HttpRefusedError(HTTPStatus.REQUEST_TIMEOUT, sentence)
 
     async def _kept_part(self) -> bytes:
         data = await self._part()
         if self.held is not None:
-            self.held.take(len(data))
+            self.held.reserve(len(data))
         return data
 
     async def _part(self) -> bytes:
@@ -183,7 +183,7 @@ class Exchange:
         """Keep nothing of the body any more, and count it no more."""
         self._gathered.clear()
         if self.held is not None:
-            self.held.drop()
+            self.held.release()
 
     async def discard(self) -> None:
         """Read what is left of the body, so that the client hears the answer; not for long."""
@@ -199,7 +199,7 @@ class Exchange:
 
     # -- out -------------------------------------------------------------------------------------
 
-    async def reply(self, reply: Reply) -> None:
+    async def reply(self, reply: Response) -> None:
         """Send an answer that is known whole."""
         if not self.whole:
             await self.discard()
@@ -211,7 +211,7 @@ class Exchange:
             await self._send_reply(reply._replace(headers=[*reply.headers, CLOSE]))
             nursery.cancel_scope.cancel()
 
-    async def _send_reply(self, reply: Reply) -> None:
+    async def _send_reply(self, reply: Response) -> None:
         headers = [*reply.headers, *self.extra]
         if reply.status != HTTPStatus.NO_CONTENT:
             headers.append((b"content-length", b"%d" % len(reply.body)))
@@ -219,7 +219,7 @@ class Exchange:
         await self._send({"type": "http.response.start", "status": reply.status, "headers": headers})
         await self._send({"type": "http.response.body", "body": reply.body})
 
-    async def settle(self, answer: Answer, whole: Callable[[bytes], Reply]) -> bool:
+    async def settle(self, answer: PendingResponse, whole: Callable[[bytes], Response]) -> bool:
         """Send what becomes of a request; return whether the client was there to the end.
 
         Args:
@@ -240,7 +240,7 @@ class Exchange:
         answer.sent()
         return True
 
-    async def _stream(self, answer: Answer) -> bool:
+    async def _stream(self, answer: PendingResponse) -> bool:
         self._connection.hold()
         await self._send(
             {"type": "http.response.start", "status": 200, "headers": [*EVENTS, *answer.headers, *self.extra]}
@@ -275,9 +275,9 @@ class Exchange:
         """Where the client is, when known."""
         return self._connection.address
 
-    def let_in(self, holder: str | None) -> None:
-        """Take note that the request is let in, see `Connection`."""
-        self._connection.let_in(holder)
+    def accept(self, holder: str | None) -> None:
+        """Take note that the request is let in, see `ConnectionPort`."""
+        self._connection.accept(holder)
 
     def abort(self) -> None:
         """Hang up on a client that does not read, or is not to."""
@@ -295,7 +295,7 @@ class Exchange:
         return woken and not self.gone
 
 
-def _too_large(limit: int) -> RefusedError:
-    return RefusedError(
+def _too_large(limit: int) -> HttpRefusedError:
+    return HttpRefusedError(
         HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"Request body too large: the limit is {limit} bytes"
     )

@@ -1,6 +1,6 @@
-"""What a browser wants to hear before it lets a page of another origin speak with the server.
+"""CORS: the headers by which a browser lets a page of another origin speak with the server.
 
-The origin is admitted by then (`Head.admit`): it is of this machine, or `--allow-origin` names it.
+The origin passed `RequestHead.check_caller` before: it is of this machine, or `--allow-origin` names it.
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from greenroom.transports.http.request_head import ORIGIN, Head
-from greenroom.transports.http.responses import Header, Reply
+from greenroom.transports.http.request_head import ORIGIN, RequestHead
+from greenroom.transports.http.responses import Header, Response
 
 _ASKED_METHOD: Final = b"access-control-request-method"
 _ASKED_HEADERS: Final = b"access-control-request-headers"
@@ -17,7 +17,7 @@ _NAMES: Final = re.compile(rb"[A-Za-z0-9!#$%&'*+.^_`|~-]+(?:[ \t]*,[ \t]*[A-Za-z
 _KEPT_SECONDS: Final = 600
 
 
-def headers_for(head: Head) -> list[Header]:
+def headers_for(head: RequestHead) -> list[Header]:
     """Return the headers of every answer that let a page read it; none where no page asks."""
     origin = head.headers.get(ORIGIN)
     if origin is None:
@@ -29,7 +29,7 @@ def headers_for(head: Head) -> list[Header]:
     ]
 
 
-def preflight(head: Head) -> Reply | None:
+def preflight(head: RequestHead) -> Response | None:
     """Return the answer to a browser that asks what it may send; None when this is not such a request."""
     if head.method != "OPTIONS" or ORIGIN not in head.headers or _ASKED_METHOD not in head.headers:
         return None
@@ -40,4 +40,4 @@ def preflight(head: Head) -> Reply | None:
     ]
     if _NAMES.fullmatch(asked):
         headers.append((b"access-control-allow-headers", asked))
-    return Reply(204, headers, b"")
+    return Response(204, headers, b"")

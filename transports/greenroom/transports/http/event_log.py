@@ -80,7 +80,7 @@ class Stream:
 
     def add(self, line: bytes) -> None:
         """Give the stream a message."""
-        number = self._log.note(self, line)
+        number = self._log.new_number(self, line)
         self._lines[number] = line
         if self.reader is None:
             self._log.spare(self, number, line)
@@ -207,7 +207,7 @@ class EventLog:
 
     # -- what streams do with it -----------------------------------------------------------------
 
-    def note(self, stream: Stream, line: bytes) -> int:
+    def new_number(self, stream: Stream, line: bytes) -> int:
         """Return the number of a new event."""
         self._last += 1
         if _is_update(stream, line):

@@ -8,7 +8,7 @@ which would not do:
 - After a client has gone, `serve` keeps its descriptor for as long as an idle client may stay.
 - It speaks HTTP/2 to whoever asks, in clear text, too, with limits of its own.
 
-So the connection is ours (`Wire`), and hypercorn's part of it begins behind the bytes.
+So the connection is ours (`TimedConnection`), and hypercorn's part of it begins behind the bytes.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from hypercorn.trio.worker_context import TrioSingleTask, WorkerContext
 from hypercorn.typing import ConnectionState
 
 from greenroom.transports.http.app import CONNECTION
-from greenroom.transports.http.timed_connection import Wire
+from greenroom.transports.http.timed_connection import TimedConnection
 
 READ_SIZE = 64 * 1024
 HEAD_LIMIT = 32 * 1024  # bytes; a session's id and an identity need few of them
@@ -59,16 +59,18 @@ class Worker:
         """Let every connection end with the answer that is under way."""
         await self._context.terminated.set()
 
-    async def serve(self, wire: Wire) -> None:
+    async def serve(self, connection: TimedConnection) -> None:
         """Serve one connection until it is over, and close it."""
-        await _Connection(self._application, self._config, self._context, wire).run()
+        await _Connection(self._application, self._config, self._context, connection).run()
 
 
 class _Connection(TCPServer):
-    def __init__(self, application: ASGIWrapper, config: Config, context: WorkerContext, wire: Wire) -> None:
-        super().__init__(application, config, context, {CONNECTION: wire}, wire)  # type: ignore[arg-type]
-        self.idle_task = _Resting(wire)
-        self._wire = wire
+    def __init__(
+        self, application: ASGIWrapper, config: Config, context: WorkerContext, connection: TimedConnection
+    ) -> None:
+        super().__init__(application, config, context, {CONNECTION: connection}, connection)  # type: ignore[arg-type]
+        self.idle_task = _IdleTask(connection)
+        self._connection = connection
 
     async def run(self) -> None:
         """Serve the connection."""
@@ -94,7 +96,7 @@ class _Connection(TCPServer):
         data = b"more"
         while data:
             try:
-                data = await self._wire.receive_some(READ_SIZE)
+                data = await self._connection.receive_some(READ_SIZE)
             except (trio.BrokenResourceError, trio.ClosedResourceError):
                 break
             await self.protocol.handle(RawData(data))
@@ -102,7 +104,7 @@ class _Connection(TCPServer):
 
     async def protocol_send(self, event: Event) -> None:
         """Do what the protocol wants done with the bytes; what is no write takes no time."""
-        if not (isinstance(event, RawData) and self._wire.keeps(event.data)):
+        if not (isinstance(event, RawData) and self._connection.keeps(event.data)):
             await super().protocol_send(event)
 
 
@@ -111,16 +113,16 @@ class _Http11(H11Protocol):
         """Stay with HTTP/1.1, which a client that offers to upgrade accepts."""
 
 
-class _Resting(TrioSingleTask):
+class _IdleTask(TrioSingleTask):
     """Stands where a connection without a request has a task that ends it in time."""
 
-    def __init__(self, wire: Wire) -> None:
-        self._wire = wire
+    def __init__(self, connection: TimedConnection) -> None:
+        self._connection = connection
 
     async def restart(self, _task_group: Any, _action: Any) -> None:
         """Hear that no request is under way."""
-        self._wire.rest()
+        self._connection.rest()
 
     async def stop(self) -> None:
         """Hear that one is."""
-        self._wire.work()
+        self._connection.work()

@@ -9,17 +9,10 @@ from functools import lru_cache
 from http import HTTPStatus
 from typing import Any, Final
 
-from greenroom.transports.auth.origin_check import (
-    IDENTITY_HEADERS,
-    NOBODY,
-    Caller,
-    RefusedError,
-    caller_of,
-    check_host,
-    check_origin,
-    values_of,
-)
-from greenroom.transports.http.responses import RefusedRpcError
+from greenroom.transports.auth.caller import IDENTITY_HEADERS, NOBODY, Caller, caller_of, header_values
+from greenroom.transports.auth.origin_check import check_host, check_origin
+from greenroom.transports.base.errors import HttpRefusedError
+from greenroom.transports.http.responses import RpcRefusedError
 from greenroom.transports.mcp.frames import INVALID_REQUEST
 
 ACCEPT: Final = b"accept"
@@ -36,7 +29,7 @@ _ONCE: Final = (b"authorization", CONTENT_TYPE, LAST_EVENT_ID, SESSION_ID)
 _REMEMBERED: Final = 256
 
 
-class Head:
+class RequestHead:
     """A request's head.
 
     Args:
@@ -72,7 +65,7 @@ class Head:
         value = self.headers.get(CONTENT_LENGTH)
         return int(value) if value is not None and value.isdigit() else None
 
-    def admit(self, allowed_origins: frozenset[str], *, any_host: bool = False) -> Caller:
+    def check_caller(self, allowed_origins: frozenset[str], *, any_host: bool = False) -> Caller:
         """Return who asks.
 
         Args:
@@ -86,16 +79,16 @@ class Head:
         if not any_host:
             check_host(self.text(b"host") or "", HTTPStatus.MISDIRECTED_REQUEST)
         if ORIGIN in headers:
-            for value in values_of(self.lines, ORIGIN):
+            for value in header_values(self.lines, ORIGIN):
                 check_origin(value, allowed_origins)
         if b"transfer-encoding" in headers and CONTENT_LENGTH in headers:
             # Whoever stands between may have read the other one of the two.
             sentence = "the length of the body is told twice, by Content-Length and by Transfer-Encoding"
-            raise RefusedError(HTTPStatus.BAD_REQUEST, sentence, Connection="close")
+            raise HttpRefusedError(HTTPStatus.BAD_REQUEST, sentence, Connection="close")
         for name in _ONCE:
             if self.repeats(name):
                 sentence = f"the header {name.decode()} stands there more than once"
-                raise RefusedError(HTTPStatus.BAD_REQUEST, sentence)
+                raise HttpRefusedError(HTTPStatus.BAD_REQUEST, sentence)
         if not self._query and IDENTITY_HEADERS.isdisjoint(headers):
             return NOBODY
         return caller_of(self._query.decode("latin-1"), self.lines)
@@ -107,7 +100,7 @@ class Head:
             RefusedError: it is announced as something else, or not at all.
         """
         if not _is_json(self.headers.get(CONTENT_TYPE, b"")):
-            raise RefusedError(
+            raise HttpRefusedError(
                 HTTPStatus.BAD_REQUEST, "Invalid Content-Type header: it must be application/json"
             )
 
@@ -122,7 +115,7 @@ class Head:
             return
         wanted = "both application/json and text/event-stream" if json else "text/event-stream"
         sentence = f"Not Acceptable: Client must accept {wanted}"
-        raise RefusedRpcError(HTTPStatus.NOT_ACCEPTABLE, INVALID_REQUEST, sentence)
+        raise RpcRefusedError(HTTPStatus.NOT_ACCEPTABLE, INVALID_REQUEST, sentence)
 
 
 @lru_cache(_REMEMBERED)

@@ -1,6 +1,6 @@
 """Where the lines for one request go, and how they become an answer of HTTP.
 
-Nothing that is given to an outlet waits. What a client does not read is bounded: a notification
+Nothing that is given to an sink waits. What a client does not read is bounded: a notification
 is not made before there is room for it, and whoever lets more than `Limits.unsent_bytes` wait is
 hung up on.
 """
@@ -9,19 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import inf
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 import trio
 
 from greenroom.transports.http.asgi_exchange import PING_INTERVAL, Exchange
-from greenroom.transports.http.event_log import Stream, event, priming
+from greenroom.transports.http.event_log import EventLog, Stream, event, priming
 from greenroom.transports.http.request_head import SESSION_ID
 from greenroom.transports.http.responses import Header
 from greenroom.transports.mcp.frames import error_line
-
-if TYPE_CHECKING:
-    from greenroom.transports.http.sessions import Session
-    from greenroom.transports.mcp.limits import Limits
+from greenroom.transports.mcp.limits import Limits
 
 REQUEST_CANCELLED: Final = -32800
 """What answers a request of the handshake era that its client took back: over HTTP it must have an answer."""
@@ -32,11 +29,11 @@ RETRY: Final = 1.0
 PRIMED_AFTER: Final = 1.0
 """Seconds without an answer after which a client is given an id to come back with."""
 
-RESUMABLE: Final = "2025-11-25"
+RESUMABLE_SINCE: Final = "2025-11-25"
 """The first revision in which a client expects an event without a message."""
 
 
-class ModernAnswer:
+class StatelessResponse:
     """What becomes of a request of the later era: JSON, or a stream from its first notification on.
 
     Args:
@@ -59,7 +56,7 @@ class ModernAnswer:
         self._limits = limits
         self._room: trio.Event | None = None
 
-    # -- an outlet's side ------------------------------------------------------------------------
+    # -- an sink's side ------------------------------------------------------------------------
 
     def send(self, line: bytes) -> None:
         """Take a notification."""
@@ -120,6 +117,30 @@ class ModernAnswer:
         return self._done
 
 
+class StreamOwner(Protocol):
+    """A session as its readers see it.
+
+    Attributes:
+        id: What its client names it by.
+        limits: What its client may take.
+        log: What went out on its streams.
+    """
+
+    id: str
+    limits: Limits
+    log: EventLog
+
+    @property
+    def is_resumable(self) -> bool:
+        """Whether its client expects an event without a message."""
+
+    def has_read(self) -> None:
+        """Note that there may be room again."""
+
+    async def room(self, reader: StreamReader) -> None:
+        """Wait until nearly all was read of what a reader writes."""
+
+
 class StreamReader:
     """Writes one of a session's streams to a client.
 
@@ -133,7 +154,7 @@ class StreamReader:
     patience = PING_INTERVAL
     headers: Sequence[Header] = ()
 
-    def __init__(self, exchange: Exchange, session: Session, stream: Stream | None = None) -> None:
+    def __init__(self, exchange: Exchange, session: StreamOwner, stream: Stream | None = None) -> None:
         self.unsent = 0
         self._exchange = exchange
         self._session = session
@@ -198,7 +219,7 @@ class StreamReader:
         """Whether the stream ends when what is new is sent."""
         return self._left or (self._stream is not None and self._stream.over)
 
-    def part(self) -> None:
+    def disconnect(self) -> None:
         """Let the stream go: the client is not there any more."""
         self._parted, self.unsent = True, 0
         if self._stream is not None:
@@ -214,7 +235,7 @@ class ResumedStream(StreamReader):
         return b""
 
 
-class SessionAnswer(StreamReader):
+class SessionResponse(StreamReader):
     """What becomes of a request in a session: JSON, or a stream that can be taken up again.
 
     Args:
@@ -224,7 +245,7 @@ class SessionAnswer(StreamReader):
         opens: Whether it opens the session, whose id must then be told.
     """
 
-    def __init__(self, exchange: Exchange, session: Session, id: bytes, *, opens: bool) -> None:
+    def __init__(self, exchange: Exchange, session: StreamOwner, id: bytes, *, opens: bool) -> None:
         super().__init__(exchange, session)
         self.line = None
         if opens:

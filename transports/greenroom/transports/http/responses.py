@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Any, Final, NamedTuple
 
-from greenroom.transports.auth.origin_check import RefusedError
+from greenroom.transports.base.errors import HttpRefusedError
 from greenroom.transports.mcp.frames import NO_ID, error_line
 
 Header = tuple[bytes, bytes]
@@ -21,7 +21,7 @@ EVENTS: Final[tuple[Header, ...]] = (
 CLOSE: Final = (b"connection", b"close")
 
 
-class Reply(NamedTuple):
+class Response(NamedTuple):
     """An answer that is known whole. The length of its body is added where it is sent."""
 
     status: int
@@ -29,7 +29,7 @@ class Reply(NamedTuple):
     body: bytes
 
 
-class RefusedRpcError(RefusedError):
+class RpcRefusedError(HttpRefusedError):
     """A request that is refused with an HTTP status and, in the body, an error of JSON-RPC.
 
     Attributes:
@@ -41,12 +41,12 @@ class RefusedRpcError(RefusedError):
         self.code = code
 
 
-def refusal(error: RefusedError) -> Reply:
+def response_to(error: HttpRefusedError) -> Response:
     """Return the answer that an error stands for."""
     headers = [(name.encode(), value.encode("latin-1", "replace")) for name, value in error.headers.items()]
-    if isinstance(error, RefusedRpcError):
-        return Reply(error.status, [JSON, *headers], rpc_error(error.code, str(error)))
-    return Reply(error.status, [TEXT, *headers], f"{error}\n".encode())
+    if isinstance(error, RpcRefusedError):
+        return Response(error.status, [JSON, *headers], rpc_error(error.code, str(error)))
+    return Response(error.status, [TEXT, *headers], f"{error}\n".encode())
 
 
 def rpc_error(code: int, sentence: str, *, id: bytes = NO_ID, data: Any = None) -> bytes:

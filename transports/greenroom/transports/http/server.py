@@ -17,8 +17,13 @@ import trio
 
 from greenroom.transports.http.app import HttpApp
 from greenroom.transports.http.hypercorn import Worker
-from greenroom.transports.http.timed_connection import Pace, Wire
-from greenroom.transports.net.connection_limits import Crowd, Visitor, in_slices, tell_turned_away
+from greenroom.transports.http.timed_connection import TimedConnection, Timeouts
+from greenroom.transports.net.connection_limits import (
+    ConnectionLimiter,
+    ConnectionSlot,
+    log_rejections,
+    run_in_slices,
+)
 
 if TYPE_CHECKING:
     from greenroom.transports.net.listen import Listener
@@ -56,18 +61,18 @@ class HttpServer:
         app: What answers them.
         connections: How many there may be at once.
         stop: Seconds that open requests have after a request to stop.
-        pace: How long clients may let the server wait.
+        timeouts: How long clients may let the server wait.
     """
 
     def __init__(
-        self, app: HttpApp, *, connections: int = 4096, stop: float = 0.5, pace: Pace | None = None
+        self, app: HttpApp, *, connections: int = 4096, stop: float = 0.5, timeouts: Timeouts | None = None
     ) -> None:
         self._app = app
         self._worker = Worker(app)
         self._stop = stop
-        self._pace = pace if pace is not None else Pace()
-        self._crowd = Crowd(connections)
-        self._wires: dict[Wire, Visitor] = {}
+        self._timeouts = timeouts if timeouts is not None else Timeouts()
+        self._limiter = ConnectionLimiter(connections)
+        self._connections: dict[TimedConnection, ConnectionSlot] = {}
         self._gone = trio.lowlevel.ParkingLot()
         self._accepted = 0
         self._refused = 0
@@ -76,7 +81,7 @@ class HttpServer:
     def statistics(self) -> HttpStatistics:
         """Return what became of those who connected."""
         return HttpStatistics(
-            connections=len(self._wires),
+            connections=len(self._connections),
             accepted=self._accepted,
             refused=self._refused,
             overdue=self._overdue,
@@ -97,7 +102,7 @@ class HttpServer:
                 welcome = partial(trio.serve_listeners, handler_nursery=clients)
                 await helpers.start(welcome, partial(self._handle, clients.start_soon), list(listeners))
                 helpers.start_soon(self._watch)
-                helpers.start_soon(tell_turned_away, self._crowd)
+                helpers.start_soon(log_rejections, self._limiter)
                 task_status.started()
                 await stop.wait()
                 helpers.cancel_scope.cancel()
@@ -106,18 +111,18 @@ class HttpServer:
 
     async def _end(self) -> None:
         await self._worker.stop()
-        for wire in list(self._wires):
-            if wire.resting:
-                wire.abort()
+        for connection in list(self._connections):
+            if connection.resting:
+                connection.abort()
         with trio.move_on_after(self._stop):
-            await self._app.wind_up()
+            await self._app.drain()
             await self._all_gone()
-        self._app.give_up()
+        self._app.fail_open_requests()
         with trio.move_on_after(FLUSH):
             await self._all_gone()
 
     async def _all_gone(self) -> None:
-        while self._wires:
+        while self._connections:
             await self._gone.park()
 
     async def _hang_up_at_the_end(self) -> None:
@@ -125,44 +130,44 @@ class HttpServer:
         try:
             await trio.sleep_forever()
         finally:
-            for wire in self._wires:
-                wire.abort()
+            for connection in self._connections:
+                connection.abort()
 
     async def _watch(self) -> None:
-        pace = self._pace
+        timeouts = self._timeouts
         while True:
-            await trio.sleep(min(pace.head, pace.rest, pace.write) / LOOKS)
-            await in_slices(self._late(pace))
+            await trio.sleep(min(timeouts.head, timeouts.rest, timeouts.write) / LOOKS)
+            await run_in_slices(self._late(timeouts))
 
-    def _late(self, pace: Pace) -> Iterator[Callable[[], None]]:
-        for wire, visitor in list(self._wires.items()):
-            if wire.overdue(trio.current_time(), pace):
+    def _late(self, timeouts: Timeouts) -> Iterator[Callable[[], None]]:
+        for connection, slot in list(self._connections.items()):
+            if connection.overdue(trio.current_time(), timeouts):
                 self._overdue += 1
-                yield self._crowd.overdue(visitor)
+                yield self._limiter.reject_slow(slot)
 
     async def _handle(self, hang_up: Callable[..., None], stream: trio.abc.Stream) -> None:
         """Serve one connection; `trio.serve_listeners` closes the stream behind it."""
-        wire = Wire(stream, partial(hang_up, trio.aclose_forcefully, stream))
-        name = self._app.gate.neighbours(wire.address)
-        visitor = self._crowd.arrive(name, trio.current_time(), wire.abort)
-        if visitor is None:
+        connection = TimedConnection(stream, partial(hang_up, trio.aclose_forcefully, stream))
+        name = self._app.authenticator.address_group(connection.address)
+        slot = self._limiter.arrive(name, trio.current_time(), connection.abort)
+        if slot is None:
             self._refused += 1
             await _say_full(stream)
             return
-        wire.let_in = partial(self._crowd.let_in, visitor, name)
-        self._wires[wire] = visitor
+        connection.accept = partial(self._limiter.accept, slot, name)
+        self._connections[connection] = slot
         self._accepted += 1
         try:
             if isinstance(stream, trio.SSLStream):
                 await stream.do_handshake()
-            await self._worker.serve(wire)
+            await self._worker.serve(connection)
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             pass  # the client is gone
         except Exception:
             logger.exception("an HTTP client could not be served")
         finally:
-            del self._wires[wire]
-            self._crowd.leave(visitor)
+            del self._connections[connection]
+            self._limiter.leave(slot)
             self._gone.unpark_all()
 
 

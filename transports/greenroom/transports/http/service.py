@@ -10,31 +10,31 @@ from typing import TYPE_CHECKING, Any, Final
 import trio
 
 from greenroom.runtime import StoreFailedError
-from greenroom.transports.auth.origin_check import Caller
-from greenroom.transports.http.responses import JSON, Reply, rpc_error
-from greenroom.transports.http.tasks import Tasks
+from greenroom.transports.auth.caller import Caller
+from greenroom.transports.http.responses import JSON, Response, rpc_error
+from greenroom.transports.http.tasks import ClientTasks
 from greenroom.transports.mcp.client import Client
-from greenroom.transports.mcp.fast_path import rate_limited
+from greenroom.transports.mcp.fast_path import rate_limit_refusal
 from greenroom.transports.mcp.frames import INTERNAL_ERROR
 
 if TYPE_CHECKING:
-    from greenroom.transports.auth.authenticator import Gate
-    from greenroom.transports.mcp.agent_port import Door
+    from greenroom.transports.auth.authenticator import Authenticator
+    from greenroom.transports.mcp.agent_port import AgentPort
     from greenroom.transports.mcp.limits import Limits
-    from greenroom.transports.mcp.response_sink import Outlet
+    from greenroom.transports.mcp.response_sink import ResponseSink
     from greenroom.transports.mcp.server import McpServer
 
 _LINE_ENDS: Final = bytes.maketrans(b"\r\n", b"\t\t")
 
 
-class Service:
+class HttpService:
     """What clients speak to, and who speaks.
 
     Args:
         server: What they speak to.
-        door_for: Opens a client's door, given whom it says it is and its own name made to fit.
+        agent_for: Returns a client's agent, given whom it says it is and its own name made to fit.
         limits: What one client may take.
-        gate: Decides who comes in, and for how long.
+        authenticator: Decides who comes in, and for how long.
 
     Attributes:
         clients: Those of requests of the later era, while they are under way.
@@ -44,23 +44,27 @@ class Service:
     """
 
     def __init__(
-        self, server: McpServer, door_for: Callable[[Caller, str], Door], limits: Limits, gate: Gate
+        self,
+        server: McpServer,
+        agent_for: Callable[[Caller, str], AgentPort],
+        limits: Limits,
+        authenticator: Authenticator,
     ) -> None:
         self.server = server
         self.limits = limits
-        self.gate = gate
+        self.authenticator = authenticator
         self.clients: set[Client] = set()
         self.start: Callable[..., None] = _not_running
         self.abort: Callable[[], None] = _not_running
         self.failed: StoreFailedError | None = None
-        self._door_for = door_for
+        self._agent_for = agent_for
 
-    def client(self, caller: Caller, outlet: Outlet, tasks: Tasks, **options: Any) -> Client:
+    def client(self, caller: Caller, sink: ResponseSink, tasks: ClientTasks, **options: Any) -> Client:
         """Return a new client, which speaks as this caller."""
         client = Client(
             self.server,
-            lambda name: self._door_for(caller, name),
-            outlet,
+            lambda name: self._agent_for(caller, name),
+            sink,
             self.limits,
             spawn=tasks.spawn,
             on_failure=lambda: self._fail(client.failed),
@@ -69,27 +73,27 @@ class Service:
         )
         return client
 
-    def limited(self, caller: Caller, id: bytes) -> Reply | None:
+    def rate_limited_response(self, caller: Caller, id: bytes) -> Response | None:
         """Count a request; return the answer to one that came too soon after others, else None."""
-        toll = self.gate.toll(caller)
-        seconds = 0.0 if toll is None else toll.request(trio.current_time())
+        rate_limit = self.authenticator.rate_limit(caller)
+        seconds = 0.0 if rate_limit is None else rate_limit.request(trio.current_time())
         if seconds <= 0:
             return None
-        refusal = rate_limited(seconds)
+        refusal = rate_limit_refusal(seconds)
         body = rpc_error(
             INTERNAL_ERROR, refusal.sentence, id=id, data={"code": refusal.code, **refusal.details}
         )
         after = b"%d" % math.ceil(seconds)
-        return Reply(HTTPStatus.TOO_MANY_REQUESTS, [JSON, (b"retry-after", after)], body)
+        return Response(HTTPStatus.TOO_MANY_REQUESTS, [JSON, (b"retry-after", after)], body)
 
     def _fail(self, error: StoreFailedError | None) -> None:
         """Answer nothing any more: what is on disk is not known."""
         self.failed = error
         self.abort()
 
-    def tasks(self) -> Tasks:
+    def tasks(self) -> ClientTasks:
         """Return the tasks of a new client."""
-        return Tasks(self.start)
+        return ClientTasks(self.start)
 
 
 def one_line(body: bytes) -> bytes:

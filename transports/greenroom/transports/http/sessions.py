@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from greenroom.transports.auth.origin_check import Caller
+from greenroom.transports.auth.caller import Caller
 from greenroom.transports.http.event_log import EventLog
-from greenroom.transports.http.response_sinks import RESUMABLE, StreamReader
+from greenroom.transports.http.response_sinks import RESUMABLE_SINCE, StreamReader
 
 if TYPE_CHECKING:
-    from greenroom.transports.http.service import Service
+    from greenroom.transports.http.service import HttpService
 
 KEPT_EVENTS: Final = 256 * 1024
 """Bytes of events that one session keeps for a client that comes back."""
@@ -38,7 +38,7 @@ class Session:
         readers: Whoever writes answers to its client.
     """
 
-    def __init__(self, service: Service, caller: Caller) -> None:
+    def __init__(self, service: HttpService, caller: Caller) -> None:
         self.id = secrets.token_urlsafe(_ID_BYTES)
         self.caller = caller
         self.limits = service.limits
@@ -47,7 +47,7 @@ class Session:
         self.used = trio.current_time()
         self.readers: set[StreamReader] = set()
         self._tasks = service.tasks()
-        self._gate = service.gate
+        self._authenticator = service.authenticator
         self._place = ExitStack()
         self._closed = False
         self._changed = trio.lowlevel.ParkingLot()
@@ -58,7 +58,7 @@ class Session:
     @property
     def is_resumable(self) -> bool:
         """Whether its client expects an event without a message."""
-        return self.client.version >= RESUMABLE
+        return self.client.version >= RESUMABLE_SINCE
 
     def is_idle(self, now: float, seconds: float) -> bool:
         """Return whether nothing is open in it, and nothing was for so many seconds."""
@@ -110,7 +110,7 @@ class Session:
     def has_read(self) -> None:
         """Note that there may be room again."""
         self._changed.unpark_all()
-        self.client.turns.advance()
+        self.client.queue.advance()
 
     async def until(self, condition: Callable[[], bool]) -> None:
         """Wait until a condition holds that depends on this session."""
@@ -122,9 +122,9 @@ class Session:
 
     # -- the end ---------------------------------------------------------------------------------
 
-    def hold_place(self, lose: Callable[[str], None]) -> None:
+    def hold_connection(self, lose: Callable[[str], None]) -> None:
         """Hear when what its caller came by opens nothing any more; until it ends."""
-        self._place.enter_context(self._gate.place(self.caller, lose))
+        self._place.enter_context(self._authenticator.hold_connection(self.caller, lose))
         if self._closed:  # it opened nothing any more when it came to this, and nobody ends it twice
             self._place.close()
 
@@ -173,7 +173,7 @@ class Sessions:
     def find(self, id: str, caller: Caller) -> Session | None:
         """Return the session with an id, if this caller opened it."""
         session = self._by_id.get(id)
-        return session if session is not None and session.caller.is_same(caller) else None
+        return session if session is not None and session.caller.has_same_identity(caller) else None
 
     def end(self, session: Session) -> None:
         """End a session, if it has not ended."""

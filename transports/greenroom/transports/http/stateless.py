@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 import trio
 
-from greenroom.transports.auth.origin_check import Caller, RefusedError
+from greenroom.transports.auth.caller import Caller
+from greenroom.transports.base.errors import HttpRefusedError
 from greenroom.transports.http.asgi_exchange import Exchange
-from greenroom.transports.http.request_head import VERSION, Head
-from greenroom.transports.http.response_sinks import ModernAnswer
-from greenroom.transports.http.responses import JSON, Reply, rpc_error
-from greenroom.transports.http.service import Service, one_line
+from greenroom.transports.http.request_head import VERSION, RequestHead
+from greenroom.transports.http.response_sinks import StatelessResponse
+from greenroom.transports.http.responses import JSON, Response, rpc_error
+from greenroom.transports.http.service import HttpService, one_line
 from greenroom.transports.http.stateless_rules import (
     HEADER_MISMATCH,
     STATUS,
@@ -40,14 +41,14 @@ _PARAMETER_HEADER: Final = b"mcp-param-"
 _SDK_RULES: Final = "mcp.shared.inbound"
 
 
-class ModernEra:
+class StatelessEndpoint:
     """Serves requests of the later era.
 
     Args:
         service: What they share with all others.
     """
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: HttpService) -> None:
         self._service = service
         self._schemas = schemas_with_headers(service.server.tools)
 
@@ -61,7 +62,7 @@ class ModernEra:
         head = exchange.head
         if head.method != "POST":
             sentence = "this revision of the protocol has POST alone"
-            raise RefusedError(HTTPStatus.METHOD_NOT_ALLOWED, sentence, Allow="POST")
+            raise HttpRefusedError(HTTPStatus.METHOD_NOT_ALLOWED, sentence, Allow="POST")
         head.check_content_type()
         head.check_accept(json=True)
         body = await exchange.body(self._service.limits.frame)
@@ -75,7 +76,7 @@ class ModernEra:
         elif frame.id is None:
             # Nothing of this era is said in notifications, and there is no state that one could change.
             rejection = unsupported(head.text(VERSION) or "")
-            await exchange.reply(Reply(202, (), b"") if rejection is None else _rejected(rejection))
+            await exchange.reply(Response(202, (), b"") if rejection is None else _rejected(rejection))
         else:
             await self._answer(exchange, caller, frame, frame.id)
 
@@ -86,12 +87,12 @@ class ModernEra:
         if rejection is not None:
             await exchange.reply(_rejected(rejection, id))
             return
-        if (limited := self._service.limited(caller, id)) is not None:
+        if (limited := self._service.rate_limited_response(caller, id)) is not None:
             await exchange.reply(limited)
             return
         service, tasks = self._service, self._service.tasks()
-        answer = ModernAnswer(exchange, service.limits)
-        client = service.client(msgspec.structs.replace(caller, stands_alone=True), answer, tasks)
+        answer = StatelessResponse(exchange, service.limits)
+        client = service.client(msgspec.structs.replace(caller, is_single_request=True), answer, tasks)
         client.era, client.version = Era.MODERN, MODERN_VERSION
         service.clients.add(client)
 
@@ -100,7 +101,7 @@ class ModernEra:
             exchange.abort()
 
         try:
-            with service.gate.place(caller, lose):
+            with service.authenticator.hold_connection(caller, lose):
                 client.take(frame, answer)
                 await exchange.settle(answer, partial(_whole, id))
         finally:
@@ -117,7 +118,7 @@ def schemas_with_headers(tools: Mapping[str, Tool]) -> dict[str, Any]:
     }
 
 
-async def _parameter_mismatch(head: Head, frame: Frame, schema: Any) -> Rejection | None:
+async def _parameter_mismatch(head: RequestHead, frame: Frame, schema: Any) -> Rejection | None:
     """Return what the SDK has against the headers that repeat a call's arguments."""
     given = [name for name, _ in head.lines if name.startswith(_PARAMETER_HEADER)]
     for name in given:
@@ -131,10 +132,10 @@ async def _parameter_mismatch(head: Head, frame: Frame, schema: Any) -> Rejectio
     return None if found is None else Rejection(found.code, found.message, found.data)
 
 
-def _rejected(rejection: Rejection, id: bytes = NO_ID) -> Reply:
+def _rejected(rejection: Rejection, id: bytes = NO_ID) -> Response:
     code, sentence, data = rejection
-    return Reply(STATUS.get(code, 200), [JSON], rpc_error(code, sentence, id=id, data=data))
+    return Response(STATUS.get(code, 200), [JSON], rpc_error(code, sentence, id=id, data=data))
 
 
-def _whole(id: bytes, line: bytes) -> Reply:
-    return Reply(status_of(line, id), [JSON], line[:-1])
+def _whole(id: bytes, line: bytes) -> Response:
+    return Response(status_of(line, id), [JSON], line[:-1])

@@ -11,7 +11,7 @@ import binascii
 import re
 from typing import Any, Final, NamedTuple
 
-from greenroom.transports.http.request_head import METHOD, NAME, VERSION, Head
+from greenroom.transports.http.request_head import METHOD, NAME, VERSION, RequestHead
 from greenroom.transports.mcp.frames import (
     INVALID_PARAMS,
     INVALID_REQUEST,
@@ -55,7 +55,7 @@ class Rejection(NamedTuple):
     data: Any = None
 
 
-def rejection_of(head: Head, frame: Frame) -> Rejection | None:
+def rejection_of(head: RequestHead, frame: Frame) -> Rejection | None:
     """Return why a request is not served by the later era; None when it is."""
     for name in _ROUTING:
         if head.repeats(name):
@@ -75,7 +75,7 @@ def rejection_of(head: Head, frame: Frame) -> Rejection | None:
     return None
 
 
-def _mismatch(head: Head, frame: Frame, version: Any) -> Rejection | None:
+def _mismatch(head: RequestHead, frame: Frame, version: Any) -> Rejection | None:
     if VERSION not in head.headers or head.text(VERSION) != version:
         sentence = f"{VERSION.decode()} header does not match the request envelope's protocol version"
         return Rejection(HEADER_MISMATCH, sentence)

@@ -11,7 +11,7 @@ import trio
 logger = logging.getLogger(__name__)
 
 
-class Tasks:
+class ClientTasks:
     """The tasks of one client.
 
     Args:

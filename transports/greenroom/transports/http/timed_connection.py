@@ -2,7 +2,7 @@
 
 hypercorn shields its writes from cancellation, so a client that does not read would keep its
 connection, and with it the whole process, for as long as it likes. Here nobody waits longer than
-`Pace` allows: one task for all connections looks at the clock (`Wire.overdue`) and hangs up.
+`Timeouts` allows: one task for all connections looks at the clock (`TimedConnection.overdue`) and hangs up.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from greenroom.transports.net.listen import peer_of
 CLOSE_TIME = 1.0  # seconds that TLS has for its farewell
 
 
-class Pace(msgspec.Struct, frozen=True, kw_only=True):
+class Timeouts(msgspec.Struct, frozen=True, kw_only=True):
     """How long a client may let the server wait, in seconds.
 
     Attributes:
@@ -33,7 +33,7 @@ class Pace(msgspec.Struct, frozen=True, kw_only=True):
     write: float = 20.0
 
 
-class Wire(trio.abc.HalfCloseableStream):
+class TimedConnection(trio.abc.HalfCloseableStream):
     """A connection's bytes.
 
     Args:
@@ -53,7 +53,7 @@ class Wire(trio.abc.HalfCloseableStream):
         self.address = peer_of(stream)
         self._stream = stream
         self._hang_up = hang_up
-        self.let_in: Callable[[str | None], None] = _count_nobody
+        self.accept: Callable[[str | None], None] = _count_nobody
         self._since = trio.current_time()
         self._head_since = self._since
         self._writing_since = inf
@@ -76,13 +76,13 @@ class Wire(trio.abc.HalfCloseableStream):
         """Keep what is written next until something more is, so that both go out as one."""
         self._holding = True
 
-    def overdue(self, now: float, pace: Pace) -> bool:
+    def overdue(self, now: float, timeouts: Timeouts) -> bool:
         """Return whether the client lets the server wait too long."""
-        if now - self._writing_since >= pace.write:
+        if now - self._writing_since >= timeouts.write:
             return True
         if not self.resting:
             return False
-        return now - self._head_since >= pace.head or now - self._since >= pace.rest
+        return now - self._head_since >= timeouts.head or now - self._since >= timeouts.rest
 
     def abort(self) -> None:
         """Hang up, on whoever reads or writes, too."""

@@ -1,9 +1,7 @@
-"""The door into the domain: what a client's requests are asked through, and in whose name."""
+"""The interface of `Agent` that transports use: requests in the name of one agent, and its subscriptions."""
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections.abc import Awaitable, Callable
 from math import inf
 from typing import TYPE_CHECKING, Any, Protocol
@@ -14,21 +12,18 @@ if TYPE_CHECKING:
 
     from greenroom.runtime import Refusal
 
-AGENT_ID_LENGTH = 100
-NAMELESS_AGENT = "agent"
 
-
-class Notices(Protocol):
-    """What a door hears of: which resources changed, as far as its principal may see."""
+class SubscriberPort(Protocol):
+    """Subscriptions of one agent: tells which resources changed, as far as it may see them."""
 
     def __len__(self) -> int:
-        """Return how many resources it hears of."""
+        """Return how many resources it is subscribed to."""
 
     def add(self, uri: str) -> None:
-        """Hear of a resource from now on; an impossible one is never heard of."""
+        """Subscribe to a resource; one that cannot be never changes."""
 
     def remove(self, uri: str) -> None:
-        """Hear of a resource no more."""
+        """Unsubscribe from a resource."""
 
     async def next(self) -> str:
         """Wait for a change and return the resource's URI."""
@@ -40,19 +35,19 @@ class Notices(Protocol):
     ) -> None: ...
 
 
-class Withdrawable(Protocol):
+class Cancellable(Protocol):
     """A request under way."""
 
-    def abandon(self) -> None:
-        """Call it off; what is begun is carried out whole."""
+    def cancel(self) -> None:
+        """Cancel it; what is begun is carried out whole."""
 
 
-class Door(Protocol):
-    """Where requests go: an agent of the domain."""
+class AgentPort(Protocol):
+    """An agent of the domain, which requests are sent to."""
 
     @property
     def scopes(self) -> frozenset[str]:
-        """What its agent may do; the door itself refuses what it may not."""
+        """The scopes of the agent; what they do not open it refuses by itself."""
 
     def must_ask(self, request: Any) -> bool:
         """Return whether a request is to be asked and cannot be posted."""
@@ -69,20 +64,14 @@ class Door(Protocol):
         *,
         on_accepted: Callable[[], None] | None = None,
         deadline: float = inf,
-    ) -> Withdrawable:
+    ) -> Cancellable:
         """Ask a request that is checked; call `done` with the outcome, and `on_accepted` as `ask` does."""
 
-    def further(self, request: Any, first: Refusal) -> Callable[[], Awaitable[Any]] | None:
+    def fallback(self, request: Any, first: Refusal) -> Callable[[], Awaitable[Any]] | None:
         """Return what is to be awaited for the outcome of a post that was refused; None: it is that."""
 
-    def subscriber(self, window: float) -> Notices:
-        """Return what hears of resources, merging changes within so many seconds."""
+    def subscriber(self, window: float) -> SubscriberPort:
+        """Return a new subscriber, which merges changes within `window` seconds."""
 
     def close(self) -> None:
         """The client is gone; a second time does nothing."""
-
-
-def fit_agent_id(name: str | None) -> str:
-    """Return a client's own name as an agent id: 1-100 characters of ``A-Za-z0-9_.-``."""
-    plain = unicodedata.normalize("NFKD", name or "").encode("ascii", "ignore").decode()
-    return re.sub(r"[^A-Za-z0-9_.-]+", "-", plain).strip("-")[:AGENT_ID_LENGTH] or NAMELESS_AGENT

@@ -60,7 +60,7 @@ class Alias(msgspec.Struct, frozen=True, eq=False):
         hint = f"{self.name} is an older name; call {self.successor}{words}"
         return {META_KEY: {"name": self.name, "successor": self.successor, "hint": hint}}
 
-    def is_meant(self, arguments: bytes) -> bool:
+    def matches(self, arguments: bytes) -> bool:
         """Return whether a call with these arguments means the older tool."""
         if self.told_by is None:
             return True
@@ -88,7 +88,7 @@ class Alias(msgspec.Struct, frozen=True, eq=False):
                 values[new] = self.converts[old](value) if old in self.converts else value
         return REQUESTS[self.successor](**values)
 
-    def worded(self, error: Exception) -> Exception:
+    def reworded(self, error: Exception) -> Exception:
         """Return an error of the successor in the words of the older parameters."""
         if not isinstance(error, Refusal) or self.takes is None:
             return error

@@ -6,18 +6,24 @@ import heapq
 import itertools
 from collections.abc import Callable
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import trio
 
 from greenroom.transports.mcp.frames import Frame
-from greenroom.transports.mcp.response_sink import Outlet
+from greenroom.transports.mcp.response_sink import ResponseSink
+from greenroom.transports.observability.tracing import RequestSpan
 
-if TYPE_CHECKING:
-    from greenroom.transports.mcp.client import Client
-    from greenroom.transports.observability.tracing import RequestSpan
+STALE_ALARMS = (
+    100  # deadlines of calls that are over, beside as many as are open, before they are cleared away
+)
 
-SILENCED = 100  # deadlines of calls that are over, beside as many as are open, before they are cleared away
+
+class CallOwner(Protocol):
+    """Whose call it is, as far as deadlines matter."""
+
+    def expire(self, call: Call) -> None:
+        """End a call whose time is up."""
 
 
 class Call:
@@ -26,18 +32,18 @@ class Call:
     Attributes:
         client: Whose it is.
         frame: The request as it came, with an id.
-        outlet: Where its answer goes.
+        sink: Sink for its notifications and its answer.
         arrived: When it was read, in trio's time.
-        seconds: How long it may take from then.
+        timeout: Seconds that it may take from then.
         payload: What its method has made of its parameters; on the way to the SDK the event of its turn.
         begin: Sends it on, when its turn has come; None for requests that have no order.
-        begun: Whether its turn has come.
-        left: Whether its place in the order is sure.
+        has_begun: Whether its turn has come.
+        has_left_queue: Whether its place in the order is sure.
         weight: How large its answer may be (`Tool.weight`).
-        counted: How much of that counts among the client's large answers now.
+        counted_weight: How much of that counts among the client's large answers now.
         settled: Whether it is over.
-        withdraw: Calls off what is under way for it; None while nothing is.
-        is_standing: Whether it is, or was, a stream.
+        cancel_work: Cancels what is under way for it; None while nothing is.
+        is_stream: Whether it is, or was, a stream.
         reply: JSON that its answer is completed with on the way back from the SDK.
         span: Its span; None where nobody traces.
     """
@@ -45,34 +51,36 @@ class Call:
     __slots__ = (
         "arrived",
         "begin",
-        "begun",
+        "cancel_work",
         "client",
-        "counted",
+        "counted_weight",
         "frame",
-        "is_standing",
-        "left",
-        "outlet",
+        "has_begun",
+        "has_left_queue",
+        "is_stream",
         "payload",
         "reply",
-        "seconds",
         "settled",
+        "sink",
         "span",
+        "timeout",
         "weight",
-        "withdraw",
     )
 
-    def __init__(self, client: Client, frame: Frame, outlet: Outlet, arrived: float, seconds: float) -> None:
+    def __init__(
+        self, client: CallOwner, frame: Frame, sink: ResponseSink, arrived: float, seconds: float
+    ) -> None:
         self.client = client
         self.frame = frame
-        self.outlet = outlet
+        self.sink = sink
         self.arrived = arrived
-        self.seconds = seconds
+        self.timeout = seconds
         self.payload: Any = None
-        self.begin: Callable[[Client, Call], None] | None = None
-        self.weight = self.counted = 0
-        self.begun = self.left = False
-        self.settled = self.is_standing = False
-        self.withdraw: Callable[[], None] | None = None
+        self.begin: Callable[[Call], None] | None = None
+        self.weight = self.counted_weight = 0
+        self.has_begun = self.has_left_queue = False
+        self.settled = self.is_stream = False
+        self.cancel_work: Callable[[], None] | None = None
         self.reply: bytes | None = None
         self.span: RequestSpan | None = None
 
@@ -85,7 +93,7 @@ class Call:
     @property
     def deadline(self) -> float:
         """When it must be over, in trio's time."""
-        return self.arrived + self.seconds
+        return self.arrived + self.timeout
 
 
 class Deadlines:
@@ -111,7 +119,7 @@ class Deadlines:
     def watch(self, call: Call) -> None:
         """End this call in time, unless it is forgotten before."""
         deadline = call.deadline
-        if call.seconds == self._usual:
+        if call.timeout == self._usual:
             self._open[call] = None
         else:
             alarm = self._shorter[call] = _Alarm(deadline, next(self._numbers), call)
@@ -126,7 +134,7 @@ class Deadlines:
         alarm = self._shorter.pop(call, None)
         if alarm is not None:
             alarm.call = None
-            if len(self._alarms) > SILENCED + 2 * len(self._shorter):
+            if len(self._alarms) > STALE_ALARMS + 2 * len(self._shorter):
                 self._alarms = [each for each in self._alarms if each.call is not None]
                 heapq.heapify(self._alarms)
 

@@ -16,15 +16,16 @@ import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any
 
 import trio
 
-from greenroom.actors import REPORT
+from greenroom.actors import PROGRESS_CALLBACK
 from greenroom.runtime import Refusal, StoreFailedError
-from greenroom.transports.mcp.agent_port import fit_agent_id
+from greenroom.transports.auth.caller import RateLimit, fit_agent_id
 from greenroom.transports.mcp.calls import Call
-from greenroom.transports.mcp.fast_path import WEIGHTY, seconds_for
+from greenroom.transports.mcp.client_port import ClientPort, Spawn
+from greenroom.transports.mcp.fast_path import LARGEST_WEIGHT, timeout_of
 from greenroom.transports.mcp.frames import (
     INTERNAL_ERROR,
     INVALID_REQUEST,
@@ -33,26 +34,26 @@ from greenroom.transports.mcp.frames import (
     RequestKey,
     error_line,
 )
-from greenroom.transports.mcp.open_streams import Standing
-from greenroom.transports.mcp.ordering import Turns
+from greenroom.transports.mcp.open_streams import OpenStreams
+from greenroom.transports.mcp.ordering import OrderedQueue
 from greenroom.transports.mcp.progress import report_for
+from greenroom.transports.mcp.sdk_client import SdkClient
 from greenroom.transports.mcp.versions import (
     HANDSHAKE_VERSIONS,
     MODERN_VERSION,
     Era,
     client_name,
+    era_mismatch,
     is_plain_initialize,
-    negotiated,
+    negotiate_version,
     opens_modern_era,
-    refusal_of,
 )
 
 if TYPE_CHECKING:
-    from greenroom.transports.mcp.agent_port import Door, Notices
+    from greenroom.transports.mcp.agent_port import AgentPort, SubscriberPort
     from greenroom.transports.mcp.limits import Limits
-    from greenroom.transports.mcp.response_sink import Outlet
+    from greenroom.transports.mcp.response_sink import ResponseSink
     from greenroom.transports.mcp.roots import Roots
-    from greenroom.transports.mcp.sdk_client import SdkClient
     from greenroom.transports.mcp.server import McpServer
     from greenroom.transports.observability.meter import Outcome
 
@@ -74,25 +75,7 @@ IN_ORDER = frozenset(
 """The requests of the domain: they take effect in the order in which they arrived."""
 
 
-class Toll(NamedTuple):
-    """Counts at a time of trio's clock what comes; each returns 0, or the seconds until there may be one.
-
-    Attributes:
-        request: Counts a request.
-        frame: Counts whatever comes, requests as well.
-    """
-
-    request: Callable[[float], float]
-    frame: Callable[[float], float]
-
-
-class Spawn(Protocol):
-    """Starts a task that ends with the client."""
-
-    def __call__(self, work: Callable[..., Any], /, *args: Any) -> None: ...
-
-
-Done = Callable[["Client", Call, Any], None]
+Done = Callable[[ClientPort, Call, Any], None]
 """Told what a request was answered with: the reply, or an exception."""
 
 
@@ -101,13 +84,13 @@ class Client:
 
     Args:
         server: What it speaks to.
-        door_for: Opens its door into the domain, given its name made to fit.
-        outlet: Where goes what belongs to no request.
+        agent_for: Returns its agent in the domain, given its name made to fit.
+        sink: Sink for messages that belong to no request.
         limits: What it may take.
         spawn: Starts a task that ends with the client.
         has_room: Whether it reads its answers; while it does not, nothing large is begun for it.
         changed: Where those park who wait for a change of all this.
-        toll: Counts its requests; None where they are not counted, or were before they came here.
+        rate_limit: Counts its requests; None where they are not counted, or were before they came here.
         profiles: The tool profiles that hold for it; empty for the server's own.
         on_failure: Called when the store has failed for good and nothing more may be answered.
 
@@ -118,70 +101,70 @@ class Client:
         initialize: The parameters of its handshake; None without one.
         name: Its own name for itself.
         roots: What it was asked about its folders; None if it was not.
-        notices: What it hears of outside of listen streams; None until it subscribes.
+        subscriber: Its subscriptions outside of listen streams; None until it subscribes.
         failed: Why the store failed for good, once it did.
     """
 
     def __init__(
         self,
         server: McpServer,
-        door_for: Callable[[str], Door],
-        outlet: Outlet,
+        agent_for: Callable[[str], AgentPort],
+        sink: ResponseSink,
         limits: Limits,
         *,
         spawn: Spawn,
         on_failure: Callable[[], None],
         has_room: Callable[[], bool] = lambda: True,
         changed: trio.lowlevel.ParkingLot | None = None,
-        toll: Toll | None = None,
+        rate_limit: RateLimit | None = None,
         profiles: tuple[str, ...] = (),
     ) -> None:
         self.server = server
         self.offer = server.offers.of(profiles)
         self.limits = limits
-        self.outlet = outlet
+        self.sink = sink
         self.spawn = spawn
         self.era: Era | None = None
         self.version = HANDSHAKE_VERSIONS[-1]
         self.initialize: dict[str, Any] | None = None
         self.initialized = False
         self.name: str | None = None
-        self.notices: Notices | None = None
+        self.subscriber: SubscriberPort | None = None
         self.failed: StoreFailedError | None = None
         self._changed = trio.lowlevel.ParkingLot() if changed is None else changed
         self._on_failure = on_failure
         self.sdk: SdkClient | None = None
         self.roots: Roots | None = None
         self._name_fixed = False
-        self._door_for = door_for
-        self._door: Door | None = None
+        self._agent_for = agent_for
+        self._agent: AgentPort | None = None
         self._has_room = has_room
-        self._toll = toll
+        self._rate_limit = rate_limit
         self._calls: dict[RequestKey, Call] = {}
         self._open_bytes = 0
         self._large = 0
-        self.turns = Turns(self._may_begin, self._begin)
-        self.standing = Standing(limits, self.has_changed)
-        self._over = False
+        self.queue = OrderedQueue(self._may_begin, self._begin)
+        self.streams = OpenStreams(limits, self.notify_changed)
+        self._closed = False
 
     # -- what others ask ------------------------------------------------------------------------
 
     @property
-    def door(self) -> Door:
-        """The client's door; its name is fixed by now."""
-        if self._door is None:
-            self._door = self._door_for(fit_agent_id(self.name))
-        return self._door
+    def agent(self) -> AgentPort:
+        """The client's agent; to ask for it fixes its name."""
+        if self._agent is None:
+            self._agent = self._agent_for(fit_agent_id(self.name))
+        return self._agent
 
     @property
     def scopes(self) -> frozenset[str]:
-        """What the client may do; to ask for it fixes no name. Nothing, where its door does not open."""
-        keep = self._door is not None or self._name_fixed
+        """What the client may do; to ask for it fixes no name. Nothing, where there is no agent for it."""
+        keep = self._agent is not None or self._name_fixed
         try:
-            door = self.door if keep else self._door_for(fit_agent_id(self.name))
+            agent = self.agent if keep else self._agent_for(fit_agent_id(self.name))
         except Exception:  # noqa: BLE001  (whatever is asked through it is answered with that)
             return frozenset()
-        return door.scopes
+        return agent.scopes
 
     @property
     def open_requests(self) -> int:
@@ -192,40 +175,40 @@ class Client:
     def is_full(self) -> bool:
         """Whether it has as much in flight as it may have; streams are not in flight."""
         return (
-            len(self._calls) - len(self.standing) >= self.limits.in_flight
+            len(self._calls) - len(self.streams) >= self.limits.in_flight
             or self._open_bytes >= self.limits.in_flight_bytes
             or (self.sdk is not None and self.sdk.is_full)
         )
 
     def _may_begin(self, call: Call) -> bool:
-        if self._over:  # what waits is called off as well, one after the other
+        if self._closed:  # what waits is called off as well, one after the other
             return False
         return not call.weight or (self._large < self.limits.large_answers and self._has_room())
 
     def _begin(self, call: Call) -> None:
         assert call.begin is not None, "only what can begin has a turn"
-        call.begin(self, call)
+        call.begin(call)
 
     # -- in --------------------------------------------------------------------------------------
 
-    def take(self, frame: Frame, outlet: Outlet) -> None:
-        """Take a request, a notification or a response; what comes of a request goes to `outlet`."""
+    def take(self, frame: Frame, sink: ResponseSink) -> None:
+        """Take a request, a notification or a response; what comes of a request goes to `sink`."""
         if frame.key is None:
-            if not self._over:
+            if not self._closed:
                 self._notified(frame)
         elif frame.is_response:
-            if (self.roots is None or not self.roots.responded(frame)) and self.sdk is not None:
-                self.sdk.responded(frame)
-        elif self._over:
+            if (self.roots is None or not self.roots.take_response(frame)) and self.sdk is not None:
+                self.sdk.take_response(frame)
+        elif self._closed:
             assert frame.id is not None, "a request has an id"
-            outlet.answer(error_line(frame.id, CONNECTION_CLOSED, "Connection closed"))
+            sink.answer(error_line(frame.id, CONNECTION_CLOSED, "Connection closed"))
         elif frame.key in self._calls:
             # Under that id the client would take this for the answer to its first request.
             assert frame.id is not None, "a request has an id"
             sentence = f"the id {frame.id.decode()} belongs to a request that is not answered yet"
-            outlet.answer(error_line(b"null", INVALID_REQUEST, sentence))
+            sink.answer(error_line(b"null", INVALID_REQUEST, sentence))
         else:
-            self._requested(Call(self, frame, outlet, trio.current_time(), self.server.request_timeout))
+            self._requested(Call(self, frame, sink, trio.current_time(), self.server.request_timeout))
 
     def _requested(self, call: Call) -> None:
         frame = call.frame
@@ -244,14 +227,14 @@ class Client:
                 call.span = tracer.begin(frame.method, self.version, frame.params, frame.key)
             if not self._let_pass(call):
                 return
-            if not self._done_here(call):
-                self._by_sdk(call)
+            if not self._took_fast_path(call):
+                self._send_to_sdk(call)
 
     def _let_pass(self, call: Call) -> bool:
         """Return whether the client may send this now; answer it when it may not."""
-        if self._toll is None or call.frame.method == "ping":
+        if self._rate_limit is None or call.frame.method == "ping":
             return True
-        seconds = self._toll.request(call.arrived)
+        seconds = self._rate_limit.request(call.arrived)
         if seconds > 0:
             self.server.answer_limited(self, call, seconds)
         return seconds <= 0
@@ -259,14 +242,14 @@ class Client:
     def _of_this_era(self, call: Call) -> bool:
         """Return whether a request is of the connection's era; answer it when it is not."""
         assert self.era is not None, "the first request decides"
-        refusal = refusal_of(self.era, call.frame.method, call.frame.params)
+        refusal = era_mismatch(self.era, call.frame.method, call.frame.params)
         if refusal is not None:
             self.fail(call, *refusal)
         return refusal is None
 
-    def _done_here(self, call: Call) -> bool:
+    def _took_fast_path(self, call: Call) -> bool:
         """Do what is plain and frequent; return whether it was."""
-        if self.sdk is not None and self.sdk.shaking_hands:
+        if self.sdk is not None and self.sdk.is_handshaking:
             return False  # what it will be allowed after that is not known yet
         assert self.era is not None, "the first request decides"
         frame = call.frame
@@ -285,12 +268,12 @@ class Client:
             return True
         if self.sdk is not None or params is None or not is_plain_initialize(params):
             return False
-        self.greeted(params, negotiated(params["protocolVersion"]))
-        result = self.server.greeting(self.version, self.scopes, self.offer)
+        self.accept_handshake(params, negotiate_version(params["protocolVersion"]))
+        result = self.server.initialize_result(self.version, self.scopes, self.offer)
         self.answer(call, b'{"jsonrpc":"2.0","id":%b,"result":%b}\n' % (call.id, result))
         return True
 
-    def greeted(self, params: dict[str, Any], version: str) -> None:
+    def accept_handshake(self, params: dict[str, Any], version: str) -> None:
         """Take note of a handshake that was accepted."""
         self.initialize, self.version, self.initialized = params, version, True
 
@@ -303,41 +286,41 @@ class Client:
             if call is not None:
                 self._cancel(call)
         elif self.sdk is not None:
-            self.sdk.notified(frame)
+            self.sdk.take_notification(frame)
         elif frame.method == "notifications/initialized":
-            # Without a handshake before it, too, it opens the door for the SDK.
+            # Without a handshake before it, too, this leads to the SDK.
             if self.era is not Era.MODERN and not self.initialized:
-                self.sdk = self.server.sdk_client(self)
-                self.sdk.notified(frame)
+                self.sdk = SdkClient(self.server.sdk, self)
+                self.sdk.take_notification(frame)
         else:
             logger.debug("the notification %s was passed over: nothing here hears of it", frame.method)
 
     def _cancel(self, call: Call) -> None:
-        if call.withdraw is not None:
-            call.withdraw()
+        if call.cancel_work is not None:
+            call.cancel_work()
         if not call.settled:
             self._settle(call, "cancelled")
-            call.outlet.unanswered()
+            call.sink.unanswered()
 
-    def _by_sdk(self, call: Call) -> None:
+    def _send_to_sdk(self, call: Call) -> None:
         if call.frame.method != "subscriptions/listen":
             with suppress(RequestError):  # whoever handles it says so, after the SDK has said its own
-                call.seconds = seconds_for(call)
+                call.timeout = timeout_of(call)
             self.server.deadlines.watch(call)
         if call.frame.method in IN_ORDER:
             call.payload = trio.Event()
-            call.begin = _come
+            call.begin = _grant_turn
             call.weight = self._weight_of(call.frame)
-            self.turns.join(call)
+            self.queue.join(call)
         if self.sdk is None:
-            self.sdk = self.server.sdk_client(self)
-        self.sdk.requested(call)
+            self.sdk = SdkClient(self.server.sdk, self)
+        self.sdk.take_request(call)
 
     def _weight_of(self, frame: Frame) -> int:
         tool = self.offer.tools.get(frame.name or "")
         if tool is not None:
             return tool.weight
-        return WEIGHTY if frame.method == "resources/read" else 0
+        return LARGEST_WEIGHT if frame.method == "resources/read" else 0
 
     # -- the domain ------------------------------------------------------------------------------
 
@@ -353,41 +336,41 @@ class Client:
         settled = partial(self._replied, call, request, done)
         try:
             if self.server.is_query(request):
-                self.turns.leave(call)
-                self._await(call, partial(self.door.ask, request, checked=True), done)
+                self.queue.leave(call)
+                self._await(call, partial(self.agent.ask, request, checked=True), done)
                 return
-            if self.door.must_ask(request):
-                leave = partial(self.turns.leave, call)
-                self._await(call, partial(self.door.ask, request, checked=True, on_accepted=leave), done)
+            if self.agent.must_ask(request):
+                leave = partial(self.queue.leave, call)
+                self._await(call, partial(self.agent.ask, request, checked=True, on_accepted=leave), done)
                 return
-            posted = self.door.post(
-                request, settled, on_accepted=partial(self.turns.leave, call), deadline=call.deadline
+            posted = self.agent.post(
+                request, settled, on_accepted=partial(self.queue.leave, call), deadline=call.deadline
             )
         except StoreFailedError as error:
             self.store_failed(error)
         except Exception as error:  # noqa: BLE001  (whatever it is, it is the answer)
-            self._tell(call, done, error)
+            self._complete(call, done, error)
         else:
-            call.withdraw = posted.abandon
+            call.cancel_work = posted.cancel
 
     def _replied(self, call: Call, request: Any, done: Done, result: Any) -> None:
-        call.withdraw = None
+        call.cancel_work = None
         try:
             reply = result.unwrap()
         except StoreFailedError as error:
             self.store_failed(error)
         except Refusal as first:
-            further = self.door.further(request, first)
-            if further is None:
-                self._tell(call, done, first)
+            fallback = self.agent.fallback(request, first)
+            if fallback is None:
+                self._complete(call, done, first)
             else:
-                self._await(call, further, done)
+                self._await(call, fallback, done)
         except Exception as error:  # noqa: BLE001  (as in `ask`)
-            self._tell(call, done, error)
+            self._complete(call, done, error)
         else:
-            self._tell(call, done, reply)
+            self._complete(call, done, reply)
 
-    def _tell(self, call: Call, done: Done, reply: Any) -> None:
+    def _complete(self, call: Call, done: Done, reply: Any) -> None:
         """Let a request be answered; a reply that cannot be told must not leave it open."""
         if not call.settled:
             try:
@@ -400,10 +383,10 @@ class Client:
     def _await(self, call: Call, asking: Callable[[], Awaitable[Any]], done: Done) -> None:
         """Let a request be answered with what ``asking`` returns or raises."""
         scope = trio.CancelScope(deadline=call.deadline)
-        call.withdraw = scope.cancel
+        call.cancel_work = scope.cancel
 
         async def ask() -> None:
-            REPORT.set(report_for(call))
+            PROGRESS_CALLBACK.set(report_for(call))
             with scope:
                 try:
                     reply: Any = await asking()
@@ -412,12 +395,12 @@ class Client:
                     return
                 except Exception as error:  # noqa: BLE001  (as in `ask`)
                     reply = error
-                call.withdraw = None
-                self._tell(call, done, reply)
+                call.cancel_work = None
+                self._complete(call, done, reply)
 
         self.spawn(ask)
 
-    async def asked(self, call: Call, request_for: Callable[[], Any]) -> Any:
+    async def ask_for_sdk(self, call: Call, request_for: Callable[[], Any]) -> Any:
         """Return the reply to a request that came by way of the SDK, asked when its turn has come.
 
         Args:
@@ -429,25 +412,25 @@ class Client:
         """
         on_accepted = None
         if call.begin is not None:
-            await self.turn_of(call)
-            on_accepted = partial(self.turns.leave, call)
+            await self.wait_for_turn(call)
+            on_accepted = partial(self.queue.leave, call)
         self.count_large(call)
         request = request_for()
-        REPORT.set(report_for(call))
+        PROGRESS_CALLBACK.set(report_for(call))
         try:
-            return await self.door.ask(request, checked=True, on_accepted=on_accepted)
+            return await self.agent.ask(request, checked=True, on_accepted=on_accepted)
         except StoreFailedError as error:
             self.store_failed(error)
             await trio.sleep_forever()
 
-    async def turn_of(self, call: Call) -> None:
+    async def wait_for_turn(self, call: Call) -> None:
         """Wait for the turn of a request that came by way of the SDK."""
         await call.payload.wait()
         await trio.lowlevel.checkpoint_if_cancelled()  # its turn and its end may have come at once
 
     def count_large(self, call: Call) -> None:
         """Count a call that is on its way into the domain among those whose answers may be large."""
-        call.counted = call.weight
+        call.counted_weight = call.weight
         self._large += call.weight
 
     def store_failed(self, error: StoreFailedError) -> None:
@@ -462,7 +445,7 @@ class Client:
         """Answer a request that is not settled yet."""
         if self.failed is None:
             self._settle(call, outcome)
-            call.outlet.answer(line)
+            call.sink.answer(line)
 
     def fail(self, call: Call, code: int, sentence: str, data: Any = None) -> None:
         """Answer a request with an error of the protocol."""
@@ -470,28 +453,28 @@ class Client:
             call.span.fail(code, sentence)
         self.answer(call, error_line(call.id, code, sentence, data), "error")
 
-    def overdue(self, call: Call) -> None:
+    def expire(self, call: Call) -> None:
         """End a request whose time is up; what is begun is carried out whole."""
-        withdraw, call.withdraw = call.withdraw, None
+        cancel_work, call.cancel_work = call.cancel_work, None
         self.server.answer_overdue(self, call)
-        if withdraw is not None:
-            withdraw()
+        if cancel_work is not None:
+            cancel_work()
 
     def _settle(self, call: Call, outcome: Outcome) -> None:
         assert call.frame.key is not None, "a request has an id"
         call.settled = True
         del self._calls[call.frame.key]
         self._open_bytes -= call.frame.size
-        self._large -= call.counted
-        self.server.settled(call, outcome)
+        self._large -= call.counted_weight
+        self.server.record_settled(call, outcome)
         if call.begin is not None:
-            if call.left:
-                self.turns.advance()
+            if call.has_left_queue:
+                self.queue.advance()
             else:
-                self.turns.leave(call)
-        self.has_changed()
+                self.queue.leave(call)
+        self.notify_changed()
 
-    def has_changed(self) -> None:
+    def notify_changed(self) -> None:
         """Let those look again who wait for a change."""
         if self._changed:
             self._changed.unpark_all()
@@ -503,28 +486,28 @@ class Client:
 
     # -- the end ---------------------------------------------------------------------------------
 
-    async def wound_up(self) -> None:
+    async def drain(self) -> None:
         """End the streams with their results, and wait until nothing is open any more."""
-        self.standing.end()
+        self.streams.end()
         await self.until(lambda: not self._calls)
 
-    def give_up(self) -> None:
+    def fail_open_requests(self) -> None:
         """Tell the client of every request that it will not be answered any more."""
-        self._over = True
+        self._closed = True
         for call in list(self._calls.values()):
-            withdraw, call.withdraw = call.withdraw, None
+            cancel_work, call.cancel_work = call.cancel_work, None
             self.fail(call, CONNECTION_CLOSED, "Connection closed")
-            if withdraw is not None:
-                withdraw()
+            if cancel_work is not None:
+                cancel_work()
 
     def close(self) -> None:
         """The client is gone: call off what is open for it. Its tasks end with whoever spawned them."""
-        self._over = True
+        self._closed = True
         for call in list(self._calls.values()):
             self._cancel(call)
-        if self._door is not None:
-            self._door.close()
+        if self._agent is not None:
+            self._agent.close()
 
 
-def _come(_client: Client, call: Call) -> None:
+def _grant_turn(call: Call) -> None:
     call.payload.set()

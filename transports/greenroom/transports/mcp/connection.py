@@ -1,9 +1,9 @@
 """One client's connection: frames in and out, with everything that bounds them.
 
-It reads frames for a `Client` and is the outlet for all that the client is told. Invariants:
+It reads frames for a `Client` and is the sink for all that the client is told. Invariants:
 
 - Nothing is read while the client has as much in flight as it may have, or does not read, nor while it
-  sends more than its toll allows.
+  sends more than its rate_limit allows.
 - After the end of input open requests have their time; then streams end with their results, and
   what is written gets a moment to arrive.
 """
@@ -32,14 +32,14 @@ from greenroom.transports.mcp.limits import Limits as Limits
 from greenroom.transports.mcp.line_io import FrameSink, FrameSource
 
 if TYPE_CHECKING:
-    from greenroom.transports.mcp.agent_port import Door
-    from greenroom.transports.mcp.client import Toll
+    from greenroom.transports.auth.caller import RateLimit
+    from greenroom.transports.mcp.agent_port import AgentPort
     from greenroom.transports.mcp.server import McpServer
 
 WRITE_SIZE = 256 * 1024
 FLUSH = 0.1  # seconds
 SLICE = 0.002  # seconds that one client's frames hold the loop
-FEW = 8  # frames whose client waits for the answers, more likely than not
+SMALL_BATCH = 8  # frames whose client waits for the answers, more likely than not
 
 
 class Connection:
@@ -52,7 +52,7 @@ class Connection:
         self._client: Client | None = None
         self._lines: deque[bytes | Oversized] = deque()
         self._ended = False
-        self._toll: Toll | None = None
+        self._rate_limit: RateLimit | None = None
         self._pause = 0.0
         self._unsent: deque[bytes] = deque()
         self._unsent_bytes = 0
@@ -67,22 +67,37 @@ class Connection:
     async def serve(
         self,
         server: McpServer,
-        door_for: Callable[[str], Door],
+        *,
+        agent_for: Callable[[str], AgentPort] | None = None,
         stop: trio.Event | None = None,
-        toll: Toll | None = None,
+        rate_limit: RateLimit | None = None,
         profiles: tuple[str, ...] = (),
     ) -> None:
-        """Serve the client until its input ends and its requests are answered; see `McpServer.serve`."""
-        self._toll = toll
+        """Serve the client until its input ends and its requests are answered.
+
+        A client that goes away ends this without an error. Cancelling ends it at once.
+
+        Args:
+            server: What serves it; of its frames nothing was read yet.
+            agent_for: Returns this client's agent, where the transport knows who it is.
+            stop: Once set, nothing more is read, and open requests get `Limits.stop` seconds.
+            rate_limit: Counts what the client sends; None where nobody does.
+            profiles: The tool profiles that hold for it; empty for the server's own.
+
+        Raises:
+            StoreFailedError: the store failed for good; nothing that was not durable was answered.
+        """
+        self._rate_limit = rate_limit
         try:
             async with trio.open_nursery() as nursery:
                 if stop is not None:
                     nursery.start_soon(self._stop_with, stop)
-                if await self._begun():
-                    self._client = self._new_client(server, door_for, nursery, profiles)
+                if await self._wait_for_first_frame():
+                    agent_for = server.agent_for if agent_for is None else agent_for
+                    self._client = self._new_client(server, agent_for, nursery, profiles)
                     nursery.start_soon(self._pump, nursery.cancel_scope)
                     await self._read(self._client)
-                    await self._wind_up(self._client)
+                    await self._drain(self._client)
                 nursery.cancel_scope.cancel()
         finally:
             if self._client is not None:
@@ -93,20 +108,20 @@ class Connection:
     def _new_client(
         self,
         server: McpServer,
-        door_for: Callable[[str], Door],
+        agent_for: Callable[[str], AgentPort],
         nursery: trio.Nursery,
         profiles: tuple[str, ...],
     ) -> Client:
         return Client(
             server,
-            door_for,
+            agent_for,
             self,
             self.limits,
             spawn=nursery.start_soon,
             on_failure=partial(self._abort, nursery.cancel_scope),
             has_room=self._has_room,
             changed=self._changed,
-            toll=self._toll,
+            rate_limit=self._rate_limit,
             profiles=profiles,
         )
 
@@ -137,7 +152,7 @@ class Connection:
 
     # -- in --------------------------------------------------------------------------------------
 
-    async def _begun(self) -> bool:
+    async def _wait_for_first_frame(self) -> bool:
         """Wait for the first frame; return whether there is one, or input ended before.
 
         Until then nothing else is needed for the client, and it costs no more.
@@ -172,7 +187,7 @@ class Connection:
 
     def _take_some(self, client: Client) -> None:
         """Take frames while the client may have more in flight, for a moment: a chunk may hold thousands."""
-        if len(self._lines) > FEW:
+        if len(self._lines) > SMALL_BATCH:
             self._take(client)
             return
         with client.server.held():
@@ -182,8 +197,8 @@ class Connection:
     def _take(self, client: Client) -> None:
         until = time.perf_counter() + SLICE
         while self._lines and self._may_read(client) and time.perf_counter() < until:
-            if self._toll is not None:
-                self._pause = self._toll.frame(trio.current_time())
+            if self._rate_limit is not None:
+                self._pause = self._rate_limit.frame(trio.current_time())
                 if self._pause:
                     return
             try:
@@ -194,7 +209,7 @@ class Connection:
                 if frame is not None:
                     client.take(frame, self)
 
-    # -- out: an outlet for everything -----------------------------------------------------------
+    # -- out: an sink for everything -----------------------------------------------------------
 
     def send(self, line: bytes) -> None:
         """Take a notification or a request of the server."""
@@ -243,7 +258,7 @@ class Connection:
                 await self._sink.send(batch)
                 self._unsent_bytes -= size
                 if self._client is not None:
-                    self._client.turns.advance()
+                    self._client.queue.advance()
                 self._changed.unpark_all()
                 if self._unsent_bytes <= self.limits.unsent_notices:
                     self._has_read.unpark_all()
@@ -259,11 +274,11 @@ class Connection:
         while not condition():
             await self._changed.park()
 
-    async def _wind_up(self, client: Client) -> None:
+    async def _drain(self, client: Client) -> None:
         self._drain_deadline = min(self._drain_deadline, trio.current_time() + self.limits.drain)
         with trio.CancelScope(deadline=self._drain_deadline) as self._draining:
-            await client.wound_up()
-        client.give_up()
+            await client.drain()
+        client.fail_open_requests()
         # What was answered at the very end of the time must not be lost for want of a moment.
         self._drain_deadline = max(self._drain_deadline, trio.current_time() + FLUSH)
         with trio.CancelScope(deadline=self._drain_deadline) as self._draining:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Callable, Mapping, Sized
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -19,15 +19,16 @@ import trio
 from greenroom.actors import TEMPLATES, ListResources, ReadResource, StartSession
 from greenroom.actors.auth.key_format import without_keys
 from greenroom.actors.auth.scopes import resources_of
-from greenroom.actors.base.orchestration import Errand
+from greenroom.actors.base.orchestration import Orchestration
 from greenroom.runtime import Refusal
-from greenroom.transports.mcp.calls import Call
+from greenroom.transports.mcp.calls import Call, Deadlines
+from greenroom.transports.mcp.client_port import ClientPort
 from greenroom.transports.mcp.content_blocks import Content, shown
 from greenroom.transports.mcp.frames import INTERNAL_ERROR, INVALID_PARAMS, Frame, RequestError
-from greenroom.transports.mcp.responses import FRESH, STATIC, Answers, encode, result_line
-from greenroom.transports.mcp.roots import Roots, is_asked
-from greenroom.transports.mcp.tool_errors import overdue, tool_error, tool_failure
-from greenroom.transports.mcp.tools import visible
+from greenroom.transports.mcp.responses import FRESH, STATIC, ResponseEncoder, encode, result_line
+from greenroom.transports.mcp.roots import Roots, needs_folder
+from greenroom.transports.mcp.tool_errors import timeout_error, tool_error, tool_failure
+from greenroom.transports.mcp.tools import visible_tools
 from greenroom.transports.mcp.versions import (
     MODERN_VERSION,
     RESOURCE_NOT_FOUND,
@@ -37,23 +38,22 @@ from greenroom.transports.mcp.versions import (
 )
 
 if TYPE_CHECKING:
-    from greenroom.transports.mcp.client import Client
-    from greenroom.transports.mcp.offered_tools import Offer
-    from greenroom.transports.mcp.server_info import Profile
+    from greenroom.transports.mcp.offered_tools import ToolOffer
+    from greenroom.transports.mcp.server_info import ServerInfo
     from greenroom.transports.mcp.subscriptions import Subscriptions
     from greenroom.transports.mcp.tools import Tool
 
-Method = Callable[["Client", Call], bool]
+Method = Callable[[ClientPort, Call], bool]
 
 DEADLINE_META_KEY = "greenroom/deadline_ms"
 JSON = "application/json"
-EVERYONE = frozenset({"*"})
+ALL_SCOPES = frozenset({"*"})
 """The scopes of everybody where nobody has a key."""
 NAME_SHOWN = 100
-LISTINGS = 64  # different answers of one listing that are kept
+CACHED_LISTINGS = 64  # different answers of one listing that are kept
 LARGE_ARGUMENTS = 65_536
 """Larger ones, such as a passport, are read in a thread, where a tool is no message to one actor."""
-WEIGHTY = 4  # what the largest answers weigh (`Tool.weight`)
+LARGEST_WEIGHT = 4  # what the largest answers weigh (`Tool.weight`)
 
 _ONLY_META = frozenset({"_meta"})
 _PAGED = frozenset({"_meta", "cursor"})
@@ -62,7 +62,7 @@ _LOCATED = frozenset({"_meta", "uri"})
 _LISTENING = frozenset({"_meta", "notifications"})
 
 
-class Methods:
+class FastPath:
     """The methods of one era.
 
     Args:
@@ -70,6 +70,7 @@ class Methods:
         usual: What clients are offered that chose nothing else.
         profile: What the server says of itself.
         subscriptions: What hears of changes for clients.
+        deadlines: Ends calls whose time is up.
 
     Attributes:
         table: The methods by name.
@@ -79,14 +80,16 @@ class Methods:
     def __init__(
         self,
         era: Era,
-        usual: Offer,
-        profile: Profile,
+        usual: ToolOffer,
+        profile: ServerInfo,
         subscriptions: Subscriptions,
+        deadlines: Deadlines,
     ) -> None:
         self._era = era
+        self._deadlines = deadlines
         self._usual = usual
         self._subscriptions = subscriptions
-        self.answers = Answers(era, profile)
+        self.answers = ResponseEncoder(era, profile)
         self.table: dict[str, Method] = {
             "tools/list": _fixed(era, _PAGED, self._tool_list()),
             "tools/call": self._call_tool,
@@ -106,59 +109,69 @@ class Methods:
         params = call.frame.params
         return params is not None and params.keys() <= members and is_plain(self._era, params)
 
+    def _allow_time(self, client: ClientPort, call: Call) -> bool:
+        """Give a call its time: the server's, or the client's own if shorter. Return whether it has any."""
+        try:
+            call.timeout = timeout_of(call)
+        except RequestError as error:
+            client.fail(call, error.code, str(error))
+            return False
+        self._deadlines.watch(call)
+        return True
+
     # -- listings: one answer for all who may see the same --------------------------------------
 
-    def _tool_list(self) -> Callable[[Client], bytes]:
-        @lru_cache(maxsize=LISTINGS)
-        def of_names(offer: Offer, names: tuple[str, ...]) -> bytes:
+    def _tool_list(self) -> Callable[[ClientPort], bytes]:
+        @lru_cache(maxsize=CACHED_LISTINGS)
+        def of_names(offer: ToolOffer, names: tuple[str, ...]) -> bytes:
             listed = [offer.listing[name] for name in names]
-            return self.answers.result({"tools": listed}, tools_kept_for(offer, names, self._usual))
+            return self.answers.result({"tools": listed}, tools_cache_policy(offer, names, self._usual))
 
-        @lru_cache(maxsize=LISTINGS)
-        def of_scopes(offer: Offer, scopes: frozenset[str]) -> bytes:
-            return of_names(offer, visible(offer.listed, offer.tools, scopes))
+        @lru_cache(maxsize=CACHED_LISTINGS)
+        def of_scopes(offer: ToolOffer, scopes: frozenset[str]) -> bytes:
+            return of_names(offer, visible_tools(offer.listed, offer.tools, scopes))
 
         return lambda client: of_scopes(client.offer, client.scopes)
 
-    def _discovery(self, profile: Profile) -> Callable[[Client], bytes]:
-        @lru_cache(maxsize=LISTINGS)
-        def of_scopes(offer: Offer, scopes: frozenset[str]) -> bytes:
-            said = profile.told_to(scopes, offer.unlisted)
+    def _discovery(self, profile: ServerInfo) -> Callable[[ClientPort], bytes]:
+        @lru_cache(maxsize=CACHED_LISTINGS)
+        def of_scopes(offer: ToolOffer, scopes: frozenset[str]) -> bytes:
+            said = profile.described_to(scopes, offer.unlisted)
             return self.answers.result({"supportedVersions": [MODERN_VERSION], **said}, FRESH)
 
         return lambda client: of_scopes(client.offer, client.scopes)
 
-    def _template_list(self) -> Callable[[Client], bytes]:
+    def _template_list(self) -> Callable[[ClientPort], bytes]:
         everything = template_list()
 
-        @lru_cache(maxsize=LISTINGS)
+        @lru_cache(maxsize=CACHED_LISTINGS)
         def of_scopes(scopes: frozenset[str]) -> bytes:
             listed = template_list(scopes)
-            return self.answers.result({"resourceTemplates": listed}, kept_for(listed, everything))
+            return self.answers.result({"resourceTemplates": listed}, cache_policy(listed, everything))
 
         return lambda client: of_scopes(client.scopes)
 
     # -- tools -----------------------------------------------------------------------------------
 
-    def _call_tool(self, client: Client, call: Call) -> bool:
+    def _call_tool(self, client: ClientPort, call: Call) -> bool:
         frame = call.frame
         if frame.name is None or not self._is_plain(call, _NAMED):
             return False
         tool = client.offer.tools.get(frame.name)
         if tool is None:
-            client.fail(call, INVALID_PARAMS, unknown_tool(frame.name, client))
+            client.fail(call, INVALID_PARAMS, unknown_tool_message(frame.name, client))
         elif tool.by_sdk:
             return False
-        elif allow_time(client, call):
+        elif self._allow_time(client, call):
             call.payload = tool
             call.weight = tool.weight
-            call.begin = self._begin_tool
-            client.turns.join(call)
+            call.begin = partial(self._begin_tool, client)
+            client.queue.join(call)
         return True
 
-    def _begin_tool(self, client: Client, call: Call) -> None:
-        if len(call.frame.arguments) > LARGE_ARGUMENTS and issubclass(call.payload.request, Errand):
-            client.spawn(self._read_aside, client, call)
+    def _begin_tool(self, client: ClientPort, call: Call) -> None:
+        if len(call.frame.arguments) > LARGE_ARGUMENTS and issubclass(call.payload.request, Orchestration):
+            client.spawn(self._parse_in_thread, client, call)
             return
         try:
             request = call.payload.parse(call.frame.arguments)
@@ -167,18 +180,18 @@ class Methods:
         else:
             self._ask_tool(client, call, request)
 
-    async def _read_aside(self, client: Client, call: Call) -> None:
+    async def _parse_in_thread(self, client: ClientPort, call: Call) -> None:
         """Read large arguments in a thread, so that others are served meanwhile."""
         request: Any = None
         with trio.CancelScope() as scope:
-            call.withdraw = scope.cancel
+            call.cancel_work = scope.cancel
             try:
                 request = await trio.to_thread.run_sync(
                     call.payload.parse, call.frame.arguments, abandon_on_cancel=True
                 )
             except Exception as error:  # noqa: BLE001  (as in `_begin_tool`)
                 request = error
-            call.withdraw = None
+            call.cancel_work = None
         if call.settled:
             return
         if isinstance(request, Exception):
@@ -186,100 +199,98 @@ class Methods:
         else:
             self._ask_tool(client, call, request)
 
-    def _ask_tool(self, client: Client, call: Call, request: Any) -> None:
-        if type(request) is StartSession and is_asked(client, call):
+    def _ask_tool(self, client: ClientPort, call: Call, request: Any) -> None:
+        if type(request) is StartSession and needs_folder(call, client.era, client.initialize):
             client.spawn(self._ask_in_folder, client, call, request)
         else:
             client.ask(call, request, self._tool_replied)
 
-    async def _ask_in_folder(self, client: Client, call: Call, request: StartSession) -> None:
+    async def _ask_in_folder(self, client: ClientPort, call: Call, request: StartSession) -> None:
         """Start a session in the folder that the client works in."""
         with trio.CancelScope() as scope:
-            call.withdraw = scope.cancel
+            call.cancel_work = scope.cancel
             client.roots = client.roots or Roots()
             folder = await client.roots.folder(call)
-            call.withdraw = None
+            call.cancel_work = None
         if not call.settled:
             client.ask(call, msgspec.structs.replace(request, workspace_path=folder), self._tool_replied)
 
-    def _tool_replied(self, client: Client, call: Call, reply: Any) -> None:
-        meant = call.payload.meant(call.frame.arguments)
-        meta = None if meant is None else meant.meta
+    def _tool_replied(self, client: ClientPort, call: Call, reply: Any) -> None:
+        alias = call.payload.alias_for(call.frame.arguments)
+        meta = None if alias is None else alias.meta
         reply = shown(reply)
         if isinstance(reply, Content):
             line = self.answers.content_line(call.id, reply, meta)
             client.answer(call, line, "tool_error" if reply.is_error else "ok")
             return
-        text, failed = _told(client.offer.told(reply if meant is None else meant.worded(reply)))
+        text, failed = _encode_reply(client.offer.renamed(reply if alias is None else alias.reworded(reply)))
         line = self.answers.tool_line(call.id, text, is_error=failed, meta=meta)
         client.answer(call, line, "tool_error" if failed else "ok")
 
     # -- resources -------------------------------------------------------------------------------
 
-    def _list_resources(self, client: Client, call: Call) -> bool:
+    def _list_resources(self, client: ClientPort, call: Call) -> bool:
         params = call.frame.params
         if not (params is None and self._era is Era.HANDSHAKE) and not self._is_plain(call, _PAGED):
             return False
         cursor = (params or {}).get("cursor")
         if not _is_cursor(cursor):
             return False
-        return self._in_turn(client, call, ListResources(cursor=cursor), self._begin_list)
+        return self._in_turn(client, call, ListResources(cursor=cursor), partial(self._begin_list, client))
 
-    def _begin_list(self, client: Client, call: Call) -> None:
+    def _begin_list(self, client: ClientPort, call: Call) -> None:
         client.ask(call, call.payload, self._listed)
 
-    def _listed(self, client: Client, call: Call, reply: Any) -> None:
+    def _listed(self, client: ClientPort, call: Call, reply: Any) -> None:
         if isinstance(reply, Exception):
             client.fail(call, *resource_failure(reply, client.version))
         else:
             client.answer(call, result_line(call.id, self.answers.result(resource_list(reply), FRESH)))
 
-    def _read_resource(self, client: Client, call: Call) -> bool:
+    def _read_resource(self, client: ClientPort, call: Call) -> bool:
         if not self._is_plain(call, _LOCATED):
             return False
         uri = (call.frame.params or {}).get("uri")
         if not isinstance(uri, str):
             return False
-        call.weight = WEIGHTY
-        return self._in_turn(client, call, ReadResource(uri=uri), self._begin_read)
+        call.weight = LARGEST_WEIGHT
+        return self._in_turn(client, call, ReadResource(uri=uri), partial(self._begin_read, client))
 
-    def _begin_read(self, client: Client, call: Call) -> None:
+    def _begin_read(self, client: ClientPort, call: Call) -> None:
         client.ask(call, call.payload, self._read)
 
-    def _read(self, client: Client, call: Call, reply: Any) -> None:
+    def _read(self, client: ClientPort, call: Call, reply: Any) -> None:
         reply = shown(reply)
         if isinstance(reply, Exception):
             client.fail(call, *resource_failure(reply, client.version))
         elif isinstance(reply, Content):
             client.answer(call, self.answers.contents_line(call.id, reply))
         else:
-            text = encode(client.offer.told(reply))
+            text = encode(client.offer.renamed(reply))
             client.answer(call, self.answers.resource_line(call.id, call.payload.uri, text))
 
-    def _in_turn(
-        self, client: Client, call: Call, payload: Any, begin: Callable[[Client, Call], None]
-    ) -> bool:
-        if allow_time(client, call):
+    def _in_turn(self, client: ClientPort, call: Call, payload: Any, begin: Callable[[Call], None]) -> bool:
+        if self._allow_time(client, call):
             call.payload = payload
             call.begin = begin
-            client.turns.join(call)
+            client.queue.join(call)
         return True
 
     # -- subscriptions ---------------------------------------------------------------------------
 
-    def _subscribe(self, client: Client, call: Call) -> bool:
-        return self._located(client, call, self._begin_subscribing)
+    def _subscribe(self, client: ClientPort, call: Call) -> bool:
+        return self._located(client, call, partial(self._begin_subscribing, client))
 
-    def _unsubscribe(self, client: Client, call: Call) -> bool:
-        return self._located(client, call, self._begin_unsubscribing)
+    def _unsubscribe(self, client: ClientPort, call: Call) -> bool:
+        return self._located(client, call, partial(self._begin_unsubscribing, client))
 
-    def _located(self, client: Client, call: Call, begin: Callable[[Client, Call], None]) -> bool:
+    def _located(self, client: ClientPort, call: Call, begin: Callable[[Call], None]) -> bool:
         uri = (call.frame.params or {}).get("uri")
         if not isinstance(uri, str) or not self._is_plain(call, _LOCATED):
             return False
         return self._in_turn(client, call, uri, begin)
 
-    def _begin_subscribing(self, client: Client, call: Call) -> None:
+    def _begin_subscribing(self, client: ClientPort, call: Call) -> None:
         try:
             self._subscriptions.subscribe(client, call.payload)
         except Exception as error:  # noqa: BLE001  (whatever it is, it is the answer)
@@ -287,23 +298,23 @@ class Methods:
         else:
             client.answer(call, result_line(call.id, b"{}"))
 
-    def _begin_unsubscribing(self, client: Client, call: Call) -> None:
+    def _begin_unsubscribing(self, client: ClientPort, call: Call) -> None:
         self._subscriptions.unsubscribe(client, call.payload)
         client.answer(call, result_line(call.id, b"{}"))
 
-    def _listen(self, client: Client, call: Call) -> bool:
-        uris = _heard(call.frame.params)
+    def _listen(self, client: ClientPort, call: Call) -> bool:
+        uris = _subscribed_uris(call.frame.params)
         if uris is None or not self._is_plain(call, _LISTENING):
             return False
         call.payload = uris
-        call.begin = self._begin_listening
-        client.turns.join(call)
+        call.begin = partial(self._begin_listening, client)
+        client.queue.join(call)
         return True
 
-    def _begin_listening(self, client: Client, call: Call) -> None:
+    def _begin_listening(self, client: ClientPort, call: Call) -> None:
         client.spawn(self._stream, client, call)
 
-    async def _stream(self, client: Client, call: Call) -> None:
+    async def _stream(self, client: ClientPort, call: Call) -> None:
         if call.settled:  # taken back before its task began
             return
         try:
@@ -317,7 +328,7 @@ class Methods:
                 client.answer(call, result_line(call.id, self.answers.result(stream_id)))
 
 
-def _told(reply: Any) -> tuple[bytes, bool]:
+def _encode_reply(reply: Any) -> tuple[bytes, bool]:
     """Return the JSON that tells of a reply or an exception, and whether it is a failure."""
     if isinstance(reply, Exception):
         return tool_error(reply), True
@@ -327,18 +338,7 @@ def _told(reply: Any) -> tuple[bytes, bool]:
         return tool_error(error), True
 
 
-def allow_time(client: Client, call: Call) -> bool:
-    """Give a call its time: the server's, or the client's own if shorter. Return whether it has any."""
-    try:
-        call.seconds = seconds_for(call)
-    except RequestError as error:
-        client.fail(call, error.code, str(error))
-        return False
-    client.server.deadlines.watch(call)
-    return True
-
-
-def seconds_for(call: Call) -> float:
+def timeout_of(call: Call) -> float:
     """Return how long a call may take.
 
     Raises:
@@ -347,27 +347,27 @@ def seconds_for(call: Call) -> float:
     meta = None if call.frame.params is None else call.frame.params.get("_meta")
     wanted = meta.get(DEADLINE_META_KEY) if isinstance(meta, dict) else None
     if wanted is None:
-        return call.seconds
+        return call.timeout
     if not isinstance(wanted, int | float) or type(wanted) is bool or not wanted > 0:
         sentence = f'_meta["{DEADLINE_META_KEY}"] must be a number of milliseconds greater than 0'
         raise RequestError(INVALID_PARAMS, sentence)
-    return min(call.seconds * 1000, wanted) / 1000  # an integer may be beyond every float
+    return min(call.timeout * 1000, wanted) / 1000  # an integer may be beyond every float
 
 
-def answer_overdue(client: Client, call: Call, answers: Answers) -> None:
+def answer_overdue(client: ClientPort, call: Call, answers: ResponseEncoder) -> None:
     """Answer a call whose time is up."""
     if call.frame.method == "tools/call":
         meta = meta_of(call.frame, client.offer.tools)
-        line = answers.tool_line(call.id, overdue(call.seconds), is_error=True, meta=meta)
+        line = answers.tool_line(call.id, timeout_error(call.timeout), is_error=True, meta=meta)
         client.answer(call, line, "tool_error")
     else:
-        sentence = f"the request was not answered within {call.seconds:g} s; repeat it"
+        sentence = f"the request was not answered within {call.timeout:g} s; repeat it"
         client.fail(call, INTERNAL_ERROR, sentence)
 
 
-def answer_limited(client: Client, call: Call, answers: Answers, seconds: float) -> None:
+def answer_limited(client: ClientPort, call: Call, answers: ResponseEncoder, seconds: float) -> None:
     """Answer a call that came too soon after others; the client may repeat it in so many seconds."""
-    refusal = rate_limited(seconds)
+    refusal = rate_limit_refusal(seconds)
     if call.frame.method == "tools/call":
         meta = meta_of(call.frame, client.offer.tools)
         line = answers.tool_line(call.id, tool_error(refusal), is_error=True, meta=meta)
@@ -377,7 +377,7 @@ def answer_limited(client: Client, call: Call, answers: Answers, seconds: float)
         client.fail(call, INTERNAL_ERROR, refusal.sentence, data)
 
 
-def rate_limited(seconds: float) -> Refusal:
+def rate_limit_refusal(seconds: float) -> Refusal:
     """More requests came by one key than it may send in a time; repeat after `retry_after_ms`."""
     milliseconds = math.ceil(seconds * 1_000)
     sentence = f"too many requests by this key; nothing was done; repeat this in {milliseconds} ms"
@@ -399,31 +399,31 @@ def resource_failure(error: Exception, version: str) -> tuple[int, str, dict[str
 def meta_of(frame: Frame, tools: Mapping[str, Tool]) -> dict[str, Any] | None:
     """Return what the answer to a tool call says besides: what the name that was called stands for."""
     tool = tools.get(frame.name or "")
-    meant = None if tool is None else tool.meant(frame.arguments)
-    return None if meant is None else meant.meta
+    alias = None if tool is None else tool.alias_for(frame.arguments)
+    return None if alias is None else alias.meta
 
 
-def unknown_tool(name: str, client: Client) -> str:
+def unknown_tool_message(name: str, client: ClientPort) -> str:
     """Return the sentence for a tool that is not there, with those of nearly that name."""
-    known = visible(client.offer.known, client.offer.tools, client.scopes)
+    known = visible_tools(client.offer.known, client.offer.tools, client.scopes)
     near = difflib.get_close_matches(name[:NAME_SHOWN], known, n=3)
     hint = f"; did you mean {' or '.join(near)}?" if near else ""
     return f"Unknown tool: {without_keys(name)[:NAME_SHOWN]}{hint}"
 
 
-def kept_for(listed: Sized, usual: Sized) -> tuple[int, str]:
+def cache_policy(listed: Sized, usual: Sized) -> tuple[int, str]:
     """Return how long and by whom a listing may be kept: one that is not the usual one by nobody else."""
     return STATIC if len(listed) == len(usual) else FRESH
 
 
-def tools_kept_for(offer: Offer, names: tuple[str, ...], usual: Offer) -> tuple[int, str]:
+def tools_cache_policy(offer: ToolOffer, names: tuple[str, ...], usual: ToolOffer) -> tuple[int, str]:
     """Return how long and by whom a listing of tools may be kept: a chosen one by nobody else, either."""
     if offer is not usual:
         return FRESH
-    return kept_for(names, visible(usual.listed, usual.tools, EVERYONE))
+    return cache_policy(names, visible_tools(usual.listed, usual.tools, ALL_SCOPES))
 
 
-def template_list(scopes: frozenset[str] = EVERYONE) -> list[dict[str, Any]]:
+def template_list(scopes: frozenset[str] = ALL_SCOPES) -> list[dict[str, Any]]:
     """Return the resource templates as they are listed to a holder of ``scopes``."""
     kinds = resources_of(scopes)
     return [
@@ -456,7 +456,7 @@ def resource_list(page: Any) -> dict[str, Any]:
     return result
 
 
-def _heard(params: dict[str, Any] | None) -> list[str] | None:
+def _subscribed_uris(params: dict[str, Any] | None) -> list[str] | None:
     """Return the resources that a listen request names; None when something about it is odd."""
     wanted = (params or {}).get("notifications")
     if not isinstance(wanted, dict):
@@ -476,14 +476,14 @@ def _is_cursor(value: Any) -> bool:
     return value is None or type(value) is str
 
 
-def _always(result: bytes) -> Callable[[Client], bytes]:
+def _always(result: bytes) -> Callable[[ClientPort], bytes]:
     return lambda _client: result
 
 
-def _fixed(era: Era, members: frozenset[str], result: Callable[[Client], bytes]) -> Method:
+def _fixed(era: Era, members: frozenset[str], result: Callable[[ClientPort], bytes]) -> Method:
     """Return the method whose answer is a matter of who the client is alone."""
 
-    def answer(client: Client, call: Call) -> bool:
+    def answer(client: ClientPort, call: Call) -> bool:
         params = call.frame.params
         if params is None:
             if era is Era.MODERN:

@@ -21,7 +21,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from greenroom.transports.mcp.json_members import NotSplitError, RepeatedKeyError, members_of
+from greenroom.transports.mcp.json_members import RepeatedKeyError, ScanError, members_of
 
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
@@ -305,7 +305,7 @@ def _envelope(line: bytes) -> dict[str, bytes]:
         raise FrameError(INVALID_REQUEST, f"a message must be an object; this one is {kind}") from None
     except msgspec.DecodeError as error:
         raise FrameError(PARSE_ERROR, f"the frame is not JSON: {error}") from None
-    except NotSplitError as error:
+    except ScanError as error:
         raise FrameError(PARSE_ERROR, f"the frame cannot be read: {error}") from None
 
 
@@ -350,7 +350,7 @@ def _params_of(raw: bytes | None, *, is_call: bool) -> tuple[dict[str, Any] | No
         raise ValueError(f"params must be an object, not {_KINDS.get(raw[:1], 'a number')}")
     try:
         members = members_of(raw)
-    except (RepeatedKeyError, NotSplitError) as error:
+    except (RepeatedKeyError, ScanError) as error:
         raise ValueError(f"params: {error}") from None
     arguments = b"{}"
     if is_call and (given := members.pop("arguments", b"null")) != b"null":

@@ -25,7 +25,7 @@ class RepeatedKeyError(Exception):
     """An object names a key twice."""
 
 
-class NotSplitError(Exception):
+class ScanError(Exception):
     """The shallow scanner found no object whose members it can tell apart."""
 
 
@@ -55,7 +55,7 @@ def members_of(raw: bytes) -> dict[str, bytes]:
             raise
         try:
             return _cut(raw)
-        except NotSplitError:
+        except ScanError:
             pass
         raise
     members = {key: bytes(value) for key, value in found.items()}
@@ -111,25 +111,25 @@ def _cut(raw: bytes) -> dict[str, bytes]:
     """Split an object at its own commas, by brackets and strings only."""
     position, mark = _next_mark(raw, 0)
     if mark != b"{":
-        raise NotSplitError("it is nested too deeply")
+        raise ScanError("it is nested too deeply")
     members: dict[str, bytes] = {}
     while mark != b"}":
         match = _KEY.match(raw, position)
         if match is None:
-            raise NotSplitError("it is nested too deeply, or not JSON")
+            raise ScanError("it is nested too deeply, or not JSON")
         try:
             key = _key_text(match[1])
         except msgspec.DecodeError:
-            raise NotSplitError("a key is not valid Unicode") from None
+            raise ScanError("a key is not valid Unicode") from None
         if key in members:
             raise RepeatedKeyError(f"names {key[:50]!r} twice")
         end = _end_of_value(raw, match.end())
         members[key] = raw[match.end() : end]
         position, mark = _next_mark(raw, end)
         if mark not in (b",", b"}"):
-            raise NotSplitError("it is nested too deeply, or not JSON")
+            raise ScanError("it is nested too deeply, or not JSON")
     if raw[position:].strip():
-        raise NotSplitError("something follows the object")
+        raise ScanError("something follows the object")
     return members
 
 
@@ -138,7 +138,7 @@ def _end_of_value(raw: bytes, start: int) -> int:
     if raw[start : start + 1] not in (b"{", b"[", b'"'):
         scalar = _SCALAR.match(raw, start)
         if scalar is None:
-            raise NotSplitError("a value is missing")
+            raise ScanError("a value is missing")
         return scalar.end()
     depth = 0
     for count, token in enumerate(_TOKEN.finditer(raw, start)):
@@ -150,4 +150,4 @@ def _end_of_value(raw: bytes, start: int) -> int:
             return token.end()
         if count > MAX_SCANNED_TOKENS:
             break
-    raise NotSplitError("it is nested too deeply, or a bracket is not closed")
+    raise ScanError("it is nested too deeply, or a bracket is not closed")

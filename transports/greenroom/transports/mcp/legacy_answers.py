@@ -31,7 +31,7 @@ class _Plan(NamedTuple):
     more: Mapping[str, str | Made]
 
 
-class OlderAnswers:
+class LegacyAnswers:
     """Writes answers with older names.
 
     Args:
@@ -42,17 +42,17 @@ class OlderAnswers:
         self._names = names
         self._plans: dict[type[msgspec.Struct], _Plan | None] = {}
 
-    def told(self, value: Any) -> Any:
+    def renamed(self, value: Any) -> Any:
         """Return an answer, or a part of one, with its older names."""
         if isinstance(value, list):
-            return [self.told(each) for each in value]
+            return [self.renamed(each) for each in value]
         if isinstance(value, dict):
-            return {key: self.told(each) for key, each in value.items()}
+            return {key: self.renamed(each) for key, each in value.items()}
         plan = self._plan(type(value)) if isinstance(value, msgspec.Struct) else None
         if plan is None:
             return value
         members = {
-            name: self.told(member) if name in plan.inner else member
+            name: self.renamed(member) if name in plan.inner else member
             for name, member in msgspec.structs.asdict(value).items()
         }
         more = {

@@ -7,7 +7,7 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 from greenroom.actors.auth.scopes import ADMIN, AUDIT
-from greenroom.transports.mcp.legacy_answers import OlderAnswers
+from greenroom.transports.mcp.legacy_answers import LegacyAnswers
 from greenroom.transports.mcp.schema import output_schema
 from greenroom.transports.mcp.tool_profiles import DEFAULT, PROFILES, older_names
 from greenroom.transports.mcp.tools import Tool
@@ -17,7 +17,7 @@ AN_ANSWER = {"type": "object"}
 """All that is listed of answers where every token counts: what is in one, its reader sees."""
 
 
-class Offers:
+class ToolOffers:
     """What a server offers, by tool profiles.
 
     Args:
@@ -35,15 +35,15 @@ class Offers:
         self._made = lru_cache(maxsize=KEPT)(self._make)
         self.usual = self._make(profiles)
 
-    def of(self, profiles: tuple[str, ...]) -> Offer:
+    def of(self, profiles: tuple[str, ...]) -> ToolOffer:
         """Return what a client is offered for which these profiles hold; none are the server's own."""
         return self.usual if profiles in {(), self._profiles} else self._made(profiles)
 
-    def _make(self, profiles: tuple[str, ...]) -> Offer:
-        return Offer(self._tools, profiles, self._entries)
+    def _make(self, profiles: tuple[str, ...]) -> ToolOffer:
+        return ToolOffer(self._tools, profiles, self._entries)
 
 
-class Offer:
+class ToolOffer:
     """What certain profiles make of a server's tools.
 
     Args:
@@ -71,11 +71,11 @@ class Offer:
         self.unlisted = self.tools.keys() - set(self.listed)
         self._is_brief = profiles == DEFAULT
         names = older_names(profiles)
-        self.older = OlderAnswers(names) if names else None
+        self.older = LegacyAnswers(names) if names else None
 
-    def told(self, reply: Any) -> Any:
+    def renamed(self, reply: Any) -> Any:
         """Return a reply as it is answered here."""
-        return reply if self.older is None else self.older.told(reply)
+        return reply if self.older is None else self.older.renamed(reply)
 
     @cached_property
     def listing(self) -> dict[str, dict[str, Any]]:

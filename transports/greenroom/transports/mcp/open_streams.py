@@ -11,7 +11,7 @@ from greenroom.transports.mcp.calls import Call
 from greenroom.transports.mcp.limits import Limits
 
 
-class Standing:
+class OpenStreams:
     """The streams of one client, each for as long as its block runs.
 
     Args:
@@ -42,11 +42,11 @@ class Standing:
     @contextmanager
     def stream(self, call: Call, *, weight: int) -> Iterator[None]:
         """Keep a request open; the block ends early when the client takes it back or winds up."""
-        call.is_standing = True
+        call.is_stream = True
         with trio.CancelScope() as scope:
             self._scopes[call] = scope
             self._weight += weight
-            call.withdraw = scope.cancel
+            call.cancel_work = scope.cancel
             self._changed()
             if self._ended:
                 scope.cancel()
@@ -55,7 +55,7 @@ class Standing:
             finally:
                 del self._scopes[call]
                 self._weight -= weight
-                call.withdraw = None
+                call.cancel_work = None
 
     def end(self) -> None:
         """End all streams, and from now on each as soon as it has begun."""

@@ -1,4 +1,4 @@
-"""Turns: calls reach their mailboxes in the order of arrival, one at a time.
+"""In-order dispatch: calls reach their mailboxes in the order of arrival, one at a time.
 
 A call leaves the queue when its place in the order is sure: when its message is in the
 mailbox, or when there will be no message.
@@ -12,7 +12,7 @@ from collections.abc import Callable
 from greenroom.transports.mcp.calls import Call
 
 
-class Turns:
+class OrderedQueue:
     """A queue of calls; the first one is on its way or waits until it may begin.
 
     Args:
@@ -29,18 +29,18 @@ class Turns:
     def join(self, call: Call) -> None:
         """Begin a call now if its turn has come, else when it comes."""
         if not self._queue and not self._advancing and self._may_begin(call):
-            call.begun = True
+            call.has_begun = True
             self._begin(call)
-            if not call.left:
+            if not call.has_left_queue:
                 self._queue.append(call)
         else:
             self._queue.append(call)
 
     def leave(self, call: Call) -> None:
         """Let a call that has joined go, whether its turn has come or not; a second time does nothing."""
-        if not call.left:
-            call.left = True
-            if not call.begun:  # at once: behind a first one that waits long it would hold its memory
+        if not call.has_left_queue:
+            call.has_left_queue = True
+            if not call.has_begun:  # at once: behind a first one that waits long it would hold its memory
                 self._queue.remove(call)
             self.advance()
 
@@ -52,12 +52,12 @@ class Turns:
         try:
             while self._queue:
                 first = self._queue[0]
-                if first.left:
+                if first.has_left_queue:
                     self._queue.popleft()
-                elif first.begun or not self._may_begin(first):
+                elif first.has_begun or not self._may_begin(first):
                     break
                 else:
-                    first.begun = True
+                    first.has_begun = True
                     self._begin(first)
         finally:
             self._advancing = False

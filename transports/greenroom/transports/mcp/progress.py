@@ -9,14 +9,14 @@ import trio
 from greenroom.transports.mcp.responses import encode
 
 if TYPE_CHECKING:
-    from greenroom.actors import Report
+    from greenroom.actors import ProgressCallback
     from greenroom.transports.mcp.calls import Call
 
-TOLD_EVERY: Final = 0.1
+INTERVAL_SECONDS: Final = 0.1
 """Seconds between two tellings at least."""
 
 
-def report_for(call: Call) -> Report | None:
+def report_for(call: Call) -> ProgressCallback | None:
     """Return what tells a call's client how far it is; None where the client did not ask."""
     token = _token_of(call.frame.params)
     if token is None:
@@ -29,9 +29,9 @@ def report_for(call: Call) -> Report | None:
         # The protocol wants each progress to be more than the one before.
         if call.settled or done <= said or (now < not_before and done < total):
             return
-        said, not_before = done, now + TOLD_EVERY
+        said, not_before = done, now + INTERVAL_SECONDS
         progress = {"progressToken": token, "progress": done, "total": total, "message": words}
-        call.outlet.send(
+        call.sink.send(
             encode({"jsonrpc": "2.0", "method": "notifications/progress", "params": progress}) + b"\n"
         )
 

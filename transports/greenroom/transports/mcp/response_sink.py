@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 
-class Outlet(Protocol):
+class ResponseSink(Protocol):
     """Takes the lines for one request, or those that belong to none. Taking one never waits or fails.
 
     A line is the JSON of one message and ends with a newline.

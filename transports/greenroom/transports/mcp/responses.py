@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from greenroom.transports.mcp.content_blocks import Content
-from greenroom.transports.mcp.server_info import Profile
+from greenroom.transports.mcp.server_info import ServerInfo
 from greenroom.transports.mcp.versions import SERVER_INFO_KEY, Era
 
 encode = msgspec.json.encode
@@ -17,7 +17,7 @@ STATIC = (3_600_000, "public")
 """How long (ms) and by whom an answer of the later era may be kept: one that never changes, for an hour."""
 
 
-class Answers:
+class ResponseEncoder:
     """The answers of one era.
 
     Args:
@@ -25,7 +25,7 @@ class Answers:
         profile: Whom every answer of the later era is signed by.
     """
 
-    def __init__(self, era: Era, profile: Profile) -> None:
+    def __init__(self, era: Era, profile: ServerInfo) -> None:
         signed: dict[str, Any] = {}
         if era is Era.MODERN:
             signed = {"resultType": "complete", "_meta": {SERVER_INFO_KEY: profile.implementation}}

@@ -7,18 +7,15 @@ handshake era. It needs no SDK: one request, whose id no other request of the se
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
 import trio
 
+from greenroom.transports.mcp.calls import Call
+from greenroom.transports.mcp.frames import Frame
 from greenroom.transports.mcp.responses import encode
 from greenroom.transports.mcp.versions import Era
-
-if TYPE_CHECKING:
-    from greenroom.transports.mcp.calls import Call
-    from greenroom.transports.mcp.client import Client
-    from greenroom.transports.mcp.frames import Frame
 
 PATIENCE_SECONDS: Final = 2.0
 """How long a client may take to say where it works; a session without a project is better than none."""
@@ -34,7 +31,7 @@ class Roots:
         self._waiting: dict[str, trio.Event] = {}
         self._told: dict[str, Any] = {}
 
-    def responded(self, frame: Frame) -> bool:
+    def take_response(self, frame: Frame) -> bool:
         """Take a response; return whether it was one to a question of this."""
         if not isinstance(frame.key, str) or not frame.key.startswith(_PREFIX):
             return False
@@ -49,7 +46,7 @@ class Roots:
         key = f"{_PREFIX}{next(self._numbers)}"
         event = self._waiting[key] = trio.Event()
         try:
-            call.outlet.send(encode({"jsonrpc": "2.0", "id": key, "method": "roots/list"}) + b"\n")
+            call.sink.send(encode({"jsonrpc": "2.0", "id": key, "method": "roots/list"}) + b"\n")
             with trio.move_on_after(PATIENCE_SECONDS):
                 await event.wait()
             return folder_of(self._told.pop(key, None))
@@ -57,11 +54,17 @@ class Roots:
             del self._waiting[key]
 
 
-def is_asked(client: Client, call: Call) -> bool:
-    """Return whether a call that starts a session does so in a folder that only its client knows."""
-    if client.era is not Era.HANDSHAKE or b'"workspace_path"' in call.frame.arguments:
+def needs_folder(call: Call, era: Era | None, handshake: dict[str, Any] | None) -> bool:
+    """Return whether a call that starts a session does so in a folder that only its client can tell.
+
+    Args:
+        call: The call.
+        era: The era that its client speaks.
+        handshake: The parameters of its client's handshake; None without one.
+    """
+    if era is not Era.HANDSHAKE or b'"workspace_path"' in call.frame.arguments:
         return False
-    capabilities = (client.initialize or {}).get("capabilities")
+    capabilities = (handshake or {}).get("capabilities")
     return isinstance(capabilities, dict) and isinstance(capabilities.get("roots"), dict)
 
 

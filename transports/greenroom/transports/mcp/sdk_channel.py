@@ -24,36 +24,36 @@ if TYPE_CHECKING:
     from mcp.shared.dispatcher import ProgressFnT
 
     from greenroom.transports.mcp.calls import Call
-    from greenroom.transports.mcp.client import Client
+    from greenroom.transports.mcp.client_port import ClientPort
     from greenroom.transports.mcp.frames import Frame
-    from greenroom.transports.mcp.response_sink import Outlet
+    from greenroom.transports.mcp.response_sink import ResponseSink
 
 
-class Questions:
+class ServerRequests:
     """The requests of the server that one client has not answered."""
 
     def __init__(self) -> None:
-        self._pending: dict[int, Question] = {}
+        self._pending: dict[int, ServerRequest] = {}
         self._numbers = itertools.count(1)
 
     @contextmanager
-    def ask(self, on_progress: ProgressFnT | None) -> Iterator[Question]:
+    def ask(self, on_progress: ProgressFnT | None) -> Iterator[ServerRequest]:
         """Wait for the answer to a new request while the block runs."""
-        question = Question(next(self._numbers), on_progress)
+        question = ServerRequest(next(self._numbers), on_progress)
         self._pending[question.number] = question
         try:
             yield question
         finally:
             del self._pending[question.number]
 
-    def responded(self, frame: Frame) -> None:
+    def take_response(self, frame: Frame) -> None:
         """Take the client's response."""
         question = self._pending.get(frame.key) if isinstance(frame.key, int) else None
         if question is not None and question.response is None:
             question.response = frame.params or {}
             question.answered.set()
 
-    async def progressed(self, params: Mapping[str, Any]) -> None:
+    async def take_progress(self, params: Mapping[str, Any]) -> None:
         """Take a notification of how far the client is with its answer."""
         token, progress = params.get("progressToken"), params.get("progress")
         question = self._pending.get(token) if type(token) is int else None
@@ -69,7 +69,7 @@ class Questions:
         )
 
 
-class Question:
+class ServerRequest:
     """A request of the server.
 
     Args:
@@ -87,7 +87,7 @@ class Question:
         self.response: Mapping[str, Any] | None = None
 
 
-class Channel:
+class SdkChannel:
     """The SDK's ``DispatchContext``: what a handler talks to its client through.
 
     Args:
@@ -96,10 +96,10 @@ class Channel:
         call: The request that is handled; None for what belongs to no request.
     """
 
-    def __init__(self, client: Client, questions: Questions, call: Call | None = None) -> None:
+    def __init__(self, client: ClientPort, questions: ServerRequests, call: Call | None = None) -> None:
         self._client = client
         self._questions = questions
-        self._outlet: Outlet = client.outlet if call is None else call.outlet
+        self._sink: ResponseSink = client.sink if call is None else call.sink
         self._call = call
         self.cancel_requested = anyio.Event()
 
@@ -129,7 +129,7 @@ class Channel:
         return ServerMessageMetadata(request_context=self._call, close_sse_stream=self._close_stream)
 
     async def _close_stream(self) -> None:
-        self._outlet.close_stream()
+        self._sink.close_stream()
 
     async def notify(
         self, method: str, params: Mapping[str, Any] | None, _options: CallOptions | None = None
@@ -169,22 +169,22 @@ class Channel:
                 with trio.move_on_after(options.get("timeout") or inf):
                     await question.answered.wait()
             except trio.Cancelled:
-                self._take_back(question, "caller cancelled")
+                self._send_cancelled(question, "caller cancelled")
                 raise
         if question.response is None:
-            self._take_back(question, "timed out")
+            self._send_cancelled(question, "timed out")
             raise MCPError(REQUEST_TIMEOUT, f"the client did not answer {method} in time")
         return _unwrapped(question.response)
 
-    def _take_back(self, question: Question, reason: str) -> None:
+    def _send_cancelled(self, question: ServerRequest, reason: str) -> None:
         """Let the client know that nobody waits for its answer any more."""
         params = {"requestId": question.number, "reason": reason}
         message = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}
-        outlet = self._outlet if self.is_open else self._client.outlet
-        outlet.send(encode(message) + b"\n")
+        sink = self._sink if self.is_open else self._client.sink
+        sink.send(encode(message) + b"\n")
 
     def _send(self, message: Mapping[str, Any]) -> None:
-        self._outlet.send(encode(message) + b"\n")
+        self._sink.send(encode(message) + b"\n")
 
 
 def _unwrapped(response: Mapping[str, Any]) -> dict[str, Any]:

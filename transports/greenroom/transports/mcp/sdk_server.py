@@ -53,39 +53,40 @@ from mcp_types import (
 
 from greenroom.actors import CompleteResource, ListResources, ReadResource
 from greenroom.transports.mcp.calls import Call
-from greenroom.transports.mcp.client import Client
+from greenroom.transports.mcp.client_port import ClientPort
 from greenroom.transports.mcp.content_blocks import Content, shown
 from greenroom.transports.mcp.fast_path import (
-    EVERYONE,
+    ALL_SCOPES,
+    CACHED_LISTINGS,
     JSON,
-    LISTINGS,
-    kept_for,
+    cache_policy,
     resource_failure,
     resource_list,
-    seconds_for,
     template_list,
-    tools_kept_for,
-    unknown_tool,
+    timeout_of,
+    tools_cache_policy,
+    unknown_tool_message,
 )
 from greenroom.transports.mcp.frames import Frame, RequestError
 from greenroom.transports.mcp.responses import encode, result_line
-from greenroom.transports.mcp.sdk_channel import Channel, Questions
+from greenroom.transports.mcp.sdk_channel import SdkChannel, ServerRequests
 from greenroom.transports.mcp.tool_errors import tool_error
-from greenroom.transports.mcp.tools import visible
+from greenroom.transports.mcp.tools import visible_tools
 from greenroom.transports.mcp.versions import MODERN_VERSION, SUBSCRIPTION_ID_KEY, Era
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
 
-    from greenroom.transports.mcp.offered_tools import Offer
-    from greenroom.transports.mcp.server import McpServer
+    from greenroom.transports.mcp.offered_tools import ToolOffer
+    from greenroom.transports.mcp.server_info import ServerInfo
+    from greenroom.transports.mcp.subscriptions import Subscriptions
 
-    Context = ServerRequestContext[Client, Call]
+    Context = ServerRequestContext[ClientPort, Call]
     Handler = Callable[[Context, Any], Awaitable[Any]]
 
 logger = logging.getLogger(__name__)
 
-_TELLING = frozenset({"initialize", "server/discover"})
+_DESCRIBING = frozenset({"initialize", "server/discover"})
 
 # Results without their JSON, which goes past the SDK on `Call.reply`.
 _SUCCESS = CallToolResult(content=[TextContent(text="")], structured_content={})
@@ -96,25 +97,34 @@ class SdkServer:
     """The SDK's server with all methods of Greenroom.
 
     Args:
-        server: Whose tools and resources these are.
+        usual: What clients are offered that chose nothing else.
+        profile: What the server says of itself.
+        subscriptions: What hears of changes for clients.
+        extend: Registers what else the SDK's server answers.
 
     Attributes:
         server: The SDK's server.
     """
 
-    def __init__(self, server: McpServer) -> None:
-        self._usual = server.offers.usual
-        self._subscriptions = server.subscriptions
-        profile = server.profile
-        self.server = _HonestServer(
+    def __init__(
+        self,
+        usual: ToolOffer,
+        profile: ServerInfo,
+        subscriptions: Subscriptions,
+        extend: Callable[[Server[ClientPort]], None] | None,
+    ) -> None:
+        self._usual = usual
+        self._profile = profile
+        self._subscriptions = subscriptions
+        self.server = _FixedListServer(
             profile.name,
             version=profile.version,
             title=profile.title,
-            instructions=profile.instructions_for(EVERYONE),
+            instructions=profile.instructions_for(ALL_SCOPES),
         )
         self.server.middleware.clear()  # tracing spans: `Client` has them made for all requests alike
-        self._tool_list = lru_cache(maxsize=LISTINGS)(self._tools_for)
-        self._template_list = lru_cache(maxsize=LISTINGS)(_templates_for)
+        self._tool_list = lru_cache(maxsize=CACHED_LISTINGS)(self._tools_for)
+        self._template_list = lru_cache(maxsize=CACHED_LISTINGS)(_templates_for)
         handlers: tuple[tuple[str, type[RequestParams], Handler], ...] = (
             ("tools/list", PaginatedRequestParams, self._list_tools),
             ("tools/call", CallToolRequestParams, self._call_tool),
@@ -128,18 +138,18 @@ class SdkServer:
         )
         for method, params, handler in handlers:
             self.server.add_request_handler(method, params, handler)
-        if server.extend is not None:
-            server.extend(self.server)
+        if extend is not None:
+            extend(self.server)
 
-    async def session(self, client: Client) -> SdkSession:
+    async def session(self, client: ClientPort) -> SdkSession:
         """Return a client's session, which has been told of its handshake."""
-        session = SdkSession(self.server, client)
+        session = SdkSession(self.server, self._profile, client)
         await session.begin()
         return session
 
-    def _tools_for(self, offer: Offer, scopes: frozenset[str]) -> ListToolsResult:
-        names = visible(offer.listed, offer.tools, scopes)
-        ttl, scope = tools_kept_for(offer, names, self._usual)
+    def _tools_for(self, offer: ToolOffer, scopes: frozenset[str]) -> ListToolsResult:
+        names = visible_tools(offer.listed, offer.tools, scopes)
+        ttl, scope = tools_cache_policy(offer, names, self._usual)
         listed = [offer.listing[name] for name in names]
         return ListToolsResult.model_validate({"tools": listed, "ttlMs": ttl, "cacheScope": scope})
 
@@ -156,51 +166,51 @@ class SdkServer:
         client, call = context.lifespan_context, _call(context)
         tool = client.offer.tools.get(params.name)
         if tool is None:
-            raise MCPError(INVALID_PARAMS, unknown_tool(params.name, client))
+            raise MCPError(INVALID_PARAMS, unknown_tool_message(params.name, client))
         _check_time(call)
-        meant = tool.meant(call.frame.arguments)
-        meta = None if meant is None else meant.meta
+        alias = tool.alias_for(call.frame.arguments)
+        meta = None if alias is None else alias.meta
         try:
-            reply = shown(await client.asked(call, lambda: tool.parse(call.frame.arguments)))
+            reply = shown(await client.ask_for_sdk(call, lambda: tool.parse(call.frame.arguments)))
             if isinstance(reply, Content):
                 return _content_result(reply, meta)
-            call.reply = encode(client.offer.told(reply))
+            call.reply = encode(client.offer.renamed(reply))
         except Exception as error:  # noqa: BLE001  (a tool's failure is an answer)
-            call.reply = tool_error(error if meant is None else meant.worded(error))
+            call.reply = tool_error(error if alias is None else alias.reworded(error))
             return _FAILURE if meta is None else _FAILURE.model_copy(update={"meta": meta})
         return _SUCCESS if meta is None else _SUCCESS.model_copy(update={"meta": meta})
 
     async def _subscribe(self, context: Context, params: SubscribeRequestParams) -> EmptyResult:
-        call = await _come(context)
+        call = await _wait_for_turn(context)
         try:
             self._subscriptions.subscribe(context.lifespan_context, params.uri)
         except Exception as error:
-            raise _worded(error, context) from error
-        context.lifespan_context.turns.leave(call)
+            raise _as_mcp_error(error, context) from error
+        context.lifespan_context.queue.leave(call)
         return EmptyResult()
 
     async def _unsubscribe(self, context: Context, params: UnsubscribeRequestParams) -> EmptyResult:
-        call = await _come(context)
+        call = await _wait_for_turn(context)
         self._subscriptions.unsubscribe(context.lifespan_context, params.uri)
-        context.lifespan_context.turns.leave(call)
+        context.lifespan_context.queue.leave(call)
         return EmptyResult()
 
     async def _listen(
         self, context: Context, params: SubscriptionsListenRequestParams
     ) -> SubscriptionsListenResult:
-        call = await _come(context)
+        call = await _wait_for_turn(context)
         uris = params.notifications.resource_subscriptions or []
         try:
             await self._subscriptions.listen(context.lifespan_context, call, uris)
         except Exception as error:
-            raise _worded(error, context) from error
+            raise _as_mcp_error(error, context) from error
         assert context.request_id is not None, "requests have ids"
         return SubscriptionsListenResult(_meta={SUBSCRIPTION_ID_KEY: context.request_id})
 
 
 def _templates_for(scopes: frozenset[str]) -> ListResourceTemplatesResult:
     listed = template_list(scopes)
-    ttl, scope = kept_for(listed, template_list())
+    ttl, scope = cache_policy(listed, template_list())
     return ListResourceTemplatesResult.model_validate(
         {"resourceTemplates": listed, "ttlMs": ttl, "cacheScope": scope}
     )
@@ -215,7 +225,7 @@ async def _read_resource(context: Context, params: ReadResourceRequestParams) ->
     reply = shown(await _asked(context, ReadResource(uri=params.uri)))
     if isinstance(reply, Content):
         return ReadResourceResult.model_validate({"contents": reply.blocks})
-    _call(context).reply = encode(context.lifespan_context.offer.told(reply))
+    _call(context).reply = encode(context.lifespan_context.offer.renamed(reply))
     return ReadResourceResult(contents=[TextResourceContents(uri=params.uri, mime_type=JSON, text="")])
 
 
@@ -231,23 +241,23 @@ async def _complete(context: Context, params: CompleteRequestParams) -> Complete
 async def _asked(context: Context, request: Any) -> Any:
     _check_time(_call(context))
     try:
-        return await context.lifespan_context.asked(_call(context), lambda: request)
+        return await context.lifespan_context.ask_for_sdk(_call(context), lambda: request)
     except Exception as error:
-        raise _worded(error, context) from error
+        raise _as_mcp_error(error, context) from error
 
 
-async def _come(context: Context) -> Call:
+async def _wait_for_turn(context: Context) -> Call:
     """Wait for the request's turn; it ends with the request."""
     call = _call(context)
     if call.frame.method != "subscriptions/listen":
         _check_time(call)
-    await context.lifespan_context.turn_of(call)
+    await context.lifespan_context.wait_for_turn(call)
     return call
 
 
 def _check_time(call: Call) -> None:
     try:
-        seconds_for(call)
+        timeout_of(call)
     except RequestError as error:
         raise MCPError(error.code, str(error)) from None
 
@@ -257,7 +267,7 @@ def _call(context: Context) -> Call:
     return context.request
 
 
-def _worded(error: Exception, context: Context) -> MCPError:
+def _as_mcp_error(error: Exception, context: Context) -> MCPError:
     return MCPError(*resource_failure(error, context.protocol_version))
 
 
@@ -272,7 +282,7 @@ def _content_result(content: Content, meta: dict[str, Any] | None) -> CallToolRe
     )
 
 
-class _HonestServer(Server[Client]):
+class _FixedListServer(Server[ClientPort]):
     """The SDK's server, which says in the later era, too, that its lists do not change.
 
     The SDK takes it that whoever serves listen streams announces changes of every list.
@@ -292,14 +302,16 @@ class SdkSession:
 
     Args:
         server: The SDK's server.
+        profile: What the server says of itself.
         client: The client.
     """
 
-    def __init__(self, server: Server[Client], client: Client) -> None:
+    def __init__(self, server: Server[ClientPort], profile: ServerInfo, client: ClientPort) -> None:
         self._server = server
+        self._profile = profile
         self._client = client
-        self._questions = Questions()
-        self._channel = Channel(client, self._questions)
+        self._questions = ServerRequests()
+        self._channel = SdkChannel(client, self._questions)
         self._outbound = NotifyOnlyOutbound(self._channel)
         self._connection = SdkConnection.for_loop(self._channel)
         self._runner = ServerRunner(server, self._connection, client)
@@ -316,23 +328,23 @@ class SdkSession:
         if call.settled and call.frame.method != "initialize":  # taken back before its task began
             return
         with trio.CancelScope() as scope:
-            call.withdraw = scope.cancel
+            call.cancel_work = scope.cancel
             try:
-                result = await self._result(Channel(client, self._questions, call), call)
-                if call.frame.method in _TELLING:
-                    result = _within(result, client)
-                line = result_line(call.id, _completed(result, call))
+                result = await self._result(SdkChannel(client, self._questions, call), call)
+                if call.frame.method in _DESCRIBING:
+                    result = _for_client(result, self._profile, client)
+                line = result_line(call.id, _encode_result(result, call))
             except Exception as error:  # noqa: BLE001  (whatever it is, it is the answer)
                 failure = self._failure(error)
                 if not call.settled:
                     client.fail(call, failure.code, failure.message, failure.data)
             else:
                 if call.frame.method == "initialize":
-                    client.greeted(call.frame.params or {}, result["protocolVersion"])
+                    client.accept_handshake(call.frame.params or {}, result["protocolVersion"])
                 if not call.settled:
                     client.answer(call, line, "tool_error" if result.get("isError") else "ok")
 
-    async def _result(self, channel: Channel, call: Call) -> dict[str, Any]:
+    async def _result(self, channel: SdkChannel, call: Call) -> dict[str, Any]:
         method, params = call.frame.method, call.frame.params
         if method == "tools/call" and params is not None:
             params = {**params, "arguments": _arguments(call)}
@@ -358,7 +370,7 @@ class SdkSession:
             return MCPError(INTERNAL_ERROR, "Internal server error").error
         return failure
 
-    async def notified(self, frame: Frame) -> None:
+    async def take_notification(self, frame: Frame) -> None:
         """Tell the SDK of a notification."""
         runner = self._runner
         if self._client.era is Era.MODERN:
@@ -366,23 +378,23 @@ class SdkSession:
             runner = ServerRunner(self._server, connection, self._client)
         try:
             if frame.method == "notifications/progress":
-                await self._questions.progressed(frame.params or {})
+                await self._questions.take_progress(frame.params or {})
             await runner.on_notify(self._channel, frame.method, frame.params)
         except Exception:
             logger.exception("the notification %s was lost on the SDK", frame.method)
 
-    def responded(self, frame: Frame) -> None:
+    def take_response(self, frame: Frame) -> None:
         """Take the client's response to a request of the server."""
-        self._questions.responded(frame)
+        self._questions.take_response(frame)
 
 
-def _within(result: dict[str, Any], client: Client) -> dict[str, Any]:
+def _for_client(result: dict[str, Any], profile: ServerInfo, client: ClientPort) -> dict[str, Any]:
     """Return what the SDK says of the server as far as it is this client's affair."""
-    said = client.server.profile.told_to(client.scopes, client.offer.unlisted)
+    said = profile.described_to(client.scopes, client.offer.unlisted)
     capabilities = {
         name: value
         for name, value in result["capabilities"].items()
-        if name in said["capabilities"] or name not in client.server.profile.capabilities
+        if name in said["capabilities"] or name not in profile.capabilities
     }
     kept = {name: value for name, value in result.items() if name != "instructions"}
     return {**kept, **said, "capabilities": capabilities}
@@ -396,9 +408,9 @@ def _arguments(call: Call) -> Any:
         return {}
 
 
-def _completed(result: dict[str, Any], call: Call) -> bytes:
+def _encode_result(result: dict[str, Any], call: Call) -> bytes:
     """Return the JSON of a result, with what went past the SDK: a reply's JSON, a stream's id."""
-    if call.is_standing:
+    if call.is_stream:
         result["_meta"][SUBSCRIPTION_ID_KEY] = msgspec.Raw(call.id)
     reply = call.reply
     if reply is not None:

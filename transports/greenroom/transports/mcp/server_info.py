@@ -15,7 +15,7 @@ import msgspec
 from greenroom.actors.auth.scopes import EVERYTHING, allows, resources_of, tools_of
 
 
-class Profile(msgspec.Struct, frozen=True, kw_only=True):
+class ServerInfo(msgspec.Struct, frozen=True, kw_only=True):
     """What ``initialize`` and ``server/discover`` answer.
 
     Attributes:
@@ -60,14 +60,14 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
             closed |= {"resources", "completions"}
         return {name: value for name, value in self.capabilities.items() if name not in closed}
 
-    def told_to(self, scopes: frozenset[str], unlisted: Collection[str] = ()) -> dict[str, Any]:
+    def described_to(self, scopes: frozenset[str], unlisted: Collection[str] = ()) -> dict[str, Any]:
         """Return both as a part of what answers ``initialize`` and ``server/discover``."""
         instructions = self.instructions_for(scopes, unlisted)
         said = {} if instructions is None else {"instructions": instructions}
         return {"capabilities": self.capabilities_for(scopes), **said}
 
 
-GREENROOM = Profile(
+GREENROOM = ServerInfo(
     name="greenroom",
     title="Greenroom",
     version=version("greenroom"),

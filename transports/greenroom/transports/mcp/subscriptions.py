@@ -25,13 +25,13 @@ from greenroom.transports.mcp.versions import SUBSCRIPTION_ID_KEY
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from greenroom.transports.mcp.agent_port import Notices
+    from greenroom.transports.mcp.agent_port import SubscriberPort
     from greenroom.transports.mcp.calls import Call
-    from greenroom.transports.mcp.client import Client
-    from greenroom.transports.mcp.response_sink import Outlet
+    from greenroom.transports.mcp.client_port import ClientPort
+    from greenroom.transports.mcp.response_sink import ResponseSink
 
 
-AT_ONCE = 500  # resources of one listen request that are taken note of before others have their turn
+SLICE = 500  # resources of one listen request that are taken note of before others have their turn
 
 
 class Subscriptions:
@@ -44,7 +44,7 @@ class Subscriptions:
     def __init__(self, window: float) -> None:
         self._window = window
 
-    def subscribe(self, client: Client, uri: str) -> None:
+    def subscribe(self, client: ClientPort, uri: str) -> None:
         """Let a client of the handshake era hear of a resource, be it unknown or forbidden.
 
         Raises:
@@ -52,21 +52,21 @@ class Subscriptions:
             Refusal: no resource has such a URI, or as `ResourceSubscriber.add`.
             RuntimeClosedError: the runtime is closed.
         """
-        notices = client.notices
-        if notices is None:
-            notices = client.notices = client.door.subscriber(self._window)
-            client.spawn(_tell, client.outlet, notices, updated)
+        subscriber = client.subscriber
+        if subscriber is None:
+            subscriber = client.subscriber = client.agent.subscriber(self._window)
+            client.spawn(_send_changes, client.sink, subscriber, updated_line)
         limit = client.limits.subscriptions
-        if len(notices) >= limit:
+        if len(subscriber) >= limit:
             raise RequestError(INVALID_REQUEST, f"one connection may subscribe to {limit:,} resources")
-        notices.add(uri)
+        subscriber.add(uri)
 
-    def unsubscribe(self, client: Client, uri: str) -> None:
+    def unsubscribe(self, client: ClientPort, uri: str) -> None:
         """Let a client of the handshake era hear of a resource no more."""
-        if client.notices is not None:
-            client.notices.remove(uri)
+        if client.subscriber is not None:
+            client.subscriber.remove(uri)
 
-    async def listen(self, client: Client, call: Call, uris: Sequence[str]) -> None:
+    async def listen(self, client: ClientPort, call: Call, uris: Sequence[str]) -> None:
         """Tell a client on a stream of its own what changes, until it winds up or takes the request back.
 
         Raises:
@@ -75,44 +75,46 @@ class Subscriptions:
             RuntimeClosedError: the runtime is closed.
         """
         limits = client.limits
-        if not client.standing.has_room(call, len(uris)):
+        if not client.streams.has_room(call, len(uris)):
             sentence = (
                 f"one connection may have {limits.streams:,} streams of {limits.subscriptions:,} resources"
             )
             raise RequestError(INVALID_REQUEST, sentence)
         with (
-            client.standing.stream(call, weight=len(uris)),
-            client.door.subscriber(self._window) as notices,
+            client.streams.stream(call, weight=len(uris)),
+            client.agent.subscriber(self._window) as subscriber,
         ):
             for number, uri in enumerate(uris, 1):
-                notices.add(uri)
-                if number % AT_ONCE == 0:
+                subscriber.add(uri)
+                if number % SLICE == 0:
                     await trio.lowlevel.checkpoint()
-            call.outlet.send(acknowledged(call.id, uris))
-            client.turns.leave(call)
-            await _tell(call.outlet, notices, functools.partial(updated_on, call.id))
+            call.sink.send(acknowledged_line(call.id, uris))
+            client.queue.leave(call)
+            await _send_changes(call.sink, subscriber, functools.partial(stream_updated_line, call.id))
 
 
-async def _tell(outlet: Outlet, notices: Notices, line_for: Callable[[str], bytes]) -> None:
+async def _send_changes(
+    sink: ResponseSink, subscriber: SubscriberPort, line_for: Callable[[str], bytes]
+) -> None:
     """Notify of one change after the other while the client reads, until there is nothing more to hear."""
-    with notices, suppress(RuntimeClosedError):
+    with subscriber, suppress(RuntimeClosedError):
         while True:
-            await outlet.room_for_notice()
-            outlet.send(line_for(await notices.next()))
+            await sink.room_for_notice()
+            sink.send(line_for(await subscriber.next()))
 
 
 @functools.lru_cache(maxsize=4_096)
-def updated(uri: str) -> bytes:
+def updated_line(uri: str) -> bytes:
     """Return the line that says that a resource changed, the same object for every subscriber."""
     return b'{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":%b}}\n' % _json(uri)
 
 
-def updated_on(stream_id: bytes, uri: str) -> bytes:
+def stream_updated_line(stream_id: bytes, uri: str) -> bytes:
     """Return the line that says on a listen stream that a resource changed."""
     return _on_stream("notifications/resources/updated", stream_id, b'"uri":' + _json(uri))
 
 
-def acknowledged(stream_id: bytes, uris: Sequence[str]) -> bytes:
+def acknowledged_line(stream_id: bytes, uris: Sequence[str]) -> bytes:
     """Return the first line of a listen stream: of what it will hear.
 
     Lists do not change while a client could notice, so nothing else is acknowledged.

@@ -12,7 +12,7 @@ import msgspec
 
 from greenroom.actors.auth.key_format import without_keys
 from greenroom.runtime import (
-    ActorSetAsideError,
+    ActorQuarantinedError,
     DeadlineExceededError,
     IdempotencyConflictError,
     OverloadedError,
@@ -45,7 +45,7 @@ _PLAIN: dict[type[Exception], tuple[str, str]] = {
         "STORE_DAMAGED",
         "A stored record that this needs is damaged; see `greenroom verify` and `greenroom restore`.",
     ),
-    ActorSetAsideError: (
+    ActorQuarantinedError: (
         "SET_ASIDE",
         "What this request is about failed too often and is set aside until the operator admits it again.",
     ),
@@ -92,7 +92,7 @@ def _without_keys(details: dict[str, Any]) -> dict[str, Any]:
     return {name: without_keys(value) if isinstance(value, str) else value for name, value in details.items()}
 
 
-def overdue(seconds: float) -> bytes:
+def timeout_error(seconds: float) -> bytes:
     """Return the JSON that answers a tool call whose time ran out."""
     sentence = (
         f"The request was not answered within {seconds:g} s. If it was begun, it is carried out whole; "

@@ -84,12 +84,12 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
         Raises:
             Refusal: the arguments do not fit; it names the field, the limit and the value's size.
         """
-        meant = self.meant(arguments)
+        meant = self.alias_for(arguments)
         return parse_request(self.request, arguments) if meant is None else meant.parse(arguments)
 
-    def meant(self, arguments: bytes) -> Alias | None:
+    def alias_for(self, arguments: bytes) -> Alias | None:
         """Return the older name that a call with these arguments means, or None."""
-        if self.older is not None and self.older.is_meant(arguments):
+        if self.older is not None and self.older.matches(arguments):
             return self.older
         return self.alias
 
@@ -113,7 +113,7 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
         }
 
 
-def visible(names: Iterable[str], tools: Mapping[str, Tool], scopes: frozenset[str]) -> tuple[str, ...]:
+def visible_tools(names: Iterable[str], tools: Mapping[str, Tool], scopes: frozenset[str]) -> tuple[str, ...]:
     """Return those of the tools' names that are shown to a holder of ``scopes``: what it may call.
 
     Administering and the audit log are shown to those alone who may do so by name. Who may do everything,

@@ -5,7 +5,7 @@ request says in ``params._meta`` which revision it is of; it has no handshake. A
 first request decides, once.
 
 What is judged plain here the SDK would let pass, too, and but for a request of the other era
-(`refusal_of`) nothing here words an error: a request that is not plain goes to the SDK, which has
+(`era_mismatch`) nothing here words an error: a request that is not plain goes to the SDK, which has
 the last word and the reason (`sdk_server`). A test shows that both judge alike.
 """
 
@@ -128,7 +128,7 @@ def claims_modern_era(params: dict[str, Any] | None) -> bool:
     return isinstance(meta, dict) and VERSION_KEY in meta
 
 
-def refusal_of(
+def era_mismatch(
     era: Era, method: str, params: dict[str, Any] | None
 ) -> tuple[int, str, dict[str, Any] | None] | None:
     """Return the code, the sentence and the data for a request of the other era; None for one of this."""
@@ -163,7 +163,7 @@ def is_plain_initialize(params: dict[str, Any] | None) -> bool:
     return is_plain(Era.HANDSHAKE, params) and _fits(params, _Initialize)
 
 
-def negotiated(requested: str) -> str:
+def negotiate_version(requested: str) -> str:
     """Return the revision that answers an ``initialize``."""
     return requested if requested in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[-1]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ipaddress import IPv6Address, ip_address
 from typing import Final, NamedTuple
 
-from greenroom.transports.config.parsers import NotAllowedError
+from greenroom.transports.base.errors import InvalidValueError
 
 LAST_PORT: Final = 65535
 
@@ -45,15 +45,15 @@ def host_port(value: object) -> HostPort:
     """
     allowed = "HOST:PORT is allowed, such as 127.0.0.1:8765 or [::1]:8765, with a port from 0 to 65535"
     if not isinstance(value, str):
-        raise NotAllowedError(allowed)
+        raise InvalidValueError(allowed)
     host, colon, port = value.strip().rpartition(":")
     bare = host.removeprefix("[").removesuffix("]") if host.startswith("[") else host
     if not colon or (":" in bare and bare == host):
-        raise NotAllowedError(allowed)
+        raise InvalidValueError(allowed)
     if _PORT.fullmatch(port) is None or int(port) > LAST_PORT:
-        raise NotAllowedError(allowed)
+        raise InvalidValueError(allowed)
     if not bare:
-        raise NotAllowedError(allowed)
+        raise InvalidValueError(allowed)
     return HostPort(bare, int(port))
 
 
@@ -91,10 +91,10 @@ def origin(value: object) -> str:
     """
     allowed = "an origin such as https://example.org or http://example.org:8000 is allowed"
     if not isinstance(value, str):
-        raise NotAllowedError(allowed)
+        raise InvalidValueError(allowed)
     plain = value.strip().lower().removesuffix("/")
     if plain != "null" and origin_parts(plain) is None:
-        raise NotAllowedError(allowed)
+        raise InvalidValueError(allowed)
     return plain
 
 

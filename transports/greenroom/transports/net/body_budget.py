@@ -6,7 +6,7 @@ from collections import Counter
 from http import HTTPStatus
 from typing import Final
 
-from greenroom.transports.auth.origin_check import RefusedError
+from greenroom.transports.base.errors import HttpRefusedError
 
 EACH: Final = 32 << 20
 """Bytes that one key, or one address without a key, may have under way at least."""
@@ -14,7 +14,7 @@ _FRAMES: Final = 4
 _SHARES: Final = 8
 
 
-class Bodies:
+class BodyBudgets:
     """What is under way in one process.
 
     Args:
@@ -27,11 +27,11 @@ class Bodies:
         self._sizes: Counter[str] = Counter()
         self._total = 0
 
-    def of(self, name: str | None) -> Body:
+    def of(self, name: str | None) -> BodyBudget:
         """Return a body of somebody's, of which nothing has come; None has no limit of its own."""
-        return Body(self, name)
+        return BodyBudget(self, name)
 
-    def take(self, name: str | None, size: int) -> None:
+    def reserve(self, name: str | None, size: int) -> None:
         """Count bytes that came.
 
         Raises:
@@ -39,15 +39,15 @@ class Bodies:
         """
         if name is not None and self._sizes[name] + size > self._each:
             sentence = f"requests of yours under way have {self._each:,} bytes, which is the limit; ask again"
-            raise RefusedError(HTTPStatus.TOO_MANY_REQUESTS, sentence, **{"Retry-After": "1"})
+            raise HttpRefusedError(HTTPStatus.TOO_MANY_REQUESTS, sentence, **{"Retry-After": "1"})
         if self._total + size > self._all:
             sentence = f"requests of all under way have {self._all:,} bytes, which is the limit; ask again"
-            raise RefusedError(HTTPStatus.SERVICE_UNAVAILABLE, sentence, **{"Retry-After": "1"})
+            raise HttpRefusedError(HTTPStatus.SERVICE_UNAVAILABLE, sentence, **{"Retry-After": "1"})
         self._total += size
         if name is not None:
             self._sizes[name] += size
 
-    def give_back(self, name: str | None, size: int) -> None:
+    def release(self, name: str | None, size: int) -> None:
         """Count bytes no more."""
         self._total -= size
         if name is not None:
@@ -56,22 +56,22 @@ class Bodies:
                 del self._sizes[name]
 
 
-class Body:
+class BodyBudget:
     """What came of one request, or of one message after the other."""
 
     __slots__ = ("_bodies", "_name", "_size")
 
-    def __init__(self, bodies: Bodies, name: str | None) -> None:
+    def __init__(self, bodies: BodyBudgets, name: str | None) -> None:
         self._bodies = bodies
         self._name = name
         self._size = 0
 
-    def take(self, size: int) -> None:
+    def reserve(self, size: int) -> None:
         """Count bytes that came; raises as `Bodies.take`."""
-        self._bodies.take(self._name, size)
+        self._bodies.reserve(self._name, size)
         self._size += size
 
-    def drop(self) -> None:
+    def release(self) -> None:
         """Count them no more."""
-        self._bodies.give_back(self._name, self._size)
+        self._bodies.release(self._name, self._size)
         self._size = 0

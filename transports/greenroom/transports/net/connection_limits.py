@@ -1,7 +1,7 @@
 """Who is connected to one server: newcomers, who have shown nothing yet, and those who were let in.
 
 Newcomers take nothing away from those who were let in. Where all places are taken, the newcomer goes who has
-waited longest, of the address that has most of them. So a crowd that says nothing keeps nobody out: whoever
+waited longest, of the address that has most of them. So a limiter that says nothing keeps nobody out: whoever
 says at once who they are is in before it is their turn.
 """
 
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import trio
 
-from greenroom.transports.auth.origin_check import RefusedError
+from greenroom.transports.base.errors import HttpRefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -33,10 +33,10 @@ TOLD_EVERY: Final = 10.0
 """Seconds after the first hang-up in which all others are told in the same line."""
 _NAMES: Final = 1_024
 
-Why = Literal["too slow", "made room"]
+RejectionReason = Literal["too slow", "made room"]
 
 
-class Visitor:
+class ConnectionSlot:
     """One connection.
 
     Args:
@@ -46,10 +46,10 @@ class Visitor:
 
     Attributes:
         is_new: Whether it may still be hung up on for others, or for being slow.
-        turned_away: Why it was, if it was.
+        rejected_because: Why it was hung up on, if it was.
     """
 
-    __slots__ = ("hang_up", "holder", "is_new", "name", "since", "turned_away")
+    __slots__ = ("hang_up", "holder", "is_new", "name", "rejected_because", "since")
 
     def __init__(self, name: str | None, since: float, hang_up: Callable[[], None]) -> None:
         self.name = name
@@ -57,10 +57,10 @@ class Visitor:
         self.since = since
         self.hang_up = hang_up
         self.is_new = True
-        self.turned_away: Why | None = None
+        self.rejected_because: RejectionReason | None = None
 
 
-class Crowd:
+class ConnectionLimiter:
     """The connections of one server.
 
     Args:
@@ -76,18 +76,18 @@ class Crowd:
         self._room = places + beyond
         self._share = _share(places, SHARE)
         self._new_share = _share(places, NEW_SHARE)
-        self._new: dict[str | None, dict[Visitor, None]] = {}
-        self._queue: dict[Visitor, None] = {}
+        self._new: dict[str | None, dict[ConnectionSlot, None]] = {}
+        self._queue: dict[ConnectionSlot, None] = {}
         self._inside: Counter[str] = Counter()
         self._members = 0
-        self.some_turned_away = trio.Event()
-        self._turned: Counter[Why] = Counter()
-        self._turned_names: Counter[str] = Counter()
+        self.has_rejections = trio.Event()
+        self._rejected: Counter[RejectionReason] = Counter()
+        self._rejected_names: Counter[str] = Counter()
 
     def __len__(self) -> int:
         return len(self._queue) + self._members
 
-    def arrive(self, name: str | None, now: float, hang_up: Callable[[], None]) -> Visitor | None:
+    def arrive(self, name: str | None, now: float, hang_up: Callable[[], None]) -> ConnectionSlot | None:
         """Take in a newcomer, and hang up on another one if that makes its place; None: there is none.
 
         Args:
@@ -97,51 +97,51 @@ class Crowd:
         """
         of_name = self._new.get(name, {})
         if name is not None and len(of_name) >= self._new_share:
-            self._turn_away(next(iter(of_name)), "made room")
+            self._reject(next(iter(of_name)), "made room")
         elif len(self) >= self._room:
             if not self._queue:
                 return None
             crowded = max(self._new.values(), key=len)
-            self._turn_away(next(iter(crowded)), "made room")
-        visitor = Visitor(name, now, hang_up)
-        self._new.setdefault(name, {})[visitor] = None
-        self._queue[visitor] = None
-        return visitor
+            self._reject(next(iter(crowded)), "made room")
+        slot = ConnectionSlot(name, now, hang_up)
+        self._new.setdefault(name, {})[slot] = None
+        self._queue[slot] = None
+        return slot
 
-    def let_in(self, visitor: Visitor, name: str | None, holder: str | None) -> None:
+    def accept(self, slot: ConnectionSlot, name: str | None, holder: str | None) -> None:
         """Give a newcomer a place, unless it has one.
 
         Args:
-            visitor: The newcomer.
+            slot: The newcomer.
             name: What stands for where it comes from, as far as that is known by now.
             holder: Whose key it showed; None for none, or where several come over one connection.
 
         Raises:
             RefusedError: there is none.
         """
-        if not visitor.is_new:
+        if not slot.is_new:
             return
         if self._members >= self._places:
             sentence = f"there are {self._places} connections, which is the limit"
-            raise RefusedError(HTTPStatus.SERVICE_UNAVAILABLE, sentence, **{"Retry-After": "5"})
+            raise HttpRefusedError(HTTPStatus.SERVICE_UNAVAILABLE, sentence, **{"Retry-After": "5"})
         where = None if name is None else f"address {name}"
         who = None if holder is None else f"key {holder}"
         for counted, whose in ((where, "address"), (who, "key")):
             if counted is not None and self._inside[counted] >= self._share:
                 sentence = f"there are {self._share} connections of your {whose}, which is the limit for one"
-                raise RefusedError(HTTPStatus.TOO_MANY_REQUESTS, sentence, **{"Retry-After": "5"})
-        self._forget_newcomer(visitor)
-        visitor.name, visitor.holder = where, who
+                raise HttpRefusedError(HTTPStatus.TOO_MANY_REQUESTS, sentence, **{"Retry-After": "5"})
+        self._forget_newcomer(slot)
+        slot.name, slot.holder = where, who
         self._members += 1
         self._inside.update(each for each in (where, who) if each is not None)
 
-    def leave(self, visitor: Visitor) -> None:
+    def leave(self, slot: ConnectionSlot) -> None:
         """Take note that a connection has ended."""
-        if visitor.is_new:
-            self._forget_newcomer(visitor)
-        elif visitor.turned_away is None:
+        if slot.is_new:
+            self._forget_newcomer(slot)
+        elif slot.rejected_because is None:
             self._members -= 1
-            for counted in (visitor.name, visitor.holder):
+            for counted in (slot.name, slot.holder):
                 if counted is not None:
                     self._inside[counted] -= 1
                     if not self._inside[counted]:
@@ -151,66 +151,66 @@ class Crowd:
 
     def oldest(self) -> float | None:
         """Return since when the newcomer waits who has waited longest; None without any."""
-        return next((visitor.since for visitor in self._queue), None)
+        return next((slot.since for slot in self._queue), None)
 
-    def late(self, before: float) -> Iterator[Callable[[], None]]:
+    def overdue(self, before: float) -> Iterator[Callable[[], None]]:
         """Yield what hangs up on each newcomer who is there since ``before`` or longer."""
-        while (visitor := next(iter(self._queue), None)) is not None and visitor.since <= before:
-            yield self.overdue(visitor)
+        while (slot := next(iter(self._queue), None)) is not None and slot.since <= before:
+            yield self.reject_slow(slot)
 
-    def overdue(self, visitor: Visitor) -> Callable[[], None]:
+    def reject_slow(self, slot: ConnectionSlot) -> Callable[[], None]:
         """Return what hangs up on somebody who was too slow, and take note of it."""
-        if visitor.is_new:
-            self._note(visitor, "too slow")
-        return visitor.hang_up
+        if slot.is_new:
+            self._record_rejection(slot, "too slow")
+        return slot.hang_up
 
-    def told(self) -> str:
+    def rejection_summary(self) -> str:
         """Return a line about who was hung up on since this was asked last."""
-        slow, room = self._turned["too slow"], self._turned["made room"]
+        slow, room = self._rejected["too slow"], self._rejected["made room"]
         line = f"{slow + room:,} connections were hung up on before they were let in: "
         line += f"{slow:,} said too little in time, {room:,} made room for others"
-        if self._turned_names:
-            name, count = self._turned_names.most_common(1)[0]
+        if self._rejected_names:
+            name, count = self._rejected_names.most_common(1)[0]
             line += f"; {count:,} came from {name}"
-        self.some_turned_away = trio.Event()
-        self._turned.clear()
-        self._turned_names.clear()
+        self.has_rejections = trio.Event()
+        self._rejected.clear()
+        self._rejected_names.clear()
         return line
 
     # -- parts -------------------------------------------------------------
 
-    def _turn_away(self, visitor: Visitor, why: Why) -> None:
-        self._note(visitor, why)
-        visitor.hang_up()
+    def _reject(self, slot: ConnectionSlot, why: RejectionReason) -> None:
+        self._record_rejection(slot, why)
+        slot.hang_up()
 
-    def _note(self, visitor: Visitor, why: Why) -> None:
-        self._forget_newcomer(visitor)
-        visitor.turned_away = why
-        self._turned[why] += 1
-        self.some_turned_away.set()
-        if visitor.name is not None and (
-            visitor.name in self._turned_names or len(self._turned_names) < _NAMES
+    def _record_rejection(self, slot: ConnectionSlot, why: RejectionReason) -> None:
+        self._forget_newcomer(slot)
+        slot.rejected_because = why
+        self._rejected[why] += 1
+        self.has_rejections.set()
+        if slot.name is not None and (
+            slot.name in self._rejected_names or len(self._rejected_names) < _NAMES
         ):
-            self._turned_names[visitor.name] += 1
+            self._rejected_names[slot.name] += 1
 
-    def _forget_newcomer(self, visitor: Visitor) -> None:
-        visitor.is_new = False
-        del self._queue[visitor]
-        of_name = self._new[visitor.name]
-        del of_name[visitor]
+    def _forget_newcomer(self, slot: ConnectionSlot) -> None:
+        slot.is_new = False
+        del self._queue[slot]
+        of_name = self._new[slot.name]
+        del of_name[slot]
         if not of_name:
-            del self._new[visitor.name]
+            del self._new[slot.name]
 
 
-async def tell_turned_away(crowd: Crowd) -> None:
+async def log_rejections(limiter: ConnectionLimiter) -> None:
     """Log who was hung up on, in one line however many they are, for ever."""
     while True:
-        await crowd.some_turned_away.wait()
+        await limiter.has_rejections.wait()
         await trio.sleep(TOLD_EVERY)
-        logger.warning(crowd.told())
+        logger.warning(limiter.rejection_summary())
 
 
-async def in_slices(work: Iterable[Callable[[], None]]) -> None:
+async def run_in_slices(work: Iterable[Callable[[], None]]) -> None:
     """Do something to many connections, in turns with everybody else."""
     for count, each in enumerate(work, 1):
         each()

@@ -12,7 +12,7 @@ from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Final
 
-from greenroom.transports.config.parsers import NotAllowedError
+from greenroom.transports.base.errors import InvalidValueError
 
 FORWARDED: Final = b"forwarded"
 Network = IPv4Network | IPv6Network
@@ -32,11 +32,11 @@ def network(value: object) -> str:
     """
     allowed = "an address or a network such as 10.0.0.7 or 10.0.0.0/8 is allowed"
     if not isinstance(value, str):
-        raise NotAllowedError(allowed)
+        raise InvalidValueError(allowed)
     try:
         return str(ip_network(value.strip()))
     except ValueError:
-        raise NotAllowedError(allowed) from None
+        raise InvalidValueError(allowed) from None
 
 
 def client_address(peer: str | None, forwarded: Sequence[str], trusted: Sequence[Network]) -> str | None:
@@ -62,7 +62,7 @@ def client_address(peer: str | None, forwarded: Sequence[str], trusted: Sequence
 
 
 @lru_cache(maxsize=1_024)
-def neighbourhood(address: str | None) -> str:
+def address_prefix(address: str | None) -> str:
     """Return what failures at an address are counted under: of IPv6 its /64, which one host may have."""
     read = _read(address)
     if isinstance(read, IPv6Address):

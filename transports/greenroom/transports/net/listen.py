@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from greenroom.runtime import GreenroomError
-from greenroom.transports.base.exit_codes import NoAccessError
+from greenroom.transports.base.errors import FileAccessError
 from greenroom.transports.net.addresses import HostPort, is_loopback
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def tls_context(certificate: Path, key: Path) -> ssl.SSLContext:
         try:
             file.open("rb").close()
         except OSError as error:
-            raise NoAccessError(f"{file} cannot be read: {error.strerror}") from None
+            raise FileAccessError(f"{file} cannot be read: {error.strerror}") from None
     try:
         context.load_cert_chain(certificate, key, password=lambda: "")  # it must not ask on a terminal
     except (ssl.SSLError, OSError) as error:

@@ -9,7 +9,7 @@ LARGE: Final = 1 << 18
 """Bytes from which on a message lies in pages of its own."""
 
 
-class Gathering:
+class ReassemblyBuffer:
     """What came of a message so far.
 
     A large one lies in pages of its own, which the system has back as soon as it is dropped. What hundreds of

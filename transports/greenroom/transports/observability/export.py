@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 
 
 @contextlib.contextmanager
-def exporting(environment: Mapping[str, str]) -> Iterator[None]:
+def export_spans(environment: Mapping[str, str]) -> Iterator[None]:
     """Export spans meanwhile, where the environment names an exporter and nobody else exports them.
 
     Tracing is there to help: what is wrong with it is a warning, and the server starts without.

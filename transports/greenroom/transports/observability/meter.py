@@ -16,7 +16,7 @@ error; withdrawn by its client and not answered."""
 
 OUTCOMES: Final[tuple[Outcome, ...]] = ("ok", "tool_error", "error", "cancelled")
 
-BOUNDS: Final = (
+BUCKET_BOUNDS: Final = (
     *(0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05),
     *(0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0),
 )
@@ -47,21 +47,21 @@ METHODS: Final = frozenset(
 """The requests that are counted under their own name."""
 
 
-class Requests(NamedTuple):
+class RequestCounts(NamedTuple):
     """The requests of one kind that ended in one way.
 
     Attributes:
         method: The method, or `OTHER`.
         tool: The tool, or `OTHER`; empty for a method that calls none.
         outcome: How they ended.
-        classes: How many took how long: one count for each of `BOUNDS`, and one beyond.
+        buckets: How many took how long: one count for each of `BUCKET_BOUNDS`, and one beyond.
         seconds: Their times together.
     """
 
     method: str
     tool: str
     outcome: Outcome
-    classes: tuple[int, ...]
+    buckets: tuple[int, ...]
     seconds: float
 
 
@@ -83,7 +83,7 @@ class RequestMeter:
         }
         self._others: dict[tuple[str, str | None, Outcome], list[float]] = {}
 
-    def note(self, method: str, tool: str | None, outcome: Outcome, seconds: float) -> None:
+    def record(self, method: str, tool: str | None, outcome: Outcome, seconds: float) -> None:
         """Count one request that is over.
 
         Args:
@@ -96,13 +96,13 @@ class RequestMeter:
             row = self._rows[method, tool, outcome]
         except KeyError:
             row = self._new_row(method, tool, outcome)
-        row[bisect_left(BOUNDS, seconds)] += 1
+        row[bisect_left(BUCKET_BOUNDS, seconds)] += 1
         row[-1] += seconds
 
-    def snapshot(self) -> list[Requests]:
+    def snapshot(self) -> list[RequestCounts]:
         """Return the figures of this moment; other methods than the tools' are absent until they come."""
         return [
-            Requests(method, tool or "", outcome, tuple(map(int, row[:-1])), row[-1])
+            RequestCounts(method, tool or "", outcome, tuple(map(int, row[:-1])), row[-1])
             for rows in (self._rows, self._others)
             for (method, tool, outcome), row in rows.items()
         ]
@@ -119,4 +119,4 @@ class RequestMeter:
 
 
 def _row() -> list[float]:
-    return [0] * (len(BOUNDS) + 1) + [0.0]
+    return [0] * (len(BUCKET_BOUNDS) + 1) + [0.0]

@@ -1,4 +1,4 @@
-"""A look at a server in Prometheus' text formats.
+"""A snapshot at a server in Prometheus' text formats.
 
 Importing this costs some 60 ms and rendering some milliseconds, so both happen in a thread,
 and the import not before the first scrape.
@@ -22,9 +22,9 @@ from prometheus_client.core import (
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.utils import floatToGoString
 
-from greenroom.transports.observability.meter import BOUNDS, Requests
-from greenroom.transports.observability.metrics import COUNTERS, GAUGES, SPREADS
-from greenroom.transports.observability.snapshot import Connections, Look
+from greenroom.transports.observability.meter import BUCKET_BOUNDS, RequestCounts
+from greenroom.transports.observability.metrics import COUNTERS, GAUGES, HISTOGRAMS
+from greenroom.transports.observability.snapshot import ConnectionStatistics, Snapshot
 
 _OF_A_TOOL: Final = ("method", "tool")
 _OF_TRANSPORTS: Final = (
@@ -42,44 +42,44 @@ _OF_TRANSPORTS: Final = (
 """What transports say of their connections: kind, name, meaning, and field of their statistics."""
 
 
-def render(look: Look, accept: str) -> tuple[bytes, str]:
-    """Return a look as text, and the text's media type.
+def render(snapshot: Snapshot, accept: str) -> tuple[bytes, str]:
+    """Return a snapshot as text, and the text's media type.
 
     Args:
-        look: What is told.
+        snapshot: What is told.
         accept: What the reader accepts, as in HTTP's header; OpenMetrics if it asks for that.
     """
     encode, media_type = choose_encoder(accept)
     # A registry of its own: what a program that embeds the server measures is that program's affair.
     registry = CollectorRegistry()
-    registry.register(_Collector(look))
+    registry.register(_Collector(snapshot))
     ProcessCollector(registry=registry)
     return encode(registry), media_type
 
 
 class _Collector:
-    """Hands the figures of one look to a registry."""
+    """Hands the figures of one snapshot to a registry."""
 
-    def __init__(self, look: Look) -> None:
-        self._look = look
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
 
     def collect(self) -> Iterator[Metric]:
         """Yield every figure."""
         yield InfoMetricFamily("greenroom_build", "The program.", {"version": version("greenroom")})
-        yield from _of_requests(self._look.requests)
-        yield from _of_connections(self._look.connections)
+        yield from _of_requests(self._snapshot.requests)
+        yield from _of_connections(self._snapshot.connections)
         for figure in COUNTERS:
-            yield CounterMetricFamily(figure.name, figure.help, figure.read(self._look.runtime))
+            yield CounterMetricFamily(figure.name, figure.help, figure.read(self._snapshot.runtime))
         for figure in GAUGES:
-            yield GaugeMetricFamily(figure.name, figure.help, figure.read(self._look.runtime))
-        for spread in SPREADS:
-            said = spread.read(self._look.runtime)
+            yield GaugeMetricFamily(figure.name, figure.help, figure.read(self._snapshot.runtime))
+        for spread in HISTOGRAMS:
+            said = spread.read(self._snapshot.runtime)
             yield HistogramMetricFamily(
                 spread.name, spread.help, _buckets(said.bounds, said.counts), said.sum
             )
 
 
-def _of_requests(requests: Iterable[Requests]) -> Iterator[Metric]:
+def _of_requests(requests: Iterable[RequestCounts]) -> Iterator[Metric]:
     count = CounterMetricFamily(
         "greenroom_requests",
         "MCP requests that are over. Outcomes: ok, tool_error (the tool said no), error (a JSON-RPC error), "
@@ -88,9 +88,9 @@ def _of_requests(requests: Iterable[Requests]) -> Iterator[Metric]:
     )
     together: dict[tuple[str, str], tuple[list[int], float]] = {}
     for each in requests:
-        count.add_metric([each.method, each.tool, each.outcome], sum(each.classes))
-        classes, seconds = together.get((each.method, each.tool), ([0] * len(each.classes), 0.0))
-        sums = [one + other for one, other in zip(classes, each.classes, strict=True)]
+        count.add_metric([each.method, each.tool, each.outcome], sum(each.buckets))
+        classes, seconds = together.get((each.method, each.tool), ([0] * len(each.buckets), 0.0))
+        sums = [one + other for one, other in zip(classes, each.buckets, strict=True)]
         together[each.method, each.tool] = sums, seconds + each.seconds
     times = HistogramMetricFamily(
         "greenroom_request_seconds",
@@ -99,12 +99,12 @@ def _of_requests(requests: Iterable[Requests]) -> Iterator[Metric]:
         labels=_OF_A_TOOL,
     )
     for kind, (classes, seconds) in together.items():
-        times.add_metric(kind, _buckets(BOUNDS, classes), seconds)
+        times.add_metric(kind, _buckets(BUCKET_BOUNDS, classes), seconds)
     yield count
     yield times
 
 
-def _of_connections(transports: Mapping[str, Connections]) -> Iterator[Metric]:
+def _of_connections(transports: Mapping[str, ConnectionStatistics]) -> Iterator[Metric]:
     for kind, name, text, field in _OF_TRANSPORTS:
         family = kind(name, text, labels=["transport"])
         for transport, said in transports.items():

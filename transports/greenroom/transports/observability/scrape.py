@@ -14,7 +14,7 @@ import trio
 from greenroom.runtime import GreenroomError
 
 if TYPE_CHECKING:
-    from greenroom.transports.observability.snapshot import Watched
+    from greenroom.transports.observability.snapshot import ObservedServer
 
     Message = MutableMapping[str, Any]
     App = Callable[
@@ -25,11 +25,11 @@ _ALLOWED: Final = ("GET", "HEAD")
 PLAIN: Final = "text/plain; charset=utf-8"
 
 
-def metrics_app(watched: Watched) -> App:
+def metrics_app(observed: ObservedServer) -> App:
     """Return the ASGI app that answers GET and HEAD with a server's figures.
 
     Args:
-        watched: The server. Its statistics are read when somebody asks, and at no other time.
+        observed: The server. Its statistics are read when somebody asks, and at no other time.
     """
     # One scrape is rendered at a time, so that impatient scrapers cannot take every thread.
     place = trio.CapacityLimiter(1)
@@ -42,12 +42,12 @@ def metrics_app(watched: Watched) -> App:
             return
         accept = b",".join(value for name, value in scope["headers"] if name == b"accept")
         try:
-            look = watched.look()
+            snapshot = observed.snapshot()
         except GreenroomError as error:
             await _answer(send, 503, PLAIN, f"{error}\n".encode(), {})
             return
         text, media_type = await trio.to_thread.run_sync(
-            _render, look, accept.decode("latin-1"), limiter=place
+            _render, snapshot, accept.decode("latin-1"), limiter=place
         )
         headers = {b"cache-control": b"no-store"}
         await _answer(send, 200, media_type, text, headers, bodiless=scope["method"] == "HEAD")
@@ -55,10 +55,10 @@ def metrics_app(watched: Watched) -> App:
     return app
 
 
-def _render(look: Any, accept: str) -> tuple[bytes, str]:
+def _render(snapshot: Any, accept: str) -> tuple[bytes, str]:
     from greenroom.transports.observability.prometheus import render  # noqa: PLC0415 - 60 ms, for scrapes
 
-    return render(look, accept)
+    return render(snapshot, accept)
 
 
 async def _answer(

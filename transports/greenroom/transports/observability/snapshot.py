@@ -1,6 +1,6 @@
-"""One look at a whole server: the values that a scrape renders, taken in the event loop.
+"""One snapshot at a whole server: the values that a scrape renders, taken in the event loop.
 
-Taking a look is cheap. What it takes is frozen, so that it can be rendered in another thread.
+Taking a snapshot is cheap. What it takes is frozen, so that it can be rendered in another thread.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from greenroom.transports.observability.meter import OUTCOMES
 
 if TYPE_CHECKING:
-    from greenroom.runtime import Doors
+    from greenroom.runtime import RuntimeClient
     from greenroom.runtime import RuntimeStatistics as RuntimeStatistics
-    from greenroom.transports.observability.meter import Outcome, RequestMeter, Requests
+    from greenroom.transports.observability.meter import Outcome, RequestCounts, RequestMeter
 
 
-class Connections(Protocol):
+class ConnectionStatistics(Protocol):
     """What a transport says of those who connected to it."""
 
     @property
@@ -32,7 +32,7 @@ class Connections(Protocol):
         """Clients refused since the start."""
 
 
-class Look(NamedTuple):
+class Snapshot(NamedTuple):
     """A server at one moment.
 
     Attributes:
@@ -41,12 +41,12 @@ class Look(NamedTuple):
         connections: What each transport says of its clients, by the transport's name.
     """
 
-    requests: list[Requests]
+    requests: list[RequestCounts]
     runtime: RuntimeStatistics
-    connections: Mapping[str, Connections]
+    connections: Mapping[str, ConnectionStatistics]
 
 
-class Watched:
+class ObservedServer:
     """A server that can be looked at.
 
     Args:
@@ -57,28 +57,28 @@ class Watched:
         runtime: The same.
     """
 
-    def __init__(self, meter: RequestMeter, runtime: Doors) -> None:
+    def __init__(self, meter: RequestMeter, runtime: RuntimeClient) -> None:
         self._meter = meter
         self.runtime = runtime
-        self._transports: dict[str, Callable[[], Connections]] = {}
+        self._transports: dict[str, Callable[[], ConnectionStatistics]] = {}
 
-    def add(self, transport: str, statistics: Callable[[], Connections]) -> None:
+    def add_transport(self, transport: str, statistics: Callable[[], ConnectionStatistics]) -> None:
         """Look at a transport, too, which tells its statistics when it is asked."""
         self._transports[transport] = statistics
 
-    def look(self) -> Look:
+    def snapshot(self) -> Snapshot:
         """Return the figures of this moment.
 
         Raises:
             StoreError: The store is closed or cannot be read.
         """
-        return Look(
+        return Snapshot(
             self._meter.snapshot(),
             self.runtime.statistics(),
             self.connections(),
         )
 
-    def connections(self) -> dict[str, Connections]:
+    def connections(self) -> dict[str, ConnectionStatistics]:
         """Return what each transport says of its clients now, by the transport's name."""
         return {name: statistics() for name, statistics in self._transports.items()}
 
@@ -86,5 +86,5 @@ class Watched:
         """Return how many requests have ended in which way."""
         counts: dict[Outcome, int] = dict.fromkeys(OUTCOMES, 0)
         for each in self._meter.snapshot():
-            counts[each.outcome] += sum(each.classes)
+            counts[each.outcome] += sum(each.buckets)
         return counts

@@ -1,6 +1,6 @@
-"""Standard input and output as a wire, with everything else kept off it.
+"""Standard input and output as a pipe, with everything else kept off it.
 
-While the wire is claimed, descriptor 0 is the null device and descriptor 1 is stderr, so
+While the pipe is claimed, descriptor 0 is the null device and descriptor 1 is stderr, so
 a library's stray print or a child process cannot break a frame. Claim it before the
 imports that may print; this module needs neither trio nor the SDK.
 """
@@ -18,7 +18,7 @@ from typing import NamedTuple
 FIRST_PRIVATE = 3  # none of the standard three
 
 
-class Wire(NamedTuple):
+class StdioPipe(NamedTuple):
     """Private descriptors of what standard input and output were."""
 
     input: int
@@ -26,7 +26,7 @@ class Wire(NamedTuple):
 
 
 @contextmanager
-def claimed_wire() -> Iterator[Wire]:
+def claim_stdio() -> Iterator[StdioPipe]:
     """Take standard input and output away from the process for as long as the block runs.
 
     Both come back on exit in the blocking mode they had: that mode belongs to the open file,
@@ -36,12 +36,12 @@ def claimed_wire() -> Iterator[Wire]:
         OSError: standard input or output is closed.
     """
     with ExitStack() as restored:
-        wire = Wire(
+        pipe = StdioPipe(
             restored.enter_context(_moved(0, _null_input)),
             restored.enter_context(_moved(1, _stderr)),
         )
         restored.callback(_flush)  # while descriptor 1 is still stderr
-        yield wire
+        yield pipe
 
 
 def duplicate(fd: int) -> int:

@@ -8,7 +8,7 @@ import trio
 
 from greenroom.transports.mcp.connection import Connection, Limits
 from greenroom.transports.mcp.line_io import LineSink, LineSource
-from greenroom.transports.stdio.pipe import claimed_wire, duplicate
+from greenroom.transports.stdio.pipe import claim_stdio, duplicate
 
 if TYPE_CHECKING:
     from greenroom.transports.mcp.server import McpServer
@@ -26,7 +26,7 @@ async def serve_stdio(
     Returns when every request that was read is answered (within `Limits.drain` seconds of
     the end of input, or `Limits.stop` seconds of `stop`), or when the client is gone.
     Cancelling ends it at once. Pipes, sockets, terminals and regular files will do; meanwhile
-    the process's own standard input and output are elsewhere (`claimed_wire`).
+    the process's own standard input and output are elsewhere (`claim_stdio`).
 
     Args:
         server: What the client speaks to.
@@ -38,12 +38,12 @@ async def serve_stdio(
         OSError: standard input or output is closed.
         StoreFailedError: the store failed for good; the process should end.
     """
-    with claimed_wire() as wire:
+    with claim_stdio() as pipe:
         # FdStream closes what it is given, and waits only where a descriptor would block: a
         # regular file, which epoll refuses, is simply read.
         async with (
-            trio.lowlevel.FdStream(duplicate(wire.input)) as source,
-            trio.lowlevel.FdStream(duplicate(wire.output)) as sink,
+            trio.lowlevel.FdStream(duplicate(pipe.input)) as source,
+            trio.lowlevel.FdStream(duplicate(pipe.output)) as sink,
         ):
             connection = Connection(LineSource(source, limits.frame), LineSink(sink, sink.fileno), limits)
-            await server.serve(connection, stop=stop, profiles=profiles)
+            await connection.serve(server, stop=stop, profiles=profiles)

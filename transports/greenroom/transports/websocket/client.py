@@ -22,7 +22,7 @@ from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCError, JSONRPCMessage, JSONRPCResponse, jsonrpc_message_adapter
 from trio_websocket import ConnectionClosed, ConnectionRejected, WebSocketConnection, wrap_client_stream
 
-from greenroom.transports.websocket.resume_state import Ledger, delay_before
+from greenroom.transports.websocket.resume_state import ResumeState, delay_before
 
 if TYPE_CHECKING:
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
@@ -119,7 +119,7 @@ async def websocket_client(
                 yield from_us, to_us
             finally:
                 to_us.close()  # before the cancel, which would end whoever hears the server's goodbye
-                await link.parted()
+                await link.wait_disconnected()
                 nursery.cancel_scope.cancel()
     if refusal is not None:
         raise refusal
@@ -144,7 +144,7 @@ class _Link:
         self._inbound = inbound
         self._outbound = outbound
         self._reconnect = reconnect
-        self._ledger = Ledger()
+        self._ledger = ResumeState()
         self._undelivered: deque[JSONRPCMessage] = deque()
         self._delivering = trio.Lock()
         self._attempt = 0
@@ -174,7 +174,7 @@ class _Link:
                         break
             await self._deliver(self._ledger.ended(sentence))
 
-    async def parted(self) -> None:
+    async def wait_disconnected(self) -> None:
         """Wait until there is no connection that the client's leaving would end, but not for long."""
         with trio.move_on_after(CLOSE_TIME, shield=True):
             await self._apart.wait()
@@ -195,7 +195,7 @@ class _Link:
                 stream = await self._stream(host, port)
                 try:
                     async with trio.open_nursery(strict_exception_groups=True) as nursery:
-                        watched = _Watched(stream, connecting.cancel)
+                        watched = _ObservedStream(stream, connecting.cancel)
                         websocket = await self._handshake(nursery, cast("Stream", watched), named)
                         watched.ended = _do_nothing
                         connecting.deadline = inf
@@ -317,7 +317,7 @@ class _Link:
                 raise ConnectionClosed(websocket.closed)
 
 
-class _Watched(trio.abc.Stream):
+class _ObservedStream(trio.abc.Stream):
     """A stream that says when it has ended: during a handshake trio-websocket does not notice."""
 
     def __init__(self, stream: Stream, ended: Callable[[], None]) -> None:

@@ -10,8 +10,8 @@ from wsproto.events import AcceptConnection, RejectConnection, RejectData, Reque
 from wsproto.handshake import H11Handshake
 from wsproto.utilities import RemoteProtocolError
 
-from greenroom.transports.auth.origin_check import RefusedError
-from greenroom.transports.websocket.upgrade_check import SUBPROTOCOL, Asked
+from greenroom.transports.base.errors import HttpRefusedError
+from greenroom.transports.websocket.upgrade_check import SUBPROTOCOL, UpgradeRequest
 
 if TYPE_CHECKING:
     import trio
@@ -32,7 +32,7 @@ class Handshake:
         self._core = H11Handshake(ConnectionType.SERVER)
         self.has_begun = False
 
-    async def asked(self) -> Asked | None:
+    async def receive_request(self) -> UpgradeRequest | None:
         """Return what the client asks for; None when it went away before.
 
         Raises:
@@ -45,18 +45,20 @@ class Handshake:
                 self._core.receive_data(bytes(data))
                 for event in self._core.events():
                     if isinstance(event, Request):
-                        return Asked(event.target, event.host, event.subprotocols, list(event.extra_headers))
+                        return UpgradeRequest(
+                            event.target, event.host, event.subprotocols, list(event.extra_headers)
+                        )
             except RemoteProtocolError as error:
                 hint = error.event_hint
                 status = hint.status_code if isinstance(hint, RejectConnection) else HTTPStatus.BAD_REQUEST
                 wanted = {"Sec-WebSocket-Version": "13"} if status == HTTPStatus.UPGRADE_REQUIRED else {}
                 sentence = f"this address speaks WebSocket: {error}"
-                raise RefusedError(HTTPStatus(status), sentence, **wanted) from None
+                raise HttpRefusedError(HTTPStatus(status), sentence, **wanted) from None
             except ValueError:  # wsproto's reading of a header that is no ASCII or no host name
-                raise RefusedError(HTTPStatus.BAD_REQUEST, "a header cannot be read") from None
+                raise HttpRefusedError(HTTPStatus.BAD_REQUEST, "a header cannot be read") from None
         return None
 
-    async def refuse(self, refusal: RefusedError) -> None:
+    async def refuse(self, refusal: HttpRefusedError) -> None:
         """Answer with a refusal."""
         body = f"{refusal}\n".encode()
         headers = {

@@ -6,7 +6,7 @@ from enum import Enum
 from math import inf
 
 
-class Due(Enum):
+class Action(Enum):
     """What is to be done about a connection."""
 
     NOTHING = "nothing"
@@ -37,16 +37,15 @@ class Liveness:
         self.reading = inf
         self.writing = inf
 
-    def hear(self, now: float) -> None:
+    def record_received(self, now: float) -> None:
         """Note that bytes came."""
         self.heard = now
         self.pinged = inf
 
-    def due(self, now: float, interval: float) -> Due:
+    def next_action(self, now: float, interval: float) -> Action:
         """Return what is to be done, given the seconds of silence before a ping and after it."""
         if now - self.writing >= interval:
-            return Due.END
-        if self.pinged != inf:
-            # After a pause in reading the answer may still be on its way through our buffers.
-            return Due.END if now - max(self.pinged, self.reading) >= interval else Due.NOTHING
-        return Due.PING if now - max(self.heard, self.reading) >= interval else Due.NOTHING
+            return Action.END
+        if self.pinged != inf:  # and read from ever since: a pause in reading begins with bytes that came
+            return Action.END if now - self.pinged >= interval else Action.NOTHING
+        return Action.PING if now - max(self.heard, self.reading) >= interval else Action.NOTHING

@@ -76,7 +76,7 @@ class _Open:
         self.acknowledged = False
 
 
-class Ledger:
+class ResumeState:
     """One client's open requests, handshake and subscriptions."""
 
     def __init__(self) -> None:

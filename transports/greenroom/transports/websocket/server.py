@@ -17,17 +17,23 @@ import trio
 from wsproto.frame_protocol import CloseReason
 
 from greenroom.runtime import StoreFailedError
-from greenroom.transports.auth.authenticator import OPEN_GATE, Gate
-from greenroom.transports.auth.origin_check import Caller, DeniedError, RefusedError
+from greenroom.transports.auth.authenticator import OPEN_AUTHENTICATOR, Authenticator
+from greenroom.transports.auth.caller import Caller
+from greenroom.transports.base.errors import AccessDeniedError, HttpRefusedError
 from greenroom.transports.mcp.connection import Connection, Limits
-from greenroom.transports.net.connection_limits import Crowd, Visitor, in_slices, tell_turned_away
+from greenroom.transports.net.connection_limits import (
+    ConnectionLimiter,
+    ConnectionSlot,
+    log_rejections,
+    run_in_slices,
+)
 from greenroom.transports.net.listen import peer_of
 from greenroom.transports.websocket.handshake import Handshake
 from greenroom.transports.websocket.socket import CLOSE_TIME, WebSocket
-from greenroom.transports.websocket.upgrade_check import admit
+from greenroom.transports.websocket.upgrade_check import check_upgrade
 
 if TYPE_CHECKING:
-    from greenroom.transports.mcp.agent_port import Door
+    from greenroom.transports.mcp.agent_port import AgentPort
     from greenroom.transports.mcp.server import McpServer
     from greenroom.transports.net.listen import Listener
 
@@ -47,7 +53,7 @@ class WebSocketOptions(msgspec.Struct, frozen=True, kw_only=True):
         origins: Origins of web pages that may connect, besides those of this machine.
         ping_interval: Seconds of silence before a ping, and after it before the end.
         handshake_time: Seconds from a client's arrival to the end of its handshake.
-        gate: Decides who comes in.
+        authenticator: Decides who comes in.
         any_host: Whether the server has other names than this machine's.
     """
 
@@ -56,7 +62,7 @@ class WebSocketOptions(msgspec.Struct, frozen=True, kw_only=True):
     origins: frozenset[str] = frozenset()
     ping_interval: float = 20.0
     handshake_time: float = 10.0
-    gate: Gate = OPEN_GATE
+    authenticator: Authenticator = OPEN_AUTHENTICATOR
     any_host: bool = False
 
 
@@ -79,19 +85,19 @@ class WebSocketServer:
 
     Args:
         server: What they speak to.
-        door_for: Opens the door for a client, given whom it says it is and its own name made to
+        agent_for: Returns the agent of a client, given whom it says it is and its own name made to
             fit an agent id. Called once for each connection, at its first request that needs it.
         options: How they are served.
     """
 
     def __init__(
-        self, server: McpServer, door_for: Callable[[Caller, str], Door], options: WebSocketOptions
+        self, server: McpServer, agent_for: Callable[[Caller, str], AgentPort], options: WebSocketOptions
     ) -> None:
         self._server = server
-        self._door_for = door_for
+        self._agent_for = agent_for
         self._options = options
         self._open: dict[WebSocket, Connection] = {}
-        self._crowd = Crowd(options.connections, BEYOND)
+        self._limiter = ConnectionLimiter(options.connections, BEYOND)
         self._shaking: set[trio.CancelScope] = set()
         self._welcomed = 0
         self._refused = 0
@@ -121,7 +127,7 @@ class WebSocketServer:
             await helpers.start(welcome, self._handle, list(listeners))
             helpers.start_soon(self._keep_alive)
             helpers.start_soon(self._hurry)
-            helpers.start_soon(tell_turned_away, self._crowd)
+            helpers.start_soon(log_rejections, self._limiter)
             task_status.started()
             await stop.wait()
             helpers.cancel_scope.cancel()
@@ -140,27 +146,27 @@ class WebSocketServer:
         while True:
             await trio.sleep(interval / 4)
             now = trio.current_time()
-            due = [each for each in self._open if each.is_due(now, interval)]
-            await in_slices(partial(each.keep_alive, now, interval) for each in due)
+            due = [each for each in self._open if each.needs_keep_alive(now, interval)]
+            await run_in_slices(partial(each.keep_alive, now, interval) for each in due)
 
     async def _hurry(self) -> None:
         """Hang up on newcomers whose handshake takes too long, however many they are, a few at a time."""
         patience = self._options.handshake_time
         while True:
             now = trio.current_time()
-            await in_slices(self._crowd.late(now - patience))
-            oldest = self._crowd.oldest()
+            await run_in_slices(self._limiter.overdue(now - patience))
+            oldest = self._limiter.oldest()
             await trio.sleep_until((now if oldest is None else oldest) + patience)
 
     async def _handle(self, stream: trio.abc.Stream) -> None:
         """Serve one client; `trio.serve_listeners` closes the stream behind it."""
         shaking = trio.CancelScope()
-        came_from = self._options.gate.neighbours(peer_of(stream))
-        visitor = self._crowd.arrive(came_from, trio.current_time(), shaking.cancel)
-        if visitor is None:
+        came_from = self._options.authenticator.address_group(peer_of(stream))
+        slot = self._limiter.arrive(came_from, trio.current_time(), shaking.cancel)
+        if slot is None:
             return
         try:
-            await self._come_and_gone(stream, visitor, shaking)
+            await self._come_and_gone(stream, slot, shaking)
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             pass  # the client is gone
         except StoreFailedError:
@@ -168,12 +174,12 @@ class WebSocketServer:
         except Exception:
             logger.exception("a WebSocket client could not be served")
         finally:
-            self._crowd.leave(visitor)
+            self._limiter.leave(slot)
 
     async def _come_and_gone(
-        self, stream: trio.abc.Stream, visitor: Visitor, shaking: trio.CancelScope
+        self, stream: trio.abc.Stream, slot: ConnectionSlot, shaking: trio.CancelScope
     ) -> None:
-        found = await self._admitted(stream, visitor, shaking)
+        found = await self._admitted(stream, slot, shaking)
         if found is None:
             return
         websocket, caller = found
@@ -187,66 +193,74 @@ class WebSocketServer:
             del self._open[websocket]
 
     async def _admitted(
-        self, stream: trio.abc.Stream, visitor: Visitor, shaking: trio.CancelScope
+        self, stream: trio.abc.Stream, slot: ConnectionSlot, shaking: trio.CancelScope
     ) -> tuple[WebSocket, Caller] | None:
         handshake = Handshake(stream)
         self._shaking.add(shaking)
         try:
             with shaking:
-                return await self._accepted(stream, handshake, visitor, shaking)
-        except RefusedError as caught:
+                return await self._accepted(stream, handshake, slot, shaking)
+        except HttpRefusedError as caught:
             refusal = caught
             logger.info("a WebSocket client was refused (%d): %s", refusal.status, refusal)
         else:
             sentence = f"the handshake took longer than {self._options.handshake_time:g} s"
-            refusal = self._stopped() or RefusedError(HTTPStatus.REQUEST_TIMEOUT, sentence)
+            refusal = self._stopped() or HttpRefusedError(HTTPStatus.REQUEST_TIMEOUT, sentence)
         finally:
             self._shaking.remove(shaking)
         self._refused += 1
-        if visitor.turned_away == "made room" or (visitor.turned_away and not handshake.has_begun):
+        if slot.rejected_because == "made room" or (slot.rejected_because and not handshake.has_begun):
             return None  # who has said nothing is told nothing, since of these there may be thousands
         with trio.move_on_after(PARTING if self._stopping else CLOSE_TIME):
             await handshake.refuse(refusal)
         return None
 
-    def _stopped(self) -> RefusedError | None:
+    def _stopped(self) -> HttpRefusedError | None:
         if not self._stopping:
             return None
-        return RefusedError(HTTPStatus.SERVICE_UNAVAILABLE, STOPPING)
+        return HttpRefusedError(HTTPStatus.SERVICE_UNAVAILABLE, STOPPING)
 
     async def _accepted(
-        self, stream: trio.abc.Stream, handshake: Handshake, visitor: Visitor, shaking: trio.CancelScope
+        self,
+        stream: trio.abc.Stream,
+        handshake: Handshake,
+        slot: ConnectionSlot,
+        shaking: trio.CancelScope,
     ) -> tuple[WebSocket, Caller] | None:
-        asked = await handshake.asked()
+        asked = await handshake.receive_request()
         if asked is None:
             return None
         address = peer_of(stream)
         try:
-            said = admit(asked, self._options.origins, any_host=self._options.any_host)
-        except DeniedError as denied:
-            self._options.gate.turn_away(Caller(address=address), asked.headers, denied.status, "connect")
+            said = check_upgrade(asked, self._options.origins, any_host=self._options.any_host)
+        except AccessDeniedError as denied:
+            self._options.authenticator.record_denial(
+                Caller(address=address), asked.headers, denied.status, "connect"
+            )
             raise
         said = msgspec.structs.replace(said, address=address)
-        caller = await self._options.gate.admit(said, asked.headers)
+        caller = await self._options.authenticator.authenticate(said, asked.headers)
         if (stopped := self._stopped()) is not None:
             raise stopped
         holder = None if caller.credential is None else caller.credential.holder
-        self._crowd.let_in(visitor, self._options.gate.neighbours(caller.address), holder)
-        shaking.deadline = visitor.since + self._options.handshake_time
+        self._limiter.accept(slot, self._options.authenticator.address_group(caller.address), holder)
+        shaking.deadline = slot.since + self._options.handshake_time
         protocol = await handshake.accept()
         self._welcomed += 1
-        body = self._options.gate.body(caller)
+        body = self._options.authenticator.body_budget(caller)
         return WebSocket(stream, protocol, self._options.limits.frame, self._spawn, body), caller
 
     async def _served(self, websocket: WebSocket, connection: Connection, caller: Caller) -> None:
-        def door_for(client_name: str) -> Door:
-            return self._door_for(caller, client_name)
+        def agent_for(client_name: str) -> AgentPort:
+            return self._agent_for(caller, client_name)
 
         try:
             lose = partial(websocket.fail, CloseReason.POLICY_VIOLATION)
-            with websocket.serving, self._options.gate.place(caller, lose):
-                toll = self._options.gate.toll(caller)
-                await self._server.serve(connection, door_for=door_for, toll=toll, profiles=caller.profiles)
+            with websocket.serving, self._options.authenticator.hold_connection(caller, lose):
+                rate_limit = self._options.authenticator.rate_limit(caller)
+                await connection.serve(
+                    self._server, agent_for=agent_for, rate_limit=rate_limit, profiles=caller.profiles
+                )
         except StoreFailedError:
             raise
         except Exception:

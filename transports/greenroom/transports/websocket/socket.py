@@ -26,10 +26,10 @@ from wsproto.connection import ConnectionState
 from wsproto.events import BytesMessage, CloseConnection, Ping, TextMessage
 from wsproto.frame_protocol import MAX_PAYLOAD_NORMAL, MAX_PAYLOAD_TWO_BYTE, CloseReason
 
-from greenroom.transports.auth.origin_check import RefusedError
-from greenroom.transports.net.body_budget import Body
-from greenroom.transports.net.reassembly import Gathering
-from greenroom.transports.websocket.liveness import Due, Liveness
+from greenroom.transports.base.errors import HttpRefusedError
+from greenroom.transports.net.body_budget import BodyBudget
+from greenroom.transports.net.reassembly import ReassemblyBuffer
+from greenroom.transports.websocket.liveness import Action, Liveness
 
 READ_SIZE = 16 * 1024
 WRITE_SIZE = 64 * 1024
@@ -55,7 +55,12 @@ class WebSocket:
     """
 
     def __init__(
-        self, stream: trio.abc.Stream, protocol: Protocol, limit: int, spawn: Callable[..., Any], body: Body
+        self,
+        stream: trio.abc.Stream,
+        protocol: Protocol,
+        limit: int,
+        spawn: Callable[..., Any],
+        body: BodyBudget,
     ) -> None:
         self._body = body
         self.serving = trio.CancelScope()
@@ -69,7 +74,7 @@ class WebSocket:
         self._socket = stream.socket if isinstance(stream, trio.SocketStream) else None
         self._rest = b""
         self._reason: tuple[int, str] | None = None
-        self._part = Gathering()
+        self._part = ReassemblyBuffer()
         self._messages: list[bytes] = []
         self._pong: bytes | None = None
         self._ping: bytes | None = None
@@ -92,7 +97,7 @@ class WebSocket:
             self._broken = True
             self.fail(CloseReason.ABNORMAL_CLOSURE, "the client is gone")
             return None
-        self._liveness.hear(trio.current_time())
+        self._liveness.record_received(trio.current_time())
         self._protocol.receive_data(data)
         for count, event in enumerate(self._protocol.events()):
             self._take(event)
@@ -112,7 +117,7 @@ class WebSocket:
             elif not event.message_finished:
                 self._keep(len(data))
             else:
-                self._body.drop()
+                self._body.release()
                 message = self._part.take()
                 if b"\n" in message or b"\r" in message:
                     message = message.translate(_LINE_ENDS)
@@ -130,13 +135,13 @@ class WebSocket:
 
     def _keep(self, size: int) -> None:
         try:
-            self._body.take(size)
-        except RefusedError as refusal:
+            self._body.reserve(size)
+        except HttpRefusedError as refusal:
             self.fail(CloseReason.TRY_AGAIN_LATER, str(refusal))
 
     def _forget_part(self) -> None:
         self._part.clear()
-        self._body.drop()
+        self._body.release()
 
     def fail(self, code: int, sentence: str) -> None:
         """End the connection for this reason, unless it is ending already."""
@@ -208,20 +213,20 @@ class WebSocket:
             data = b""
         return data
 
-    def is_due(self, now: float, interval: float) -> bool:
+    def needs_keep_alive(self, now: float, interval: float) -> bool:
         """Return whether `keep_alive` would do something."""
-        return self._liveness.due(now, interval) is not Due.NOTHING
+        return self._liveness.next_action(now, interval) is not Action.NOTHING
 
     def keep_alive(self, now: float, interval: float) -> None:
         """Ping a client that is silent for `interval` seconds; end one that is so after a ping."""
-        match self._liveness.due(now, interval):
-            case Due.PING:
+        match self._liveness.next_action(now, interval):
+            case Action.PING:
                 self._liveness.pinged = now
                 self._ping = self._protocol.send(Ping(payload=b"?"))
                 self._control()
-            case Due.END:
+            case Action.END:
                 self.fail(CloseReason.INTERNAL_ERROR, f"no sign of life for {interval:g} s after a ping")
-            case Due.NOTHING:
+            case Action.NOTHING:
                 pass
 
     # -- the end ---------------------------------------------------------------------------------

@@ -8,20 +8,15 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import NamedTuple
 
-from greenroom.transports.auth.origin_check import (
-    Caller,
-    RefusedError,
-    caller_of,
-    check_host,
-    check_origin,
-    values_of,
-)
+from greenroom.transports.auth.caller import Caller, caller_of, header_values
+from greenroom.transports.auth.origin_check import check_host, check_origin
+from greenroom.transports.base.errors import HttpRefusedError
 
 SUBPROTOCOL = "mcp"
 PATHS = frozenset({"", "/", "/mcp"})
 
 
-class Asked(NamedTuple):
+class UpgradeRequest(NamedTuple):
     """A client's handshake.
 
     Attributes:
@@ -37,7 +32,9 @@ class Asked(NamedTuple):
     headers: list[tuple[bytes, bytes]]
 
 
-def admit(asked: Asked, allowed_origins: frozenset[str], *, any_host: bool = False) -> Caller:
+def check_upgrade(
+    asked: UpgradeRequest, allowed_origins: frozenset[str], *, any_host: bool = False
+) -> Caller:
     """Return who connects.
 
     Args:
@@ -51,12 +48,14 @@ def admit(asked: Asked, allowed_origins: frozenset[str], *, any_host: bool = Fal
     path, _, query = asked.target.partition("?")
     if not any_host:
         check_host(asked.host, HTTPStatus.FORBIDDEN)
-    for value in values_of(asked.headers, b"origin"):
+    for value in header_values(asked.headers, b"origin"):
         check_origin(value, allowed_origins)
     if path not in PATHS:
-        raise RefusedError(HTTPStatus.NOT_FOUND, f"there is nothing at {path[:100]!r}; connect to / or /mcp")
+        raise HttpRefusedError(
+            HTTPStatus.NOT_FOUND, f"there is nothing at {path[:100]!r}; connect to / or /mcp"
+        )
     if SUBPROTOCOL not in asked.subprotocols:
         offered = ", ".join(asked.subprotocols)[:100] or "none"
         sentence = f"the WebSocket subprotocol must be {SUBPROTOCOL!r}; offered was {offered}"
-        raise RefusedError(HTTPStatus.BAD_REQUEST, sentence)
+        raise HttpRefusedError(HTTPStatus.BAD_REQUEST, sentence)
     return caller_of(query, asked.headers)

@@ -18,11 +18,11 @@ import trio
 from greenroom.actors import Agent, GetAuditLog
 from greenroom.actors.audit.query import AuditChecked, CheckAudit, CheckpointAudit, ReadAuditLog
 from greenroom.runtime import Checkpoint, Refusal
-from greenroom.transports.base import exits
+from greenroom.transports.base import exit_codes
 from greenroom.transports.cli.commands.audit_record import operator, record
-from greenroom.transports.cli.commands.error_report import reported, start_logging, with_flags
-from greenroom.transports.cli.commands.open_store import opened
-from greenroom.transports.cli.commands.terminal_safe import visible
+from greenroom.transports.cli.commands.error_report import run_reported, start_logging, with_flags
+from greenroom.transports.cli.commands.open_store import open_store
+from greenroom.transports.cli.commands.terminal import printable
 from greenroom.transports.cli.output import complain, remark, say
 
 if TYPE_CHECKING:
@@ -46,20 +46,20 @@ def audit(chosen: argparse.Namespace, resolved: Resolved) -> int:
     """Carries one of the actions out; returns the exit code."""
     start_logging(resolved.settings.log_level)
     action = partial(_carry_out, chosen, resolved.settings)
-    return reported("audit", partial(trio.run, action, strict_exception_groups=True))
+    return run_reported("audit", partial(trio.run, action, strict_exception_groups=True))
 
 
 async def _carry_out(chosen: argparse.Namespace, settings: Settings) -> int:
     principal = operator(settings)
     try:
-        async with opened(settings) as runtime:
+        async with open_store(settings) as runtime:
             return await _ACTIONS[chosen.action](chosen, runtime, principal)
     except Refusal as refusal:
-        return complain("audit", with_flags(refusal.sentence, chosen), exits.FAILED)
+        return complain("audit", with_flags(refusal.sentence, chosen), exit_codes.FAILED)
     except BadCheckpointError as error:
-        return complain("audit", str(error), exits.FAILED)
+        return complain("audit", str(error), exit_codes.FAILED)
     except OSError as error:
-        return complain("audit", f"{error.filename}: {error.strerror or error}", exits.NO_ACCESS)
+        return complain("audit", f"{error.filename}: {error.strerror or error}", exit_codes.NO_ACCESS)
 
 
 async def _tail(chosen: argparse.Namespace, runtime: SharedRuntime, principal: Principal) -> int:
@@ -81,7 +81,7 @@ async def _tail(chosen: argparse.Namespace, runtime: SharedRuntime, principal: P
         for each in page.records:
             _show(each, as_json=chosen.json)
             last = each.number or last
-    return exits.OK
+    return exit_codes.OK
 
 
 def _show(record: AuditRecord, *, as_json: bool) -> None:
@@ -89,7 +89,7 @@ def _show(record: AuditRecord, *, as_json: bool) -> None:
         say(msgspec.json.encode(record).decode())
         return
     who = " ".join(
-        visible(f"{name} {value}")
+        printable(f"{name} {value}")
         for name, value in (
             ("agent", record.agent),
             ("user", record.user),
@@ -98,12 +98,12 @@ def _show(record: AuditRecord, *, as_json: bool) -> None:
         )
         if value is not None
     )
-    what = [visible(record.action), record.outcome]
+    what = [printable(record.action), record.outcome]
     if record.times > 1:
         what.append(f"{record.times} times")
     if record.session_id is not None:
-        what.append(f"session {visible(record.session_id)}")
-    what += [f"{name}={visible(_brief(value))}" for name, value in record.details.items()]
+        what.append(f"session {printable(record.session_id)}")
+    what += [f"{name}={printable(_brief(value))}" for name, value in record.details.items()]
     say(f"{record.time:%Y-%m-%d %H:%M:%S}  {' '.join(what)}  ({who or 'the server'})")
 
 
@@ -137,7 +137,7 @@ async def _export(chosen: argparse.Namespace, runtime: SharedRuntime, principal:
         raise
     await record(runtime, principal, "export_audit", records=count)
     remark(f"greenroom audit: {count:,} records up to number {checkpoint.count:,}, and a checkpoint")
-    return exits.OK
+    return exit_codes.OK
 
 
 def _drop(name: str) -> None:
@@ -150,7 +150,7 @@ async def _checkpoint(chosen: argparse.Namespace, runtime: SharedRuntime, princi
     checkpoint = await runtime.query(CheckpointAudit(), principal=principal)
     say(msgspec.json.encode(checkpoint).decode())
     await record(runtime, principal, "checkpoint_audit", count=checkpoint.count)
-    return exits.OK
+    return exit_codes.OK
 
 
 async def _verify(chosen: argparse.Namespace, runtime: SharedRuntime, principal: Principal) -> int:
@@ -166,7 +166,7 @@ async def _verify(chosen: argparse.Namespace, runtime: SharedRuntime, principal:
         say(json.dumps({"intact": not wrong, "wrong": wrong, **msgspec.to_builtins(found)}, indent=2))
     else:
         _show_check(found, wrong)
-    return exits.DAMAGED if wrong else exits.OK
+    return exit_codes.DAMAGED if wrong else exit_codes.OK
 
 
 def _show_check(found: AuditChecked, wrong: list[str]) -> None:

@@ -9,9 +9,9 @@ import trio
 from greenroom.actors import Principal
 from greenroom.actors.audit.actor import LOG, NoteDeed
 from greenroom.actors.audit.query import CheckpointAudit
-from greenroom.transports.base.exit_codes import judge
-from greenroom.transports.cli.commands.error_report import leaves
-from greenroom.transports.cli.commands.open_store import opened
+from greenroom.transports.base.exit_codes import exit_code_for
+from greenroom.transports.cli.commands.error_report import leaf_errors
+from greenroom.transports.cli.commands.open_store import open_store
 from greenroom.transports.cli.output import remark
 
 if TYPE_CHECKING:
@@ -40,13 +40,13 @@ def record_afterwards(settings: Settings, action: str, **details: Any) -> None:
     """
 
     async def open_and_record() -> None:
-        async with opened(settings) as runtime:
+        async with open_store(settings) as runtime:
             await record(runtime, operator(settings), action, **details)
 
     try:
         trio.run(open_and_record, strict_exception_groups=True)
     except (Exception, BaseExceptionGroup) as error:
-        verdict = judge(leaves(error))
+        verdict = exit_code_for(leaf_errors(error))
         if verdict is None:
             raise
         remark(f"greenroom: it is done, and not in the audit log: {verdict[1]}")

@@ -12,13 +12,18 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from greenroom.actors import KeyRefusedError, Principal, open_key_ring
+from greenroom.actors import KeyRefusedError, Principal, open_key_cache
 from greenroom.actors.audit.actor import tell
 from greenroom.actors.auth.grants import KeyLimits, check_claims, credential_of, principal_of
 from greenroom.actors.keys.quota import Quota
 from greenroom.runtime import GreenroomError, Refusal
-from greenroom.transports.auth.authenticator import OPEN_GATE, Gate, Heard, KeyGate
-from greenroom.transports.auth.origin_check import Caller
+from greenroom.transports.auth.authenticator import (
+    OPEN_AUTHENTICATOR,
+    AuditHook,
+    Authenticator,
+    KeyAuthenticator,
+)
+from greenroom.transports.auth.caller import Caller
 from greenroom.transports.config.settings import API_KEY_VARIABLE, flag
 
 if TYPE_CHECKING:
@@ -26,9 +31,9 @@ if TYPE_CHECKING:
 
     from mcp.server.auth.provider import TokenVerifier
 
-    from greenroom.actors import KeyRing
+    from greenroom.actors import KeyCache
     from greenroom.actors.auth.grants import Credential
-    from greenroom.runtime import Doors
+    from greenroom.runtime import RuntimeClient
     from greenroom.transports.config.settings import Settings
     from greenroom.transports.net.addresses import HostPort
 
@@ -38,43 +43,45 @@ _SDK: Final = "mcp.server.auth.provider"
 logger = logging.getLogger(__name__)
 
 
-class NotLetInError(GreenroomError):
+class AuthenticationError(GreenroomError):
     """The server cannot be started so, or the key that it was started with opens nothing."""
 
 
-class Admitting:
+class Authentication:
     """Who is let in.
 
     Args:
         settings: The server's.
-        ring: The keys; None where nobody can come by one.
+        key_cache: The keys; None where nobody can come by one.
         tokens: Checks tokens of an issuer, if there is one.
         shown: What the client on standard input and output has shown, if anything.
         heard: Notes in the audit log who was let in and who was not.
 
     Attributes:
-        gate: Decides who comes in over sockets.
+        authenticator: Decides who comes in over sockets.
         on_stdio: The client on standard input and output.
     """
 
     def __init__(
         self,
         settings: Settings,
-        ring: KeyRing | None = None,
+        key_cache: KeyCache | None = None,
         tokens: TokenVerifier | None = None,
         shown: Credential | None = None,
-        heard: Heard | None = None,
+        heard: AuditHook | None = None,
     ) -> None:
         self._settings = settings
-        self._ring = ring
+        self._key_cache = key_cache
         self._quotas: dict[str, Quota] = {}
-        self.gate: Gate = OPEN_GATE if ring is None else _gate(settings, ring, tokens, heard)
+        self.authenticator: Authenticator = (
+            OPEN_AUTHENTICATOR if key_cache is None else _authenticator(settings, key_cache, tokens, heard)
+        )
         self.on_stdio = NOBODY if shown is None else Caller(credential=shown)
 
     @property
     def needs_key(self) -> bool:
         """Whether nobody is let in over sockets without a key."""
-        return self._ring is not None and self._ring.required
+        return self._key_cache is not None and self._key_cache.required
 
     def principal(self, client_name: str, caller: Caller) -> Principal:
         """Return who a client is.
@@ -109,13 +116,15 @@ class Admitting:
             quota = self._quotas[credential.id] = Quota(credential)
         return quota
 
-    def stdio_place(self, end: Callable[[str], None]) -> AbstractContextManager[None]:
+    def hold_stdio(self, end: Callable[[str], None]) -> AbstractContextManager[None]:
         """Hold the place of the client on standard input and output, which only a key can lose."""
         shown = self.on_stdio.credential
-        return nullcontext() if self._ring is None or shown is None else self._ring.place(shown.id, end)
+        return (
+            nullcontext() if self._key_cache is None or shown is None else self._key_cache.hold(shown.id, end)
+        )
 
 
-def check_admission(settings: Settings) -> None:
+def check_auth_settings(settings: Settings) -> None:
     """Check that the settings of who is let in go together, and that nothing is sent in the clear.
 
     Raises:
@@ -134,9 +143,9 @@ def check_admission(settings: Settings) -> None:
 
 
 @asynccontextmanager
-async def open_admitting(
-    settings: Settings, doors: Doors, environment: Mapping[str, str], *, on_stdio: bool
-) -> AsyncIterator[Admitting]:
+async def open_authentication(
+    settings: Settings, doors: RuntimeClient, environment: Mapping[str, str], *, on_stdio: bool
+) -> AsyncIterator[Authentication]:
     """Return who is let in, kept up with the store's keys while the block runs.
 
     Args:
@@ -151,39 +160,41 @@ async def open_admitting(
     text = (environment.get(API_KEY_VARIABLE) or "").strip() if on_stdio else ""
     listens = settings.ws is not None or settings.http is not None
     if not listens and not text:
-        yield Admitting(settings)
+        yield Authentication(settings)
         return
-    beyond = others_reach(settings)
+    beyond = is_reachable_by_others(settings)
     has_issuer = settings.oauth_issuer is not None
     required = settings.require_key or beyond or has_issuer
-    async with open_key_ring(doors, required=required) as ring, _verifying(settings) as tokens:
-        if listens and ring.is_empty and not has_issuer:
+    async with open_key_cache(doors, required=required) as key_cache, _verifying(settings) as tokens:
+        if listens and key_cache.is_empty and not has_issuer:
             _check_without_keys(settings, beyond=beyond)
         heard = partial(tell, doors)
         shown = None
         if text:
             try:
-                shown = _shown(ring, text, settings)
-            except NotLetInError:
+                shown = _shown(key_cache, text, settings)
+            except AuthenticationError:
                 heard("authenticate", outcome="denied", on="stdio")
                 raise
             heard("authenticate", key_id=shown.id, on="stdio")
-        yield Admitting(settings, ring, tokens, shown, heard)
+        yield Authentication(settings, key_cache, tokens, shown, heard)
 
 
-def others_reach(settings: Settings) -> bool:
+def is_reachable_by_others(settings: Settings) -> bool:
     """Return whether others than this machine's programs reach the server."""
     return settings.behind_proxy or bool(_beyond(settings))
 
 
-def _gate(settings: Settings, ring: KeyRing, tokens: TokenVerifier | None, heard: Heard | None) -> KeyGate:
+def _authenticator(
+    settings: Settings, key_cache: KeyCache, tokens: TokenVerifier | None, heard: AuditHook | None
+) -> KeyAuthenticator:
     challenge = ""
     if tokens is not None and settings.oauth_resource is not None:
         from greenroom.transports.auth.jwt import metadata_url  # noqa: PLC0415 - few have an issuer
 
         challenge = f', resource_metadata="{metadata_url(settings.oauth_resource)}"'
-    return KeyGate(
-        ring,
+    return KeyAuthenticator(
+        key_cache,
         rate=settings.rate_limit,
         burst=settings.rate_burst,
         trusted=[ip_network(each) for each in settings.trusted_proxy],
@@ -217,7 +228,7 @@ def _beyond(settings: Settings) -> list[HostPort]:
 def _check_without_keys(settings: Settings, *, beyond: bool) -> None:
     if beyond:
         where = ", ".join(map(str, _beyond(settings))) or "this server behind its proxy"
-        raise NotLetInError(
+        raise AuthenticationError(
             f"other machines reach {where}, and there is no API key yet by which to tell who they are; "
             "`greenroom keys create` makes one"
         )
@@ -230,9 +241,9 @@ def _check_without_keys(settings: Settings, *, beyond: bool) -> None:
         )
 
 
-def _shown(ring: KeyRing, text: str, settings: Settings) -> Credential:
+def _shown(key_cache: KeyCache, text: str, settings: Settings) -> Credential:
     try:
-        shown = credential_of(ring.authenticate(text))
+        shown = credential_of(key_cache.authenticate(text))
         check_claims(
             shown.grant,
             agent=settings.agent,
@@ -240,7 +251,7 @@ def _shown(ring: KeyRing, text: str, settings: Settings) -> Credential:
             projects=frozenset(settings.project),
         )
     except KeyRefusedError as error:
-        raise NotLetInError(f"{API_KEY_VARIABLE}: {error}") from None
+        raise AuthenticationError(f"{API_KEY_VARIABLE}: {error}") from None
     except Refusal as refusal:
-        raise NotLetInError(f"{API_KEY_VARIABLE}: {refusal.sentence}") from None
+        raise AuthenticationError(f"{API_KEY_VARIABLE}: {refusal.sentence}") from None
     return shown

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from greenroom.transports.base import exits
+from greenroom.transports.base import exit_codes
 from greenroom.transports.cli.output import say
-from greenroom.transports.config.settings import table
+from greenroom.transports.config.settings import all_settings
 
 if TYPE_CHECKING:
     import argparse
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 def config(chosen: argparse.Namespace, resolved: Resolved) -> int:
     """Prints every setting; a value that is spelled as `greenroom` reads it, or a dash for none."""
     say(_json(resolved) if chosen.json else _table(resolved))
-    return exits.OK
+    return exit_codes.OK
 
 
 def _table(resolved: Resolved) -> str:
     rows = [("setting", "value", "from")]
-    for key, setting in table().items():
+    for key, setting in all_settings().items():
         value = getattr(resolved.settings, key)
         rows.append(
             (key, setting.show(value) if value not in (None, ()) else "-", str(resolved.sources[key]))
@@ -37,7 +37,7 @@ def _table(resolved: Resolved) -> str:
 
 def _json(resolved: Resolved) -> str:
     settings: dict[str, Any] = {}
-    for key in table():
+    for key in all_settings():
         value, source = getattr(resolved.settings, key), resolved.sources[key]
         settings[key] = {"value": value, "source": source.kind, "place": source.place or None}
     config_file = str(resolved.config) if resolved.config else None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import shutil
+import sys
 import tempfile
 from functools import partial
 from pathlib import Path
@@ -15,11 +16,12 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from greenroom.transports.base import exits
+from greenroom.transports.base import exit_codes
 from greenroom.transports.cli.commands.demo_server import ServerProcess, Servers, servers
-from greenroom.transports.cli.commands.error_report import leaves, reported
-from greenroom.transports.cli.commands.signals import until_signal
-from greenroom.transports.cli.commands.stage import Stage, stage
+from greenroom.transports.cli.commands.error_report import leaf_errors, run_reported
+from greenroom.transports.cli.commands.narrator import Narrator
+from greenroom.transports.cli.commands.signals import run_until_signal
+from greenroom.transports.cli.commands.terminal import understands_escapes
 
 if TYPE_CHECKING:
     import argparse
@@ -31,29 +33,39 @@ PATIENCE: Final = 60.0  # seconds for everything; it takes a tenth of that
 
 def demo(_chosen: argparse.Namespace, _resolved: Resolved) -> int:
     """Plays everything; returns 0 if every claim held, else 1."""
-    logging.getLogger().addHandler(logging.NullHandler())  # the stage tells what happens
-    return reported(
-        "demo", partial(trio.run, until_signal, _on_folder, exits.INTERRUPTED, strict_exception_groups=True)
+    logging.getLogger().addHandler(logging.NullHandler())  # the narrator tells what happens
+    return run_reported(
+        "demo",
+        partial(trio.run, run_until_signal, _on_folder, exit_codes.INTERRUPTED, strict_exception_groups=True),
     )
 
 
 async def _on_folder() -> int:
     home = Path(tempfile.mkdtemp(prefix="greenroom-demo-"))
-    begun, shown = trio.current_time(), stage()
+    begun, shown = trio.current_time(), _narrator()
     try:
         with trio.move_on_after(PATIENCE) as patience:
             await _play(shown, home)
     except Exception as error:  # noqa: BLE001 - whatever it is, the demo has failed and says so
-        for leaf in leaves(error):
+        for leaf in leaf_errors(error):
             shown.fail(str(leaf) or type(leaf).__name__)
     finally:
         shutil.rmtree(home, ignore_errors=True)
     if patience.cancelled_caught:
         shown.fail(f"something did not happen within {PATIENCE:g} s")
-    return exits.OK if shown.finish(trio.current_time() - begun) else exits.FAILED
+    return exit_codes.OK if shown.finish(trio.current_time() - begun) else exit_codes.FAILED
 
 
-async def _play(shown: Stage, home: Path) -> None:
+def _narrator() -> Narrator:
+    """Return the narrator that fits standard output."""
+    if understands_escapes(sys.stdout):
+        from greenroom.transports.cli.commands.narrator_rich import RichNarrator  # noqa: PLC0415 - lines do without it
+
+        return RichNarrator()
+    return Narrator()
+
+
+async def _play(shown: Narrator, home: Path) -> None:
     async with servers(home) as started:
         shown.tell("Greenroom on a temporary folder: two agents share a session, and the server crashes.")
         shown.step("A server starts on an empty folder")

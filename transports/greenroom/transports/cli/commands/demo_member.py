@@ -10,13 +10,13 @@ import trio
 from mcp import Client
 from mcp_types import Implementation, TextContent
 
-from greenroom.transports import websocket_client
+from greenroom.transports.websocket.client import websocket_client
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
 
-class RefusedError(Exception):
+class ToolRefusedError(Exception):
     """The server refused a request."""
 
     def __init__(self, tool: str, code: str, sentence: str) -> None:
@@ -46,14 +46,14 @@ class Member:
         assert isinstance(content, TextContent), "tools answer with text"
         answer: dict[str, Any] = json.loads(content.text)
         if result.is_error:
-            raise RefusedError(tool, answer["code"], answer["error"])
+            raise ToolRefusedError(tool, answer["code"], answer["error"])
         return answer
 
     async def refusal(self, tool: str, **arguments: Any) -> str:
         """Returns the code with which a tool refuses, or what it answers instead."""
         try:
             return f"the answer {await self.ask(tool, **arguments)}"
-        except RefusedError as error:
+        except ToolRefusedError as error:
             return error.code
 
     async def say(self, session_id: str, content: str, **more: Any) -> int:
@@ -81,13 +81,13 @@ class Member:
         return found
 
     @asynccontextmanager
-    async def hearing(self, uri: str) -> AsyncIterator[Ear]:
+    async def hearing(self, uri: str) -> AsyncIterator[NotificationLog]:
         """Subscribes to a resource while the block runs."""
         async with (
             self._client.listen(resource_subscriptions=[uri]) as changes,
             trio.open_nursery() as nursery,
         ):
-            ear = Ear()
+            ear = NotificationLog()
 
             async def hear() -> None:
                 async for _ in changes:
@@ -98,7 +98,7 @@ class Member:
             nursery.cancel_scope.cancel()
 
 
-class Ear:
+class NotificationLog:
     """The notifications of one subscription."""
 
     def __init__(self) -> None:

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from greenroom.transports.cli.commands.demo_member import Ear, Member, member
+from greenroom.transports.cli.commands.demo_member import Member, NotificationLog, member
 
 if TYPE_CHECKING:
     from greenroom.transports.cli.commands.demo_server import ServerProcess, Servers
-    from greenroom.transports.cli.commands.stage import Stage
+    from greenroom.transports.cli.commands.narrator import Narrator
 
 QUIET: Final = 0.25  # seconds without a notification that show that none comes: more than two windows
 WINDOW: Final = 0.12  # seconds after which the next change is a first one again
@@ -32,14 +32,14 @@ _TYPO: Final = "deployent shedule"
 class _Scene:
     """Who acts, and where."""
 
-    stage: Stage
+    narrator: Narrator
     planner: Member
     coder: Member
     session: str
-    ear: Ear
+    ear: NotificationLog
 
 
-async def story(shown: Stage, started: Servers, server: ServerProcess) -> None:
+async def story(shown: Narrator, started: Servers, server: ServerProcess) -> None:
     """Plays all acts on a server that listens."""
     async with member(server.url, "planner") as planner, member(server.url, "coder") as coder:
         session = await _share(shown, planner, coder)
@@ -53,7 +53,7 @@ async def story(shown: Stage, started: Servers, server: ServerProcess) -> None:
             await _crash(scene, started, server)
 
 
-async def _share(shown: Stage, planner: Member, coder: Member) -> str:
+async def _share(shown: Narrator, planner: Member, coder: Member) -> str:
     shown.step("Two agents, planner and coder, share a session over WebSocket")
     session: str = (await planner.ask("create_session", purpose="Release 2"))["session_id"]
     await planner.say(session, _PLAN)
@@ -66,18 +66,18 @@ async def _share(shown: Stage, planner: Member, coder: Member) -> str:
 
 
 async def _remember(scene: _Scene) -> dt.datetime:
-    scene.stage.step(f"planner keeps two memories, one of them for {EXPIRES_IN} second")
+    scene.narrator.step(f"planner keeps two memories, one of them for {EXPIRES_IN} second")
     await scene.planner.ask("set_memory", key="who-decides", value={"name": "Ada"})
     stored = await scene.planner.ask("set_memory", key="code-word", value="swordfish", expires_in=EXPIRES_IN)
     read = await scene.planner.ask("get_memory", key="code-word")
-    scene.stage.check("planner reads what it stored", read["value"] == "swordfish", read)
+    scene.narrator.check("planner reads what it stored", read["value"] == "swordfish", read)
     refused = await scene.coder.refusal("get_memory", key="code-word")
-    scene.stage.check("for coder there is no such memory", refused == "MEMORY_NOT_FOUND", refused)
+    scene.narrator.check("for coder there is no such memory", refused == "MEMORY_NOT_FOUND", refused)
     return dt.datetime.fromisoformat(stored["expires_at"])
 
 
 async def _notify(scene: _Scene) -> None:
-    scene.stage.step("coder subscribes to the session and is told when it changes")
+    scene.narrator.step("coder subscribes to the session and is told when it changes")
     answered, notified = [], []
     for number in range(ROUNDS):
         scene.ear.forget()
@@ -86,50 +86,52 @@ async def _notify(scene: _Scene) -> None:
         answered.append(trio.current_time() - sent)
         notified.append(await scene.ear.wait() - sent)
         await trio.sleep(WINDOW)
-    scene.stage.check(f"coder was notified of each of {ROUNDS} messages", len(notified) == ROUNDS)
-    scene.stage.tell(
+    scene.narrator.check(f"coder was notified of each of {ROUNDS} messages", len(notified) == ROUNDS)
+    scene.narrator.tell(
         f"from sending to the notification {_ms(median(notified))} (fastest {_ms(min(notified))}); "
         f"the answer, with the message on disk, took {_ms(median(answered))}"
     )
 
 
 async def _keep_private(scene: _Scene) -> None:
-    scene.stage.step("planner writes a private message")
+    scene.narrator.step("planner writes a private message")
     scene.ear.forget()
     await scene.planner.say(scene.session, _PRIVATE, visibility="private")
-    scene.stage.quote("planner", _PRIVATE)
+    scene.narrator.quote("planner", _PRIVATE)
     own, others = [await agent.contents(scene.session) for agent in (scene.planner, scene.coder)]
-    scene.stage.check(f"planner sees {len(own)} messages, the private one among them", _PRIVATE in own, own)
-    scene.stage.check(f"coder sees {len(others)}: all but that one", others == own[:-1], others)
+    scene.narrator.check(
+        f"planner sees {len(own)} messages, the private one among them", _PRIVATE in own, own
+    )
+    scene.narrator.check(f"coder sees {len(others)}: all but that one", others == own[:-1], others)
     found = await scene.coder.found(scene.session, "doubt that Friday")
     contents = [hit["message"]["content"] for hit in found]
-    scene.stage.check("coder's search does not find it", _PRIVATE not in contents, contents)
+    scene.narrator.check("coder's search does not find it", _PRIVATE not in contents, contents)
     quiet = await scene.ear.is_quiet(QUIET)
-    scene.stage.check("coder was not even woken by it", quiet, "a notification")
+    scene.narrator.check("coder was not even woken by it", quiet, "a notification")
 
 
 async def _search(scene: _Scene) -> None:
-    scene.stage.step(f"coder searches for {_TYPO!r}, typing errors and all")
+    scene.narrator.step(f"coder searches for {_TYPO!r}, typing errors and all")
     found = await scene.coder.found(scene.session, _TYPO)
     for hit in found[:1]:
-        scene.stage.quote(f"score {hit['score']:g}", hit["message"]["content"])
+        scene.narrator.quote(f"score {hit['score']:g}", hit["message"]["content"])
     best = found[0]["message"]["content"] if found else "nothing"
-    scene.stage.check("the plan is found all the same", best == _PLAN, best)
+    scene.narrator.check("the plan is found all the same", best == _PLAN, best)
 
 
 async def _expire(scene: _Scene, expires_at: dt.datetime) -> None:
-    scene.stage.step(f"The memory's {EXPIRES_IN} second is over")
+    scene.narrator.step(f"The memory's {EXPIRES_IN} second is over")
     left = (expires_at - dt.datetime.now(dt.UTC)).total_seconds()
-    with scene.stage.waiting("time passes"):
+    with scene.narrator.waiting("time passes"):
         await trio.sleep(max(0.0, left) + 0.002)
     refused = await scene.planner.refusal("get_memory", key="code-word")
-    scene.stage.check("it is gone from the moment on", refused == "MEMORY_NOT_FOUND", refused)
+    scene.narrator.check("it is gone from the moment on", refused == "MEMORY_NOT_FOUND", refused)
     listed = [entry["key"] for entry in (await scene.planner.ask("list_memory"))["entries"]]
-    scene.stage.check("the other one is still listed", listed == ["who-decides"], listed)
+    scene.narrator.check("the other one is still listed", listed == ["who-decides"], listed)
 
 
 async def _crash(scene: _Scene, started: Servers, server: ServerProcess) -> None:
-    scene.stage.step(f"Both write {BURST} messages at once, and the server is killed (SIGKILL) meanwhile")
+    scene.narrator.step(f"Both write {BURST} messages at once, and the server is killed (SIGKILL) meanwhile")
     before = await scene.planner.contents(scene.session)
     answered: dict[str, int] = {}
     enough = trio.Event()
@@ -147,10 +149,10 @@ async def _crash(scene: _Scene, started: Servers, server: ServerProcess) -> None
         await enough.wait()
         await server.kill()
         killed, kept = trio.current_time(), dict(answered)
-        scene.stage.tell(f"when it died it had answered {len(kept)} of {BURST}")
-        with scene.stage.waiting("it starts again"):
+        scene.narrator.tell(f"when it died it had answered {len(kept)} of {BURST}")
+        with scene.narrator.waiting("it starts again"):
             await started.start(server.address)
-    scene.stage.tell(
+    scene.narrator.tell(
         f"it was started again on the same folder; {trio.current_time() - killed:.1f} s after its death "
         "both agents had connected again by themselves and had every answer"
     )
@@ -164,27 +166,27 @@ async def _look_after_crash(
     numbers = {message["content"]: message["message_id"] for message in messages}
     contents = Counter(message["content"] for message in messages)
     lost = [content for content, number in kept.items() if numbers.get(content) != number]
-    scene.stage.check(f"all {len(kept)} messages answered before the kill are there", not lost, lost)
-    scene.stage.check(
+    scene.narrator.check(f"all {len(kept)} messages answered before the kill are there", not lost, lost)
+    scene.narrator.check(
         f"so is everything from before: {len(before)} messages",
         before == list(contents)[: len(before)],
         contents,
     )
     wrong = [content for content in written if contents[content] != 1]
-    scene.stage.check(
+    scene.narrator.check(
         f"each of the {BURST} is there exactly once", len(written) == BURST and not wrong, wrong
     )
     decides = await scene.planner.ask("get_memory", key="who-decides")
-    scene.stage.check("the memory is there", decides["value"] == {"name": "Ada"}, decides)
+    scene.narrator.check("the memory is there", decides["value"] == {"name": "Ada"}, decides)
     seen = await scene.coder.contents(scene.session)
-    scene.stage.check(
+    scene.narrator.check(
         "and the private message is still private", _PRIVATE not in seen and _PRIVATE in contents, seen
     )
     await trio.sleep(WINDOW)
     scene.ear.forget()
     await scene.planner.say(scene.session, "We are back.")
     await scene.ear.wait()
-    scene.stage.check("coder's subscription goes on as if nothing had happened", True)
+    scene.narrator.check("coder's subscription goes on as if nothing had happened", True)
 
 
 def _ms(seconds: float) -> str:

@@ -10,10 +10,10 @@ import select
 import traceback
 from typing import TYPE_CHECKING
 
-from greenroom.transports.base import exits
-from greenroom.transports.base.exit_codes import judge
+from greenroom.transports.base import exit_codes
+from greenroom.transports.base.exit_codes import exit_code_for
 from greenroom.transports.cli.output import complain
-from greenroom.transports.control.client import DoorError
+from greenroom.transports.control.client import ControlSocketError
 
 if TYPE_CHECKING:
     import argparse
@@ -68,7 +68,7 @@ def start_logging(level: str) -> None:
     logging.basicConfig(handlers=[handler], level=level.upper())
 
 
-def reported(command: str, action: Callable[[], int]) -> int:
+def run_reported(command: str, action: Callable[[], int]) -> int:
     """Runs a command's action; an error on purpose becomes its sentence on standard error.
 
     The traceback of such an error is only shown at log level debug. Any other error is a
@@ -79,16 +79,16 @@ def reported(command: str, action: Callable[[], int]) -> int:
     """
     try:
         return action()
-    except DoorError as error:
+    except ControlSocketError as error:
         return complain(command, str(error), error.code)
     except (Exception, BaseExceptionGroup) as error:  # noqa: BLE001 - nobody else is left to tell
-        causes = leaves(error)
+        causes = leaf_errors(error)
         if any(isinstance(cause, KeyboardInterrupt) for cause in causes):
-            return exits.INTERRUPTED
-        verdict = judge(causes)
+            return exit_codes.INTERRUPTED
+        verdict = exit_code_for(causes)
         if verdict is None or logging.getLogger().isEnabledFor(logging.DEBUG):
             traceback.print_exception(error)
-        code, sentence = verdict or (exits.INTERNAL, f"internal fault: {type(error).__name__}: {error}")
+        code, sentence = verdict or (exit_codes.INTERNAL, f"internal fault: {type(error).__name__}: {error}")
         return complain(command, sentence, code)
 
 
@@ -99,8 +99,8 @@ def with_flags(sentence: str, chosen: argparse.Namespace) -> str:
     return str(chosen.flags.get(name[0], name[0])) + sentence[name.end() :]
 
 
-def leaves(error: BaseException) -> list[BaseException]:
+def leaf_errors(error: BaseException) -> list[BaseException]:
     """The errors that a group of errors is made of: nurseries put even a single one into a group."""
     if not isinstance(error, BaseExceptionGroup):
         return [error]
-    return [leaf for part in error.exceptions for leaf in leaves(part)]
+    return [leaf for part in error.exceptions for leaf in leaf_errors(part)]

@@ -17,10 +17,10 @@ import trio
 
 from greenroom.actors.recall.evaluate import DEPTHS, Judged, JudgedQuery, judged, read_query, ready
 from greenroom.runtime import Refusal
-from greenroom.transports.base import exits
-from greenroom.transports.cli.commands.error_report import reported, start_logging
-from greenroom.transports.cli.commands.open_store import opened, who
-from greenroom.transports.cli.commands.progress_bar import metered
+from greenroom.transports.base import exit_codes
+from greenroom.transports.cli.commands.error_report import run_reported, start_logging
+from greenroom.transports.cli.commands.open_store import open_store, principal_of
+from greenroom.transports.cli.commands.progress_bar import show_progress
 from greenroom.transports.cli.commands.runtime_options import embedder_choice
 from greenroom.transports.cli.output import complain, remark, say
 
@@ -40,7 +40,7 @@ def evaluate(chosen: argparse.Namespace, resolved: Resolved) -> int:
     """Prints a table of figures by mode; returns the exit code."""
     start_logging(resolved.settings.log_level)
     action = partial(_evaluate, chosen, resolved.settings)
-    return reported("evaluate", partial(trio.run, action, strict_exception_groups=True))
+    return run_reported("evaluate", partial(trio.run, action, strict_exception_groups=True))
 
 
 async def _evaluate(chosen: argparse.Namespace, settings: Settings) -> int:
@@ -48,17 +48,17 @@ async def _evaluate(chosen: argparse.Namespace, settings: Settings) -> int:
     try:
         queries = list(_read(path))
     except OSError as error:
-        return complain("evaluate", f"{path} cannot be read: {error.strerror or error}", exits.NO_ACCESS)
+        return complain("evaluate", f"{path} cannot be read: {error.strerror or error}", exit_codes.NO_ACCESS)
     except Refusal as refusal:
-        return complain("evaluate", f"{path}, {refusal}", exits.FAILED)
+        return complain("evaluate", f"{path}, {refusal}", exit_codes.FAILED)
     if not queries:
-        return complain("evaluate", f"{path} holds no queries", exits.FAILED)
+        return complain("evaluate", f"{path} holds no queries", exit_codes.FAILED)
     modes = MODES if chosen.mode is None else (chosen.mode,)
     depths = tuple(depth for depth in DEPTHS if depth <= chosen.limit)
     found: dict[str, list[Judged]] = {}
-    principal = who(settings)
-    with metered() as shows:
-        async with opened(settings, embedder_choice(settings, os.environ)) as runtime:
+    principal = principal_of(settings)
+    with show_progress() as shows:
+        async with open_store(settings, embedder_choice(settings, os.environ)) as runtime:
             embedder = await ready(runtime, principal)
             for mode in modes:
                 found[mode] = []
@@ -70,7 +70,7 @@ async def _evaluate(chosen: argparse.Namespace, settings: Settings) -> int:
     else:
         remark(f"greenroom evaluate: {len(queries):,} queries, {embedder}")
         say(_table(_figures(found)))
-    return exits.OK
+    return exit_codes.OK
 
 
 def _read(path: Path) -> Iterator[JudgedQuery]:

@@ -1,4 +1,4 @@
-"""What `greenroom top` shows of a server, computed from two looks at its statistics.
+"""What `greenroom top` shows of a server, computed from two samples at its statistics.
 
 Functions of values: who looks, when, and on what kind of terminal is `top`'s affair.
 """
@@ -9,7 +9,7 @@ from math import ceil
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from greenroom.transports.cli.commands.store_texts import size
-from greenroom.transports.cli.commands.terminal_safe import visible
+from greenroom.transports.cli.commands.terminal import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -39,7 +39,7 @@ _NAMED: Final = 3  # actors set aside that are named; `greenroom stats` names al
 _BARS: Final = " ▁▂▃▄▅▆▇█"
 
 
-class Look(NamedTuple):
+class Sample(NamedTuple):
     """The statistics of a server at one moment.
 
     Attributes:
@@ -51,7 +51,7 @@ class Look(NamedTuple):
     figures: Figures
 
 
-class Gauge(NamedTuple):
+class GaugeRow(NamedTuple):
     """One figure with its name; `alarming` ones deserve a look."""
 
     name: str
@@ -59,17 +59,17 @@ class Gauge(NamedTuple):
     alarming: bool = False
 
 
-class Group(NamedTuple):
+class GaugeGroup(NamedTuple):
     """Figures that belong together."""
 
     title: str
-    gauges: list[Gauge]
+    gauges: list[GaugeRow]
 
 
-def rates(now: Look, before: Look | None) -> dict[str, float | None]:
-    """Returns what happened in a second between two looks; None where that is not known.
+def rates(now: Sample, before: Sample | None) -> dict[str, float | None]:
+    """Returns what happened in a second between two samples; None where that is not known.
 
-    It is not known at the first look at a server, nor at the first after it was restarted.
+    It is not known at the first sample at a server, nor at the first after it was restarted.
     """
     if before is None or now.moment <= before.moment:
         return dict.fromkeys(COUNTS)
@@ -81,74 +81,74 @@ def rates(now: Look, before: Look | None) -> dict[str, float | None]:
     return {name: count / (now.moment - before.moment) for name, count in grown.items()}
 
 
-def groups(now: Look, before: Look | None) -> list[Group]:
+def groups(now: Sample, before: Sample | None) -> list[GaugeGroup]:
     """Returns everything that a frame shows."""
     figures = now.figures
     actors, messages, store, bus = (figures[part] for part in ("actors", "messages", "store", "bus"))
     commits, dispatcher, speed = figures["commits"], figures["dispatcher"], rates(now, before)
     together = _quotient(speed["works"], speed["commits"])
     return [
-        Group(
+        GaugeGroup(
             "requests",
             [
-                Gauge("waiting", f"{messages['waiting']:,}"),
-                Gauge("handled", _counted(messages["handled"], speed["handled"])),
-                Gauge("refused", _counted(messages["refused"], speed["refused"])),
-                Gauge("timers", _counted(messages["timers_fired"], speed["timers"])),
-                Gauge("given up", f"{messages['abandoned']:,}"),
-                Gauge("too late", f"{messages['expired']:,}", messages["expired"] > 0),
+                GaugeRow("waiting", f"{messages['waiting']:,}"),
+                GaugeRow("handled", _counted(messages["handled"], speed["handled"])),
+                GaugeRow("refused", _counted(messages["refused"], speed["refused"])),
+                GaugeRow("timers", _counted(messages["timers_fired"], speed["timers"])),
+                GaugeRow("given up", f"{messages['abandoned']:,}"),
+                GaugeRow("too late", f"{messages['expired']:,}", messages["expired"] > 0),
             ],
         ),
-        Group("slow or wrong", list(_troubles(figures))),
-        Group(
+        GaugeGroup("slow or wrong", list(_troubles(figures))),
+        GaugeGroup(
             "actors",
             [
-                Gauge("in memory", f"{actors['resident']:,}"),
-                Gauge("their size", size(actors["resident_bytes"])),
-                Gauge("have a turn due", f"{dispatcher['ready']:,}"),
-                Gauge("activated", _counted(actors["activations"], speed["activations"])),
-                Gauge("passivated", f"{actors['passivations']:,}"),
-                Gauge("restarted", f"{actors['restarts']:,}", actors["restarts"] > 0),
+                GaugeRow("in memory", f"{actors['resident']:,}"),
+                GaugeRow("their size", size(actors["resident_bytes"])),
+                GaugeRow("have a turn due", f"{dispatcher['ready']:,}"),
+                GaugeRow("activated", _counted(actors["activations"], speed["activations"])),
+                GaugeRow("passivated", f"{actors['passivations']:,}"),
+                GaugeRow("restarted", f"{actors['restarts']:,}", actors["restarts"] > 0),
             ],
         ),
-        Group(
+        GaugeGroup(
             "commits",
             [
-                Gauge("waiting, in flight", f"{commits['collected']:,}, {commits['in_flight']:,}"),
-                Gauge("commits", _counted(store["commits"], speed["commits"])),
-                Gauge("works", _counted(store["works"], speed["works"])),
-                Gauge("works each", "-" if together is None else f"{together:,.1f}"),
+                GaugeRow("waiting, in flight", f"{commits['collected']:,}, {commits['in_flight']:,}"),
+                GaugeRow("commits", _counted(store["commits"], speed["commits"])),
+                GaugeRow("works", _counted(store["works"], speed["works"])),
+                GaugeRow("works each", "-" if together is None else f"{together:,.1f}"),
                 _commit("last", store["last_commit_seconds"]),
                 _commit("slowest", store["max_commit_seconds"]),
             ],
         ),
-        Group(
+        GaugeGroup(
             "clients",
             [
-                Gauge("connected", _connected(figures)),
-                Gauge("subscribers", f"{bus['subscribers']:,}"),
-                Gauge("subscriptions", f"{bus['subscriptions']:,}"),
-                Gauge("still telling", f"{bus['waiting']:,}"),
-                Gauge("published", _counted(bus["published"], speed["published"])),
-                Gauge("told", _counted(bus["told"], speed["told"])),
+                GaugeRow("connected", _connected(figures)),
+                GaugeRow("subscribers", f"{bus['subscribers']:,}"),
+                GaugeRow("subscriptions", f"{bus['subscriptions']:,}"),
+                GaugeRow("still telling", f"{bus['waiting']:,}"),
+                GaugeRow("published", _counted(bus["published"], speed["published"])),
+                GaugeRow("told", _counted(bus["told"], speed["told"])),
             ],
         ),
-        Group(
+        GaugeGroup(
             "store",
             [
-                Gauge("used", size(store["used_bytes"]), store["used_bytes"] > FULL * store["map_bytes"]),
-                Gauge("quota", size(store["map_bytes"])),
-                Gauge("file", size(store["file_bytes"])),
-                Gauge("disk free", size(store["disk_free"])),
-                Gauge("rows", f"{store['rows']:,}"),
-                Gauge("scans open", f"{store['scans']:,}"),
+                GaugeRow("used", size(store["used_bytes"]), store["used_bytes"] > FULL * store["map_bytes"]),
+                GaugeRow("quota", size(store["map_bytes"])),
+                GaugeRow("file", size(store["file_bytes"])),
+                GaugeRow("disk free", size(store["disk_free"])),
+                GaugeRow("rows", f"{store['rows']:,}"),
+                GaugeRow("scans open", f"{store['scans']:,}"),
             ],
         ),
         *_processes(figures),
     ]
 
 
-def line(now: Look, before: Look | None) -> str:
+def line(now: Sample, before: Sample | None) -> str:
     """Returns the most important figures on one line, and every trouble."""
     figures, speed = now.figures, rates(now, before)
     store, commits = figures["store"], figures["commits"]
@@ -168,7 +168,7 @@ def line(now: Look, before: Look | None) -> str:
     return " | ".join(parts)
 
 
-def plain(shown: list[Group]) -> str:
+def plain(shown: list[GaugeGroup]) -> str:
     """Returns a frame as text without a terminal's commands."""
     return "\n\n".join(
         "\n".join([group.title, *(f"  {gauge.name:<19}{gauge.value:>19}" for gauge in group.gauges)])
@@ -184,19 +184,19 @@ def bars(values: list[float]) -> str:
     return "".join(_BARS[ceil(value / top * (len(_BARS) - 1))] for value in values)
 
 
-def _troubles(figures: Figures) -> Iterator[Gauge]:
+def _troubles(figures: Figures) -> Iterator[GaugeRow]:
     slice_ms = figures["dispatcher"]["longest_slice_ms"]
-    yield Gauge("longest slice", f"{slice_ms:,.1f} ms", slice_ms > SLOW_SLICE_MS)
+    yield GaugeRow("longest slice", f"{slice_ms:,.1f} ms", slice_ms > SLOW_SLICE_MS)
     set_aside = figures["actors"]["set_aside"]
-    named = ", ".join(map(visible, set_aside[:_NAMED])) or "none"
+    named = ", ".join(map(printable, set_aside[:_NAMED])) or "none"
     more = f" and {len(set_aside) - _NAMED:,} more" if len(set_aside) > _NAMED else ""
-    yield Gauge("set aside", named + more, bool(set_aside))
+    yield GaugeRow("set aside", named + more, bool(set_aside))
     for name in _WRONG:
         count = figures["messages"][name]
-        yield Gauge(name.replace("_", " "), f"{count:,}", count > 0)
+        yield GaugeRow(name.replace("_", " "), f"{count:,}", count > 0)
 
 
-def _processes(figures: Figures) -> Iterator[Group]:
+def _processes(figures: Figures) -> Iterator[GaugeGroup]:
     """Yields the group of who shares the folder."""
     relay = figures.get("relay")
     if relay is not None:
@@ -204,15 +204,15 @@ def _processes(figures: Figures) -> Iterator[Group]:
         more = f" and {len(pids) - _NAMED:,} more" if len(pids) > _NAMED else ""
         named = " ".join(map(str, pids[:_NAMED])) + more
         silent = relay["silent_seconds"]
-        yield Group(
+        yield GaugeGroup(
             "processes on the folder",
             [
-                Gauge("owner", str(relay["owner_pid"])),
-                Gauge("attached", f"{len(pids):,}"),
-                Gauge("their ids", named or "-"),
-                Gauge("relayed, waiting", f"{relay['unanswered']:,}"),
-                Gauge("silent attached", f"{silent:,} s", silent >= SILENT_SECONDS),
-                Gauge("takeovers seen", f"{relay['takeovers']:,}"),
+                GaugeRow("owner", str(relay["owner_pid"])),
+                GaugeRow("attached", f"{len(pids):,}"),
+                GaugeRow("their ids", named or "-"),
+                GaugeRow("relayed, waiting", f"{relay['unanswered']:,}"),
+                GaugeRow("silent attached", f"{silent:,} s", silent >= SILENT_SECONDS),
+                GaugeRow("takeovers seen", f"{relay['takeovers']:,}"),
             ],
         )
 
@@ -241,8 +241,8 @@ def _time(seconds: float) -> str:
     return f"{seconds * 1000:,.1f} ms"
 
 
-def _commit(name: str, seconds: float) -> Gauge:
-    return Gauge(name, _time(seconds), seconds > SLOW_COMMIT_SECONDS)
+def _commit(name: str, seconds: float) -> GaugeRow:
+    return GaugeRow(name, _time(seconds), seconds > SLOW_COMMIT_SECONDS)
 
 
 def _quotient(dividend: float | None, divisor: float | None) -> float | None:

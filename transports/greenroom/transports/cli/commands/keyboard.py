@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def pressing(key: str, over: Event) -> Iterator[Callable[[float], object]]:
+def wait_for_key(key: str, over: Event) -> Iterator[Callable[[float], object]]:
     """Returns what waits for some seconds, and no longer than until a key is pressed, which sets `over`.
 
     Where standard input is no terminal of ours nobody presses anything, and it only waits. The terminal is

@@ -23,11 +23,11 @@ from greenroom.actors import (
     RotateApiKey,
 )
 from greenroom.runtime import Refusal
-from greenroom.transports.base import exits
+from greenroom.transports.base import exit_codes
 from greenroom.transports.cli.commands.audit_record import operator
-from greenroom.transports.cli.commands.error_report import reported, start_logging, with_flags
-from greenroom.transports.cli.commands.open_store import opened
-from greenroom.transports.cli.commands.terminal_safe import visible
+from greenroom.transports.cli.commands.error_report import run_reported, start_logging, with_flags
+from greenroom.transports.cli.commands.open_store import open_store
+from greenroom.transports.cli.commands.terminal import printable
 from greenroom.transports.cli.output import complain, remark, say
 
 if TYPE_CHECKING:
@@ -42,21 +42,21 @@ def keys(chosen: argparse.Namespace, resolved: Resolved) -> int:
     """Carries one of the actions out; returns the exit code."""
     start_logging(resolved.settings.log_level)
     action = partial(_carry_out, chosen, resolved.settings)
-    return reported("keys", partial(trio.run, action, strict_exception_groups=True))
+    return run_reported("keys", partial(trio.run, action, strict_exception_groups=True))
 
 
 async def _carry_out(chosen: argparse.Namespace, settings: Settings) -> int:
     try:
         request, show = _request(chosen)
-        async with opened(settings, may="create" if chosen.action == "create" else "own") as runtime:
+        async with open_store(settings, may="create" if chosen.action == "create" else "own") as runtime:
             reply = await Agent(runtime, operator(settings)).ask(request)
     except Refusal as refusal:
-        return complain("keys", with_flags(refusal.sentence, chosen), exits.FAILED)
+        return complain("keys", with_flags(refusal.sentence, chosen), exit_codes.FAILED)
     if chosen.json:
         say(json.dumps(msgspec.to_builtins(reply), indent=2))
     else:
         show(reply)
-    return exits.OK
+    return exit_codes.OK
 
 
 def _request(chosen: argparse.Namespace) -> tuple[Any, Callable[[Any], None]]:
@@ -106,7 +106,7 @@ def _show_made(reply: ApiKeyMade) -> None:
 
 
 def _show_revoked(reply: Any) -> None:
-    say(f"the key {reply.key.key_id} ({visible(reply.key.name)}) opens nothing any more")
+    say(f"the key {reply.key.key_id} ({printable(reply.key.name)}) opens nothing any more")
 
 
 def _show_list(reply: Any) -> None:
@@ -116,17 +116,17 @@ def _show_list(reply: Any) -> None:
         used = "never used" if key.last_used_at is None else f"used {key.last_used_at:%Y-%m-%d %H:%M}"
         say(
             f"{key.key_id}  {key.status:<7}  until {key.expires_at:%Y-%m-%d %H:%M}  {used}  "
-            f"{visible(key.name)}: {', '.join(key.scopes)}; {_holder(key)}"
+            f"{printable(key.name)}: {', '.join(key.scopes)}; {_holder(key)}"
         )
 
 
 def _holder(key: ApiKeyView) -> str:
     bound = {"agent": key.agent, "type": key.agent_type, "user": key.user}
-    words = [f"{what} {visible(name)}" for what, name in bound.items() if name is not None]
+    words = [f"{what} {printable(name)}" for what, name in bound.items() if name is not None]
     if key.projects is None:
         words.append("every project")
     else:
-        words.append(f"projects {', '.join(map(visible, key.projects))}" if key.projects else "no project")
+        words.append(f"projects {', '.join(map(printable, key.projects))}" if key.projects else "no project")
     if key.tools:
         words.append(f"tools {', '.join(key.tools)}")
     return ", ".join([*words, *(f"{what.replace('_', ' ')} {most:,}" for what, most in key.limits.items())])

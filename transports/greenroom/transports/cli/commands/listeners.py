@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from greenroom.transports.cli.commands.authentication import others_reach
+from greenroom.transports.cli.commands.authentication import is_reachable_by_others
 from greenroom.transports.cli.output import remark
 from greenroom.transports.net.listen import allow_descriptors, listen, tls_context, url_of
 from greenroom.transports.observability.scrape import metrics_app
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     import trio
 
     from greenroom.actors import Agent
-    from greenroom.transports.auth.authenticator import Gate
-    from greenroom.transports.auth.origin_check import Caller
+    from greenroom.transports.auth.authenticator import Authenticator
+    from greenroom.transports.auth.caller import Caller
     from greenroom.transports.config.settings import Settings
     from greenroom.transports.http.app import HttpApp
     from greenroom.transports.mcp.limits import Limits
     from greenroom.transports.mcp.server import McpServer
     from greenroom.transports.net.listen import Listener
-    from greenroom.transports.observability.snapshot import Watched
+    from greenroom.transports.observability.snapshot import ObservedServer
 
 METRICS: Final = "/metrics"
 
@@ -49,35 +49,35 @@ class Sockets:
         self,
         nursery: trio.Nursery,
         server: McpServer,
-        watched: Watched,
-        door_for: Callable[[Caller, str], Agent],
+        observed: ObservedServer,
+        agent_for: Callable[[Caller, str], Agent],
         limits: Limits,
         stop: trio.Event,
-        gate: Gate,
+        authenticator: Authenticator,
     ) -> None:
         """Start serving, and tell where; it ends, within `Limits.stop` seconds, after `stop` is set.
 
         Args:
             nursery: Where it runs.
             server: What clients speak to.
-            watched: What is told at ``/metrics``; hears of these sockets' connections.
-            door_for: Opens a client's door, given whom it says it is and its own name made to fit.
+            observed: What is told at ``/metrics``; hears of these sockets' connections.
+            agent_for: Returns a client's agent, given whom it says it is and its own name made to fit.
             limits: What one client may take.
             stop: Set it to end gracefully.
-            gate: Decides who comes in.
+            authenticator: Decides who comes in.
         """
         settings = self._settings
         allow_descriptors(settings.max_connections * (bool(self._websocket) + bool(self._http)))
         if self._websocket:
-            websockets = _websocket_server(server, door_for, limits, settings, gate)
-            watched.add("websocket", websockets.statistics)
+            websockets = _websocket_server(server, agent_for, limits, settings, authenticator)
+            observed.add_transport("websocket", websockets.statistics)
             await nursery.start(websockets.serve, self._websocket, stop)
         if self._http:
             from greenroom.transports.http.server import HttpServer  # noqa: PLC0415 - its libraries take 0.1 s
 
-            app = _http_app(server, watched, door_for, limits, settings, gate)
+            app = _http_app(server, observed, agent_for, limits, settings, authenticator)
             https = HttpServer(app, connections=settings.max_connections, stop=limits.stop)
-            watched.add("http", https.statistics)
+            observed.add_transport("http", https.statistics)
             await nursery.start(https.serve, self._http, stop)
         # Programs that start us read these lines for the ports; they stay as they are.
         for _, url in self.urls():
@@ -115,29 +115,29 @@ async def open_sockets(settings: Settings, stack: AsyncExitStack) -> Sockets:
 
 def _websocket_server(
     server: McpServer,
-    door_for: Callable[[Caller, str], Agent],
+    agent_for: Callable[[Caller, str], Agent],
     limits: Limits,
     settings: Settings,
-    gate: Gate,
+    authenticator: Authenticator,
 ) -> WebSocketServer:
     options = WebSocketOptions(
         limits=limits,
         connections=settings.max_connections,
         origins=frozenset(settings.allow_origin),
         ping_interval=settings.ping_interval,
-        gate=gate,
-        any_host=others_reach(settings),
+        authenticator=authenticator,
+        any_host=is_reachable_by_others(settings),
     )
-    return WebSocketServer(server, door_for, options)
+    return WebSocketServer(server, agent_for, options)
 
 
 def _http_app(
     server: McpServer,
-    watched: Watched,
-    door_for: Callable[[Caller, str], Agent],
+    observed: ObservedServer,
+    agent_for: Callable[[Caller, str], Agent],
     limits: Limits,
     settings: Settings,
-    gate: Gate,
+    authenticator: Authenticator,
 ) -> HttpApp:
     from greenroom.transports.http.app import HttpApp, HttpOptions  # noqa: PLC0415 - as above
 
@@ -146,13 +146,13 @@ def _http_app(
         origins=frozenset(settings.allow_origin),
         sessions=settings.max_connections,
         session_idle=settings.http_session_idle,
-        sound=lambda: watched.runtime.is_sound,
-        routes={METRICS: metrics_app(watched)},
-        gate=gate,
+        sound=lambda: observed.runtime.is_sound,
+        routes={METRICS: metrics_app(observed)},
+        authenticator=authenticator,
         told=_told(settings),
-        any_host=others_reach(settings),
+        any_host=is_reachable_by_others(settings),
     )
-    return HttpApp(server, door_for, options)
+    return HttpApp(server, agent_for, options)
 
 
 def _told(settings: Settings) -> dict[str, bytes]:

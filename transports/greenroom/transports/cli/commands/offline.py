@@ -33,11 +33,12 @@ from greenroom.runtime import (
     stopped_store,
     verify,
 )
+from greenroom.transports.base.errors import InvalidValueError
 from greenroom.transports.cli.commands.audit_record import operator, record, record_afterwards
-from greenroom.transports.cli.commands.open_store import opened
+from greenroom.transports.cli.commands.open_store import open_store
 from greenroom.transports.cli.commands.runtime_options import encryption, runtime_options
-from greenroom.transports.config.parsers import KeyPlace, NotAllowedError, key_place
-from greenroom.transports.control.client import NobodyHomeError, as_json, verified
+from greenroom.transports.config.parsers import KeyLocation, key_location
+from greenroom.transports.control.client import NoOwnerError, as_json, merge_verify_results
 
 if TYPE_CHECKING:
     import argparse
@@ -50,7 +51,7 @@ _STARTING_SECONDS: Final = 5.0  # how long a server may hold the lock before it 
 _RETRY_SECONDS: Final = 0.05
 
 
-def as_owner(
+def run_as_owner(
     chosen: argparse.Namespace, settings: Settings, ask_owner: Callable[[], dict[str, Any]] | None
 ) -> dict[str, Any]:
     """Carries a command out on the folder itself and returns the result as JSON's values.
@@ -76,12 +77,12 @@ def as_owner(
             if ask_owner is None or time.monotonic() > patience_ends:
                 raise
         time.sleep(_RETRY_SECONDS)
-        with contextlib.suppress(NobodyHomeError):
+        with contextlib.suppress(NoOwnerError):
             return ask_owner()
 
 
 async def _verify_memories(settings: Settings, rebuild: bool) -> MemoriesVerified:  # noqa: FBT001  trio passes places
-    async with opened(settings) as runtime:
+    async with open_store(settings) as runtime:
         await record(runtime, operator(settings), "verify_store", rebuild=rebuild)
         return await runtime.query(VerifyMemories(rebuild=rebuild))
 
@@ -94,10 +95,10 @@ def _key(settings: Settings) -> Encryption:
     return found
 
 
-def _new_key(text: str) -> KeyPlace:
+def _new_key(text: str) -> KeyLocation:
     try:
-        return key_place(text)
-    except NotAllowedError as error:
+        return key_location(text)
+    except InvalidValueError as error:
         raise GreenroomError(f"the new key cannot be read: {error}") from None
 
 
@@ -108,7 +109,7 @@ def _carry_out(chosen: argparse.Namespace, settings: Settings) -> dict[str, Any]
             result = _backup(Path(chosen.destination), settings)
         case "verify":
             checked = verify(settings.data, encryption=encryption(settings))
-            result = verified(checked, trio.run(_verify_memories, settings, chosen.rebuild))
+            result = merge_verify_results(checked, trio.run(_verify_memories, settings, chosen.rebuild))
         case "restore":
             result = _restore(Path(chosen.source), settings)
         case "repair":

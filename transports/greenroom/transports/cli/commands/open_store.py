@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Final, Literal
 import msgspec
 
 from greenroom.actors import Principal, open_greenroom
+from greenroom.transports.auth.caller import NAMELESS_AGENT
 from greenroom.transports.cli.commands.runtime_options import encryption, runtime_options
 from greenroom.transports.cli.output import remark
-from greenroom.transports.mcp.agent_port import NAMELESS_AGENT
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -28,7 +28,7 @@ _DRAIN_SECONDS: Final = 10.0
 
 
 @asynccontextmanager
-async def opened(
+async def open_store(
     settings: Settings,
     embedder: str | EmbedderChoice = "none",
     *,
@@ -67,7 +67,7 @@ async def opened(
 
 
 @asynccontextmanager
-async def opened_to_try(
+async def open_for_dry_run(
     command: str, settings: Settings, embedder: str | EmbedderChoice
 ) -> AsyncIterator[SharedRuntime]:
     """Opens the folder for what changes nothing there; without a store, an empty one that is gone afterwards.
@@ -81,13 +81,13 @@ async def opened_to_try(
         GreenroomError: as `open_greenroom`.
     """
     if _holds_something(settings.data):
-        async with opened(settings, embedder) as runtime:
+        async with open_store(settings, embedder) as runtime:
             yield runtime
         return
     remark(f"greenroom {command}: there is no store at {settings.data}; this goes by an empty one")
     with TemporaryDirectory(prefix="greenroom-") as folder:
         elsewhere = replace(settings, data=Path(folder, "data"), secrets=Path(folder, "secrets"))
-        async with opened(elsewhere, embedder, may="create") as runtime:
+        async with open_store(elsewhere, embedder, may="create") as runtime:
             yield runtime
 
 
@@ -97,7 +97,7 @@ def _holds_something(folder: Path) -> bool:
     return True
 
 
-def who(settings: Settings) -> Principal:
+def principal_of(settings: Settings) -> Principal:
     """Returns who the settings say that works here."""
     return Principal(
         agent_id=settings.agent or NAMELESS_AGENT,

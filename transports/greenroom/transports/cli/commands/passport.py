@@ -18,13 +18,13 @@ import msgspec
 import trio
 
 from greenroom.actors import Agent, ExportSession, ReadResource, RestoreSession
-from greenroom.actors.passport import format as formats
+from greenroom.actors.passport import envelope
 from greenroom.actors.passport.signing import Signers
 from greenroom.runtime import Refusal
-from greenroom.transports.base import exits
-from greenroom.transports.base.exit_codes import NoAccessError
-from greenroom.transports.cli.commands.error_report import reported, start_logging, with_flags
-from greenroom.transports.cli.commands.open_store import opened, opened_to_try, who
+from greenroom.transports.base import exit_codes
+from greenroom.transports.base.errors import FileAccessError
+from greenroom.transports.cli.commands.error_report import run_reported, start_logging, with_flags
+from greenroom.transports.cli.commands.open_store import open_for_dry_run, open_store, principal_of
 from greenroom.transports.cli.commands.runtime_options import embedder_choice, passport_options
 from greenroom.transports.cli.output import complain, say
 from greenroom.transports.config.settings import PASSPHRASE_VARIABLE
@@ -40,7 +40,7 @@ CLIENT: Final = "greenroom"
 _OWN_ALONE: Final = 0o600
 
 
-class _CannotError(Exception):
+class _PassportCommandError(Exception):
     """What was asked for cannot be done; the message says why."""
 
 
@@ -48,7 +48,7 @@ def passport(chosen: argparse.Namespace, resolved: Resolved) -> int:
     """Carries one action out; returns the exit code."""
     start_logging(resolved.settings.log_level)
     action = partial(_carried_out, chosen, resolved.settings)
-    return reported("passport", partial(trio.run, action, strict_exception_groups=True))
+    return run_reported("passport", partial(trio.run, action, strict_exception_groups=True))
 
 
 async def _carried_out(chosen: argparse.Namespace, settings: Settings) -> int:
@@ -56,23 +56,23 @@ async def _carried_out(chosen: argparse.Namespace, settings: Settings) -> int:
         embedder = embedder_choice(settings, os.environ)
         text = _read(Path(chosen.file)) if chosen.action in {"show", "restore"} else ""
         if chosen.action == "show":
-            opening = opened_to_try("passport", settings, embedder)
+            opening = open_for_dry_run("passport", settings, embedder)
         else:
-            opening = opened(settings, embedder, may="create" if chosen.action == "restore" else "own")
+            opening = open_store(settings, embedder, may="create" if chosen.action == "restore" else "own")
         async with opening as runtime:
             said = await _ACTIONS[chosen.action](chosen, settings, runtime, text)
     except Refusal as refusal:
-        return complain("passport", with_flags(refusal.sentence, chosen), exits.FAILED)
-    except NoAccessError as error:
-        return complain("passport", str(error), exits.NO_ACCESS)
-    except (_CannotError, ValueError) as error:
-        return complain("passport", str(error), exits.FAILED)
+        return complain("passport", with_flags(refusal.sentence, chosen), exit_codes.FAILED)
+    except FileAccessError as error:
+        return complain("passport", str(error), exit_codes.NO_ACCESS)
+    except (_PassportCommandError, ValueError) as error:
+        return complain("passport", str(error), exit_codes.FAILED)
     if chosen.json:
         say(json.dumps(said, indent=2))
     else:
         for name, value in said.items():
             say(f"{name}: {value}" if len(said) > 1 else str(value))
-    return exits.OK
+    return exit_codes.OK
 
 
 async def _signer(_: argparse.Namespace, __: Settings, runtime: SharedRuntime, ___: str) -> dict[str, Any]:
@@ -82,7 +82,7 @@ async def _signer(_: argparse.Namespace, __: Settings, runtime: SharedRuntime, _
 async def _show(
     _: argparse.Namespace, settings: Settings, runtime: SharedRuntime, text: str
 ) -> dict[str, Any]:
-    found, body = formats.read(text)
+    found, body = envelope.read(text)
     options = passport_options(settings, os.environ)
     try:
         Signers(runtime.derive, options.trusted, options.shared).check(body, found.signature)
@@ -121,7 +121,7 @@ async def _export(
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(read.text)
     except OSError as error:
-        raise NoAccessError(f"{path} cannot be written: {error.strerror or error}") from None
+        raise FileAccessError(f"{path} cannot be written: {error.strerror or error}") from None
     return {
         "file": str(path),
         "session": exported.session_id,
@@ -135,7 +135,7 @@ async def _export(
 async def _restore(
     _: argparse.Namespace, settings: Settings, runtime: SharedRuntime, text: str
 ) -> dict[str, Any]:
-    is_sealed = formats.read(text)[0].content.encryption is not None
+    is_sealed = envelope.read(text)[0].content.encryption is not None
     restoring = RestoreSession(passport=text, passphrase=_passphrase(is_sealed, twice=False))
     restored = await _agent(settings, runtime).ask(restoring)
     return {
@@ -156,24 +156,26 @@ _ACTIONS: Final[Mapping[str, Action]] = {
 
 
 def _agent(settings: Settings, runtime: SharedRuntime) -> Agent:
-    return Agent(runtime, who(settings), client=CLIENT, passports=passport_options(settings, os.environ))
+    return Agent(
+        runtime, principal_of(settings), client=CLIENT, passports=passport_options(settings, os.environ)
+    )
 
 
 def _new(path: Path) -> Path:
     if path.exists():
-        raise NoAccessError(f"{path} exists already; choose another name")
+        raise FileAccessError(f"{path} exists already; choose another name")
     return path
 
 
 def _read(path: Path) -> str:
     try:
         with path.open("rb") as file:
-            found = file.read(formats.MAX_DOCUMENT_BYTES + 1)
+            found = file.read(envelope.MAX_DOCUMENT_BYTES + 1)
         return found.decode()
     except OSError as error:
-        raise NoAccessError(f"{path} cannot be read: {error.strerror or error}") from None
+        raise FileAccessError(f"{path} cannot be read: {error.strerror or error}") from None
     except UnicodeDecodeError:
-        raise _CannotError(f"{path} is no passport: it is not UTF-8") from None
+        raise _PassportCommandError(f"{path} is no passport: it is not UTF-8") from None
 
 
 def _passphrase(is_wanted: bool, *, twice: bool) -> str | None:  # noqa: FBT001  the first word says it
@@ -184,8 +186,8 @@ def _passphrase(is_wanted: bool, *, twice: bool) -> str | None:  # noqa: FBT001 
     if given is not None:
         return given
     if not sys.stdin.isatty():
-        raise _CannotError(f"the passphrase is read from {PASSPHRASE_VARIABLE}, or from a terminal")
+        raise _PassportCommandError(f"the passphrase is read from {PASSPHRASE_VARIABLE}, or from a terminal")
     words = getpass.getpass("Passphrase: ")
     if twice and getpass.getpass("Again: ") != words:
-        raise _CannotError("these are two passphrases; nothing was exported")
+        raise _PassportCommandError("these are two passphrases; nothing was exported")
     return words

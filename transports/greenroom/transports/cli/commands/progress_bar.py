@@ -6,13 +6,13 @@ import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
-from greenroom.transports.cli.commands.colours import draws
+from greenroom.transports.cli.commands.terminal import understands_escapes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-class Shows(Protocol):
+class ProgressDisplay(Protocol):
     """Shows how far a step is."""
 
     def __call__(self, step: str, done: int, total: int) -> None:
@@ -20,9 +20,9 @@ class Shows(Protocol):
 
 
 @contextmanager
-def metered() -> Iterator[Shows]:
+def show_progress() -> Iterator[ProgressDisplay]:
     """Show bars on a terminal, and nothing where nobody watches."""
-    if not draws(sys.stderr):
+    if not understands_escapes(sys.stderr):
         yield _nothing
         return
     from rich import progress as bars  # noqa: PLC0415 - a tenth of a second, for somebody who watches

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from greenroom.runtime import renew_secret
-from greenroom.transports.base import exits
+from greenroom.transports.base import exit_codes
 from greenroom.transports.cli.commands.audit_record import record_afterwards
-from greenroom.transports.cli.commands.error_report import reported, start_logging
+from greenroom.transports.cli.commands.error_report import run_reported, start_logging
 from greenroom.transports.cli.output import remark, say
 
 if TYPE_CHECKING:
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 def secret(_chosen: argparse.Namespace, resolved: Resolved) -> int:
     """Carries the action out; returns the exit code."""
     start_logging(resolved.settings.log_level)
-    return reported("secret", lambda: _renew(resolved.settings))
+    return run_reported("secret", lambda: _renew(resolved.settings))
 
 
 def _renew(settings: Settings) -> int:
     made = renew_secret(settings.data, settings.secrets, max_size=settings.max_size)
     record_afterwards(settings, "renew_secret", mark=made.mark)
-    say(f"the store in {settings.data} has a new secret with the mark {made.mark}: {made.place}")
+    say(f"the store in {settings.data} has a new secret with the mark {made.mark}: {made.path}")
     remark("greenroom secret: API keys and passports made before end; keep a copy of the file")
-    return exits.OK
+    return exit_codes.OK

@@ -20,27 +20,27 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from greenroom.actors import Agent
-from greenroom.actors.orchestrations.client_session import Whereabouts
-from greenroom.transports.base import exits
-from greenroom.transports.cli.commands.authentication import check_admission, open_admitting
-from greenroom.transports.cli.commands.error_report import reported, start_logging
+from greenroom.actors.orchestrations.client_session import SessionLocator
+from greenroom.transports.base import exit_codes
+from greenroom.transports.cli.commands.authentication import check_auth_settings, open_authentication
+from greenroom.transports.cli.commands.error_report import run_reported, start_logging
 from greenroom.transports.cli.commands.listeners import open_sockets
-from greenroom.transports.cli.commands.open_store import opened
+from greenroom.transports.cli.commands.open_store import open_store
 from greenroom.transports.cli.commands.runtime_options import (
     embedder_choice,
     passport_options,
 )
 from greenroom.transports.cli.commands.startup_notice import explain_sockets, explain_stdio
 from greenroom.transports.cli.output import complain
-from greenroom.transports.config.load import near
-from greenroom.transports.config.settings import table, variable
+from greenroom.transports.config.load import did_you_mean
+from greenroom.transports.config.settings import all_settings, variable
 from greenroom.transports.control.server import serve_control
 from greenroom.transports.mcp.connection import Limits
 from greenroom.transports.mcp.server import McpServer
 from greenroom.transports.mcp.tool_profiles import DEFAULT
 from greenroom.transports.mcp.tools import TOOLS
-from greenroom.transports.observability.export import exporting
-from greenroom.transports.observability.snapshot import Watched
+from greenroom.transports.observability.export import export_spans
+from greenroom.transports.observability.snapshot import ObservedServer
 from greenroom.transports.stdio.stdio import serve_stdio
 
 if TYPE_CHECKING:
@@ -48,8 +48,8 @@ if TYPE_CHECKING:
 
     from greenroom.actors import EmbedderChoice, PassportOptions
     from greenroom.runtime import SharedRuntime
-    from greenroom.transports.auth.origin_check import Caller
-    from greenroom.transports.cli.commands.authentication import Admitting
+    from greenroom.transports.auth.caller import Caller
+    from greenroom.transports.cli.commands.authentication import Authentication
     from greenroom.transports.config.load import Resolved
     from greenroom.transports.config.settings import Settings
 
@@ -63,19 +63,23 @@ def serve(_chosen: argparse.Namespace, resolved: Resolved) -> int:
     try:
         embedder = embedder_choice(settings, os.environ)
         passports = passport_options(settings, os.environ)
-        check_admission(settings)
+        check_auth_settings(settings)
     except ValueError as error:
-        return complain("serve", str(error), exits.USAGE)
+        return complain("serve", str(error), exit_codes.USAGE)
     for name, stream in (("input", sys.stdin), ("output", sys.stdout)):
         if stream is None and _on_stdio(settings):  # the descriptor was closed when we were started
-            return complain("serve", f"standard {name} is closed, and MCP is spoken over it", exits.FAILED)
+            return complain(
+                "serve", f"standard {name} is closed, and MCP is spoken over it", exit_codes.FAILED
+            )
     for stranger in resolved.strangers:
-        logger.warning("%s is not a setting%s", stranger, near(stranger, map(variable, table())))
+        logger.warning(
+            "%s is not a setting%s", stranger, did_you_mean(stranger, map(variable, all_settings()))
+        )
     if settings.durability == "process":
         logger.warning("with durability `process` a power cut or a system crash may destroy the store")
     try:
-        with exporting(os.environ):
-            return reported(
+        with export_spans(os.environ):
+            return run_reported(
                 "serve",
                 partial(trio.run, _serve, resolved, embedder, passports, strict_exception_groups=True),
             )
@@ -85,7 +89,7 @@ def serve(_chosen: argparse.Namespace, resolved: Resolved) -> int:
 
 async def _serve(resolved: Resolved, embedder: EmbedderChoice, passports: PassportOptions) -> int:
     settings = resolved.settings
-    code = exits.OK
+    code = exit_codes.OK
     stop = trio.Event()
     limits = Limits(
         frame=settings.max_frame,
@@ -96,57 +100,57 @@ async def _serve(resolved: Resolved, embedder: EmbedderChoice, passports: Passpo
     async with AsyncExitStack() as stack:
         # Before the store: an address that is taken is told at once.
         sockets = await open_sockets(settings, stack)
-        runtime = await stack.enter_async_context(opened(settings, embedder, may="create", serves=True))
+        runtime = await stack.enter_async_context(open_store(settings, embedder, may="create", serves=True))
         nursery = await stack.enter_async_context(trio.open_nursery())
-        admitting = await stack.enter_async_context(
-            open_admitting(settings, runtime, os.environ, on_stdio=_on_stdio(settings))
+        authentication = await stack.enter_async_context(
+            open_authentication(settings, runtime, os.environ, on_stdio=_on_stdio(settings))
         )
 
-        whereabouts = Whereabouts()
+        locator = SessionLocator()
 
-        def door_for(client_name: str, caller: Caller = admitting.on_stdio) -> Agent:
+        def agent_for(client_name: str, caller: Caller = authentication.on_stdio) -> Agent:
             return Agent(
                 runtime,
-                admitting.principal(client_name, caller),
+                authentication.principal(client_name, caller),
                 timezone=settings.timezone,
                 client=client_name,
                 passports=passports,
-                quota=admitting.quota(caller),
-                whereabouts=whereabouts if caller.stands_alone else None,
+                quota=authentication.quota(caller),
+                locator=locator if caller.is_single_request else None,
             )
 
         await nursery.start(_stop_on_signal, stop)
         server = McpServer(
             TOOLS,
-            door_for,
+            agent_for,
             request_timeout=settings.request_timeout,
             debounce=settings.debounce,
             profiles=settings.tools or DEFAULT,
             run_ready=runtime.run_ready,
-            held=runtime.held,
+            held=runtime.hold_dispatch,
         )
-        watched = Watched(server.meter, runtime)
+        observed = ObservedServer(server.meter, runtime)
         if runtime.role == "owner":
-            await nursery.start(serve_control, settings.data, watched)
+            await nursery.start(serve_control, settings.data, observed)
         else:
-            nursery.start_soon(_control_when_owner, runtime, settings.data, watched)
+            nursery.start_soon(_control_when_owner, runtime, settings.data, observed)
         gc.freeze()  # what the imports made stays: no collection while serving need look at it
         async with server.running(), trio.open_nursery() as serving:
             await sockets.serve(
                 serving,
                 server,
-                watched,
-                lambda caller, name: door_for(name, caller),
+                observed,
+                lambda caller, name: agent_for(name, caller),
                 limits,
                 stop,
-                admitting.gate,
+                authentication.authenticator,
             )
             if sys.stderr is not None and sys.stderr.isatty():
-                explain_sockets(resolved, sockets.urls(), needs_key=admitting.needs_key)
+                explain_sockets(resolved, sockets.urls(), needs_key=authentication.needs_key)
             if _on_stdio(settings):
                 if sys.stdin.isatty():
                     explain_stdio(resolved)
-                code = await _serve_stdio(server, limits, stop, admitting)
+                code = await _serve_stdio(server, limits, stop, authentication)
         nursery.cancel_scope.cancel()
     return code
 
@@ -154,17 +158,19 @@ async def _serve(resolved: Resolved, embedder: EmbedderChoice, passports: Passpo
 _STOP_SECONDS: Final = 0.5  # the close frames and the runtime want their part of the second, too
 
 
-async def _control_when_owner(runtime: SharedRuntime, folder: Path, watched: Watched) -> None:
+async def _control_when_owner(runtime: SharedRuntime, folder: Path, observed: ObservedServer) -> None:
     """Answer at the control socket as soon as this process has taken the folder over."""
-    await runtime.owning()
-    await serve_control(folder, watched)
+    await runtime.wait_until_owner()
+    await serve_control(folder, observed)
 
 
 def _on_stdio(settings: Settings) -> bool:
     return settings.stdio or (settings.ws is None and settings.http is None)
 
 
-async def _serve_stdio(server: McpServer, limits: Limits, stop: trio.Event, admitting: Admitting) -> int:
+async def _serve_stdio(
+    server: McpServer, limits: Limits, stop: trio.Event, authentication: Authentication
+) -> int:
     """Serve the client on standard input and output until it ends, or until its key does."""
     with trio.CancelScope() as scope:
 
@@ -172,9 +178,9 @@ async def _serve_stdio(server: McpServer, limits: Limits, stop: trio.Event, admi
             logger.error("the client on standard input and output is not served any more: %s", sentence)
             scope.cancel()
 
-        with admitting.stdio_place(lose):
-            await serve_stdio(server, limits=limits, stop=stop, profiles=admitting.on_stdio.profiles)
-    return exits.FAILED if scope.cancelled_caught else exits.OK
+        with authentication.hold_stdio(lose):
+            await serve_stdio(server, limits=limits, stop=stop, profiles=authentication.on_stdio.profiles)
+    return exit_codes.FAILED if scope.cancelled_caught else exit_codes.OK
 
 
 async def _stop_on_signal(

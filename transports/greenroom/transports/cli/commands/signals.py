@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
 
-async def until_signal(work: Callable[[], Awaitable[int]], interrupted: int) -> int:
+async def run_until_signal(work: Callable[[], Awaitable[int]], interrupted: int) -> int:
     """Returns the exit code of `work`, or `interrupted` when SIGINT or SIGTERM came before its end."""
     code = interrupted
     async with trio.open_nursery() as nursery:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from greenroom.transports.auth.authenticator import HEADER
 from greenroom.transports.cli.output import remark
-from greenroom.transports.config.settings import flag, table
+from greenroom.transports.config.settings import all_settings, flag
 
 if TYPE_CHECKING:
     from greenroom.transports.config.load import Resolved
@@ -63,7 +63,7 @@ def _shown(entry: dict[str, Any]) -> str:
 def _started(resolved: Resolved) -> dict[str, Any]:
     """A client's entry for a server with the same data and the same flags as this one."""
     arguments = ["serve", "--data", str(resolved.settings.data)]
-    for key, setting in table().items():
+    for key, setting in all_settings().items():
         if key != "data" and resolved.sources[key].kind == "flag":
             value = getattr(resolved.settings, key)
             if setting.switch:

@@ -11,13 +11,13 @@ import os
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from greenroom.transports.base import exits
+from greenroom.transports.base import exit_codes
 from greenroom.transports.cli.commands.store_texts import TEXTS, differs
 from greenroom.transports.cli.output import complain, say
 from greenroom.transports.control.client import (
     Backup,
-    DoorError,
-    NobodyHomeError,
+    ControlSocketError,
+    NoOwnerError,
     Readmit,
     Request,
     Stats,
@@ -41,16 +41,16 @@ def run(chosen: argparse.Namespace, resolved: Resolved) -> int:
     if ask is not None:
         try:
             return _show(chosen, ask())
-        except DoorError as error:
+        except ControlSocketError as error:
             return complain(chosen.command, str(error), error.code)
-        except NobodyHomeError:
+        except NoOwnerError:
             pass
     # Imports trio, which takes longer than all that was done so far.
-    from greenroom.transports.cli.commands.error_report import reported, start_logging  # noqa: PLC0415
-    from greenroom.transports.cli.commands.offline import as_owner  # noqa: PLC0415
+    from greenroom.transports.cli.commands.error_report import run_reported, start_logging  # noqa: PLC0415
+    from greenroom.transports.cli.commands.offline import run_as_owner  # noqa: PLC0415
 
     start_logging(resolved.settings.log_level)
-    return reported(chosen.command, lambda: _show(chosen, as_owner(chosen, resolved.settings, ask)))
+    return run_reported(chosen.command, lambda: _show(chosen, run_as_owner(chosen, resolved.settings, ask)))
 
 
 def _ask_owner(folder: Path, request: Request) -> dict[str, Any]:
@@ -75,7 +75,7 @@ def _request(chosen: argparse.Namespace) -> Request | None:
 
 def _show(chosen: argparse.Namespace, result: dict[str, Any]) -> int:
     if result.get("readmitted") is False:
-        return complain(chosen.command, f"{chosen.kind} {chosen.key} was not set aside", exits.FAILED)
+        return complain(chosen.command, f"{chosen.kind} {chosen.key} was not set aside", exit_codes.FAILED)
     text = json.dumps(result, indent=2) if chosen.json else TEXTS[chosen.command](result)
     say(text)
-    return exits.DAMAGED if differs(result) or result.get("ranges") else exits.OK
+    return exit_codes.DAMAGED if differs(result) or result.get("ranges") else exit_codes.OK

@@ -1,7 +1,7 @@
 """`greenroom top`: a running server's figures as they change, asked at its control socket.
 
 On a terminal a frame that is drawn anew, until q is pressed; anywhere else a line for each
-look. A server that goes away is waited for. Needs neither trio nor the runtime, so it starts
+sample. A server that goes away is waited for. Needs neither trio nor the runtime, so it starts
 at once also where the machine is busy.
 """
 
@@ -14,13 +14,13 @@ import time
 from threading import Event
 from typing import TYPE_CHECKING, Any, Final
 
-from greenroom.transports.base import exits
+from greenroom.transports.base import exit_codes
 from greenroom.transports.cli.commands import gauges
-from greenroom.transports.cli.commands.colours import draws
-from greenroom.transports.cli.commands.gauges import Look
-from greenroom.transports.cli.commands.keyboard import pressing
+from greenroom.transports.cli.commands.gauges import Sample
+from greenroom.transports.cli.commands.keyboard import wait_for_key
+from greenroom.transports.cli.commands.terminal import understands_escapes
 from greenroom.transports.cli.output import complain, say
-from greenroom.transports.control.client import DoorError, NobodyHomeError, Stats, call
+from greenroom.transports.control.client import ControlSocketError, NoOwnerError, Stats, call
 
 if TYPE_CHECKING:
     import argparse
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
     from greenroom.transports.config.load import Resolved
 
-_PATIENCE: Final = 5.0  # seconds that a server may keep one look waiting
+_PATIENCE: Final = 5.0  # seconds that a server may keep one sample waiting
 
 
-class _AwayError(Exception):
-    """There is nothing to look at now; the message says why."""
+class _NoServerError(Exception):
+    """There is no server to ask now; the message says why."""
 
 
 def top(chosen: argparse.Namespace, resolved: Resolved) -> int:
@@ -44,15 +44,15 @@ def top(chosen: argparse.Namespace, resolved: Resolved) -> int:
     try:
         if chosen.once:
             return _once(folder, chosen.interval, as_json=chosen.json)
-        if chosen.json or not draws(sys.stdout):
-            return _lines(looks(folder, chosen.interval, over), as_json=chosen.json)
+        if chosen.json or not understands_escapes(sys.stdout):
+            return _lines(samples(folder, chosen.interval, over), as_json=chosen.json)
         from greenroom.transports.cli.commands.top_screen import screen  # noqa: PLC0415 - lines do without `rich`
 
-        with pressing("q", over) as wait:
-            screen(folder, looks(folder, chosen.interval, over, wait))
+        with wait_for_key("q", over) as wait:
+            screen(folder, samples(folder, chosen.interval, over, wait))
     except KeyboardInterrupt:
         pass  # the way to end it
-    return exits.OK
+    return exit_codes.OK
 
 
 def _end_on_signals() -> Event:
@@ -74,56 +74,56 @@ def _end_on_signals() -> Event:
     return over
 
 
-def looks(
+def samples(
     folder: Path, interval: float, over: Event, wait: Callable[[float], object] = time.sleep
-) -> Iterator[Look | str]:
-    """Yields a look each `interval` seconds until `over`, or a sentence that says why there is none."""
+) -> Iterator[Sample | str]:
+    """Yields a sample each `interval` seconds until `over`, or a sentence that says why there is none."""
     while not over.is_set():
         begun = time.monotonic()
         try:
-            yield _look(folder)
-        except _AwayError as error:
+            yield _sample(folder)
+        except _NoServerError as error:
             yield f"{error}; waiting for one that answers"
         wait(max(0.0, begun + interval - time.monotonic()))
 
 
-def _look(folder: Path) -> Look:
+def _sample(folder: Path) -> Sample:
     try:
         answer = call(folder, Stats(often=True), patience=_PATIENCE)
-    except NobodyHomeError:
-        raise _AwayError(f"no server uses {folder}") from None
-    except DoorError as error:
-        raise _AwayError(str(error)) from None
-    return Look(time.monotonic(), json.loads(answer))
+    except NoOwnerError:
+        raise _NoServerError(f"no server uses {folder}") from None
+    except ControlSocketError as error:
+        raise _NoServerError(str(error)) from None
+    return Sample(time.monotonic(), json.loads(answer))
 
 
 def _once(folder: Path, interval: float, *, as_json: bool) -> int:
     """Looks twice, as a rate needs two moments, and prints one frame."""
     try:
-        before = _look(folder)
+        before = _sample(folder)
         time.sleep(interval)
-        now = _look(folder)
-    except _AwayError as error:
-        return complain("top", str(error), exits.FAILED)
+        now = _sample(folder)
+    except _NoServerError as error:
+        return complain("top", str(error), exit_codes.FAILED)
     say(_as_json(now, before) if as_json else gauges.plain(gauges.groups(now, before)))
-    return exits.OK
+    return exit_codes.OK
 
 
-def _lines(looks: Iterator[Look | str], *, as_json: bool) -> int:
-    before: Look | str | None = None
-    for now in looks:
-        if isinstance(now, Look):
-            earlier = before if isinstance(before, Look) else None
+def _lines(samples: Iterator[Sample | str], *, as_json: bool) -> int:
+    before: Sample | str | None = None
+    for now in samples:
+        if isinstance(now, Sample):
+            earlier = before if isinstance(before, Sample) else None
             text = _as_json(now, earlier) if as_json else f"{_clock()}  {gauges.line(now, earlier)}"
         else:
             text = json.dumps({"running": False, "reason": now}) if as_json else f"{_clock()}  {now}"
         if now != before and not say(text):
             break
         before = now
-    return exits.OK
+    return exit_codes.OK
 
 
-def _as_json(now: Look, before: Look | None) -> str:
+def _as_json(now: Sample, before: Sample | None) -> str:
     found: dict[str, Any] = now.figures | {"per_second": gauges.rates(now, before)}
     return json.dumps(found)
 

@@ -13,26 +13,26 @@ from rich.table import Table
 from rich.text import Text
 
 from greenroom.transports.cli.commands import gauges
-from greenroom.transports.cli.commands.gauges import Look
-from greenroom.transports.cli.commands.terminal_safe import visible
+from greenroom.transports.cli.commands.gauges import Sample
+from greenroom.transports.cli.commands.terminal import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-_HISTORY: Final = 60  # looks whose rates are drawn as bars
+_HISTORY: Final = 60  # samples whose rates are drawn as bars
 _WIDTH: Final = 39  # columns of one group; two fit an ordinary terminal, and three rows of them
 
 
-def screen(folder: Path, looks: Iterable[Look | str]) -> None:
-    """Draws each look on the whole terminal, which is left as it was found."""
+def screen(folder: Path, samples: Iterable[Sample | str]) -> None:
+    """Draws each sample on the whole terminal, which is left as it was found."""
     history: deque[float] = deque(maxlen=_HISTORY)
-    before: Look | None = None
+    before: Sample | None = None
     frame: RenderableType = Text()
     console = Console()
     with Live(console=console, screen=True, auto_refresh=False) as live:
-        for now in looks:
-            if isinstance(now, Look):
+        for now in samples:
+            if isinstance(now, Sample):
                 history.append(gauges.rates(now, before)["handled"] or 0.0)
                 frame, sentence, style = (
                     _frame(now, before, list(history)),
@@ -43,17 +43,17 @@ def screen(folder: Path, looks: Iterable[Look | str]) -> None:
             else:
                 sentence, style, before = now, "bold red", None
             head = Text.assemble(
-                (f"{time.strftime('%H:%M:%S')}  ", "dim"), (visible(sentence), style), no_wrap=True
+                (f"{time.strftime('%H:%M:%S')}  ", "dim"), (printable(sentence), style), no_wrap=True
             )
             live.update(Group(head, frame), refresh=True)
 
 
-def _frame(now: Look, before: Look | None, history: list[float]) -> RenderableType:
+def _frame(now: Sample, before: Sample | None, history: list[float]) -> RenderableType:
     bars = Text.assemble(("handled  ", "dim"), (gauges.bars(history), "cyan"), no_wrap=True)
     return Group(bars, Columns(map(_table, gauges.groups(now, before)), width=_WIDTH))
 
 
-def _table(group: gauges.Group) -> Table:
+def _table(group: gauges.GaugeGroup) -> Table:
     table = Table(
         title=Text(group.title, "bold"), title_justify="left", box=None, show_header=False, width=_WIDTH
     )

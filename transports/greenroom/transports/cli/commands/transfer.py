@@ -22,10 +22,10 @@ from greenroom.actors.transfer.import_run import Imported, Importer, ImportRefus
 from greenroom.actors.transfer.normalize import SourceError, SourceUnreadableError
 from greenroom.actors.transfer.sources import FORMATS, open_source
 from greenroom.runtime import Refusal
-from greenroom.transports.base import exits
-from greenroom.transports.cli.commands.error_report import reported, start_logging, with_flags
-from greenroom.transports.cli.commands.open_store import opened, opened_to_try, who
-from greenroom.transports.cli.commands.progress_bar import Shows, metered
+from greenroom.transports.base import exit_codes
+from greenroom.transports.cli.commands.error_report import run_reported, start_logging, with_flags
+from greenroom.transports.cli.commands.open_store import open_for_dry_run, open_store, principal_of
+from greenroom.transports.cli.commands.progress_bar import ProgressDisplay, show_progress
 from greenroom.transports.cli.commands.runtime_options import embedder_choice
 from greenroom.transports.cli.output import complain, remark, say
 
@@ -52,21 +52,21 @@ def export_memories(chosen: argparse.Namespace, resolved: Resolved) -> int:
 
 def _run(command: str, action: Callable[[], Any], resolved: Resolved) -> int:
     start_logging(resolved.settings.log_level)
-    return reported(command, partial(trio.run, action, strict_exception_groups=True))
+    return run_reported(command, partial(trio.run, action, strict_exception_groups=True))
 
 
 async def _import(chosen: argparse.Namespace, settings: Settings) -> int:
-    path, principal = Path(chosen.file), who(settings)
+    path, principal = Path(chosen.file), principal_of(settings)
     try:
         source = open_source(path, chosen.format, principal)
         for name in source.left_out:
             remark(f"greenroom import: {name!r} is left out: it is a link out of {path}")
-        with metered() as shows:
+        with show_progress() as shows:
             embedder = embedder_choice(settings, os.environ)
             opening = (
-                opened_to_try("import", settings, embedder)
+                open_for_dry_run("import", settings, embedder)
                 if chosen.dry_run
-                else opened(settings, embedder, may="create")
+                else open_store(settings, embedder, may="create")
             )
             async with opening as runtime:
                 importer = Importer(
@@ -82,19 +82,21 @@ async def _import(chosen: argparse.Namespace, settings: Settings) -> int:
         for problem in error.problems:
             remark(f"greenroom import: {path}, {problem.place}: {problem.sentence}")
         more = "; there may be more" if error.more else ""
-        return complain("import", f"nothing was imported, since {path} has such lines{more}", exits.FAILED)
+        return complain(
+            "import", f"nothing was imported, since {path} has such lines{more}", exit_codes.FAILED
+        )
     except SourceError as error:
-        code = exits.NO_ACCESS if isinstance(error, SourceUnreadableError) else exits.FAILED
+        code = exit_codes.NO_ACCESS if isinstance(error, SourceUnreadableError) else exit_codes.FAILED
         return complain("import", f"nothing was imported: {error}", code)
     except Refusal as refusal:
         sentence = f"nothing was imported: {with_flags(refusal.sentence, chosen)}"
-        return complain("import", sentence, exits.FAILED)
+        return complain("import", sentence, exit_codes.FAILED)
     _show_import(chosen, source, done)
     if not done.lines:
         others = ", ".join(each for each in FORMATS if each not in {"auto", source.format})
         sentence = f"{path}, read as {source.format}, holds no memories; --format may say {others}"
-        return complain("import", f"nothing was imported: {sentence}", exits.FAILED)
-    return exits.FAILED if done.counts.get("refused") else exits.OK
+        return complain("import", f"nothing was imported: {sentence}", exit_codes.FAILED)
+    return exit_codes.FAILED if done.counts.get("refused") else exit_codes.OK
 
 
 def _show_import(chosen: argparse.Namespace, source: Source, done: Imported) -> None:
@@ -120,19 +122,21 @@ def _show_import(chosen: argparse.Namespace, source: Source, done: Imported) -> 
 async def _export(chosen: argparse.Namespace, settings: Settings) -> int:
     path = None if chosen.file == TO_STANDARD_OUTPUT else Path(chosen.file)
     if path is not None and path.exists():
-        return complain("export", f"{path} exists already; choose another name", exits.NO_ACCESS)
+        return complain("export", f"{path} exists already; choose another name", exit_codes.NO_ACCESS)
     try:
         if chosen.namespace is not None:
             check_below(chosen.namespace)
     except Refusal as refusal:
-        return complain("export", with_flags(refusal.sentence, chosen), exits.FAILED)
+        return complain("export", with_flags(refusal.sentence, chosen), exit_codes.FAILED)
     part = None if path is None else path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         count, size, digest, unwritten = await _written(chosen, settings, part)
         if path is not None and part is not None:
             os.link(part, path)  # which leaves one alone that came meanwhile
     except OSError as error:
-        return complain("export", f"{path} cannot be written: {error.strerror or error}", exits.NO_ACCESS)
+        return complain(
+            "export", f"{path} cannot be written: {error.strerror or error}", exit_codes.NO_ACCESS
+        )
     finally:
         if part is not None:
             with suppress(OSError):
@@ -149,7 +153,7 @@ async def _export(chosen: argparse.Namespace, settings: Settings) -> int:
         say(json.dumps({"file": str(path), **said}, indent=2))
     else:
         say(f"{count:,} memories are in {path}: {size:,} bytes, SHA-256 {digest}")
-    return exits.OK
+    return exit_codes.OK
 
 
 async def _written(
@@ -160,10 +164,10 @@ async def _written(
     writer, digest = ExportWriter(chosen.format), sha256()
     count = size = 0
     descriptor = os.dup(1) if part is None else os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with metered() as shows, os.fdopen(descriptor, "wb") as file:
-        async with opened(settings, embedder_choice(settings, os.environ)) as runtime:
+    with show_progress() as shows, os.fdopen(descriptor, "wb") as file:
+        async with open_store(settings, embedder_choice(settings, os.environ)) as runtime:
             found = exported(
-                runtime, who(settings), chosen.namespace, progress=_told(shows), unwritten=unwritten
+                runtime, principal_of(settings), chosen.namespace, progress=_told(shows), unwritten=unwritten
             )
             async with aclosing(found) as pages:
                 async for page in pages:
@@ -180,7 +184,7 @@ async def _written(
     return count, size + len(piece), digest.hexdigest(), unwritten
 
 
-def _told(shows: Shows) -> Callable[[int, int, int], None]:
+def _told(shows: ProgressDisplay) -> Callable[[int, int, int], None]:
     def told(memories: int, roots: int, of: int) -> None:
         shows(f"{memories:,} memories", roots, of)
 

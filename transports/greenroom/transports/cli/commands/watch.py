@@ -9,22 +9,23 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
-from greenroom.transports.base import exits
+from greenroom.transports.base import exit_codes
+from greenroom.transports.base.errors import InvalidValueError
 from greenroom.transports.cli.commands import watch_lines
-from greenroom.transports.cli.commands.colours import paints
-from greenroom.transports.cli.commands.error_report import reported
-from greenroom.transports.cli.commands.signals import until_signal
-from greenroom.transports.cli.commands.terminal_safe import visible
+from greenroom.transports.cli.commands.error_report import run_reported
+from greenroom.transports.cli.commands.signals import run_until_signal
+from greenroom.transports.cli.commands.terminal import printable, shows_colours
+from greenroom.transports.cli.commands.watch_source import SCHEME, SessionSource, WatchError
 from greenroom.transports.cli.output import complain, remark, say
-from greenroom.transports.config.parsers import NotAllowedError, name
+from greenroom.transports.config.parsers import name
 
 if TYPE_CHECKING:
     import argparse
@@ -32,25 +33,7 @@ if TYPE_CHECKING:
     from greenroom.transports.config.load import Resolved
     from greenroom.transports.config.settings import Settings
 
-SCHEME: Final = "session://"
 _ENDED: Final = frozenset({"terminated", "archived"})
-
-
-class NotWatchedError(Exception):
-    """The session cannot be followed, or not any more; the message says why."""
-
-
-class Seen(Protocol):
-    """A session as its server shows it; what it does raises `NotWatchedError`."""
-
-    async def read(self) -> dict[str, Any]:
-        """Return the resource: the session with its newest messages."""
-
-    async def page(self, after: int) -> dict[str, Any]:
-        """Return messages that are newer than one, the oldest of them first."""
-
-    def changes(self) -> AbstractAsyncContextManager[Callable[[], Awaitable[bool]]]:
-        """Return a block in which one may wait for the next change, False when a new block is needed."""
 
 
 def watch(chosen: argparse.Namespace, resolved: Resolved) -> int:
@@ -58,23 +41,27 @@ def watch(chosen: argparse.Namespace, resolved: Resolved) -> int:
     _start_logging(resolved.settings.log_level)
     try:
         session_id = name(128)(chosen.session.removeprefix(SCHEME))
-    except NotAllowedError as error:
-        return complain("watch", f"the session is {chosen.session!r}, but {error}", exits.USAGE)
+    except InvalidValueError as error:
+        return complain("watch", f"the session is {chosen.session!r}, but {error}", exit_codes.USAGE)
     place = _place(session_id, chosen.url, resolved.settings)
-    line = watch_lines.style(json=chosen.json, colours=paints(sys.stdout))
+    line = watch_lines.style(json=chosen.json, colours=shows_colours(sys.stdout))
     follow = partial(_follow, _Session(session_id), place, line)
-    return reported("watch", partial(trio.run, until_signal, follow, exits.OK, strict_exception_groups=True))
+    return run_reported(
+        "watch", partial(trio.run, run_until_signal, follow, exit_codes.OK, strict_exception_groups=True)
+    )
 
 
-def _place(session_id: str, url: str | None, settings: Settings) -> AbstractAsyncContextManager[Seen]:
+def _place(
+    session_id: str, url: str | None, settings: Settings
+) -> AbstractAsyncContextManager[SessionSource]:
     """Where the session is seen."""
     if url is None:
-        from greenroom.transports.cli.commands.watch_folder import on_folder  # noqa: PLC0415 - only one is needed
+        from greenroom.transports.cli.commands.watch_folder import open_folder_source  # noqa: PLC0415 - only one is needed
 
-        return on_folder(session_id, settings)
-    from greenroom.transports.cli.commands.watch_socket import at_socket  # noqa: PLC0415 - the SDK takes a second
+        return open_folder_source(session_id, settings)
+    from greenroom.transports.cli.commands.watch_socket import open_socket_source  # noqa: PLC0415 - the SDK takes a second
 
-    return at_socket(session_id, url, settings)
+    return open_socket_source(session_id, url, settings)
 
 
 def _start_logging(level: str) -> None:
@@ -104,22 +91,24 @@ class _Session:
 
 async def _follow(
     session: _Session,
-    place: AbstractAsyncContextManager[Seen],
+    place: AbstractAsyncContextManager[SessionSource],
     line: Callable[[watch_lines.Message], str],
 ) -> int:
     try:
         async with place as seen:
             try:
                 return await _print_all(seen, session, line)
-            except NotWatchedError as error:  # what is around it would put it into a group
-                return complain("watch", str(error), exits.FAILED)
-    except NotWatchedError as error:
-        return complain("watch", str(error), exits.FAILED)
+            except WatchError as error:  # what is around it would put it into a group
+                return complain("watch", str(error), exit_codes.FAILED)
+    except WatchError as error:
+        return complain("watch", str(error), exit_codes.FAILED)
     except ValueError as error:  # a URL that is none
-        return complain("watch", str(error), exits.USAGE)
+        return complain("watch", str(error), exit_codes.USAGE)
 
 
-async def _print_all(seen: Seen, session: _Session, line: Callable[[watch_lines.Message], str]) -> int:
+async def _print_all(
+    seen: SessionSource, session: _Session, line: Callable[[watch_lines.Message], str]
+) -> int:
     while True:
         async with seen.changes() as next_change:
             while True:
@@ -128,11 +117,11 @@ async def _print_all(seen: Seen, session: _Session, line: Callable[[watch_lines.
                     _introduce(session, read)
                 async for message in _new_messages(seen, session, read):
                     if not await _say(line(message)):
-                        return exits.OK
+                        return exit_codes.OK
                 status = read["session"]["status"]
                 if status in _ENDED:
                     remark(f"greenroom watch: {session.uri} is {status}")
-                    return exits.OK
+                    return exit_codes.OK
                 if not await next_change():
                     break
 
@@ -141,11 +130,11 @@ def _introduce(session: _Session, read: dict[str, Any]) -> None:
     about, count = read["session"], read["statistics"]["message_count"]
     shown = len(read["messages"])
     which = f"the newest {shown:,} of {count:,} messages" if read["has_more"] else f"{count:,} messages"
-    remark(f"greenroom watch: {session.uri} {visible(about['purpose'])!r} is {about['status']}; {which}")
+    remark(f"greenroom watch: {session.uri} {printable(about['purpose'])!r} is {about['status']}; {which}")
 
 
 async def _new_messages(
-    seen: Seen, session: _Session, read: dict[str, Any]
+    seen: SessionSource, session: _Session, read: dict[str, Any]
 ) -> AsyncIterator[watch_lines.Message]:
     """Yields the messages after the last one, oldest first, and notes them."""
     newest: list[watch_lines.Message] = read["messages"]

@@ -15,8 +15,8 @@ import trio
 
 from greenroom.actors import Agent, GetMessages, ReadResource
 from greenroom.runtime import Message, OverloadedError, Refusal, StoreIdleError
-from greenroom.transports.cli.commands.open_store import opened, who
-from greenroom.transports.cli.commands.watch import SCHEME, NotWatchedError
+from greenroom.transports.cli.commands.open_store import open_store, principal_of
+from greenroom.transports.cli.commands.watch_source import SCHEME, WatchError
 
 if TYPE_CHECKING:
     from greenroom.transports.config.settings import Settings
@@ -27,25 +27,25 @@ _PAGE: Final = 100  # messages at once when many were written since the last loo
 
 
 @asynccontextmanager
-async def on_folder(session_id: str, settings: Settings) -> AsyncIterator[_OnFolder]:
+async def open_folder_source(session_id: str, settings: Settings) -> AsyncIterator[_FolderSource]:
     """Attaches to the server that uses the folder, and returns what is seen there.
 
     Raises:
         NotWatchedError: there is no server.
         GreenroomError: as `open_greenroom`.
     """
-    principal = who(replace(settings, agent=settings.agent or _NAME))
+    principal = principal_of(replace(settings, agent=settings.agent or _NAME))
     try:
-        async with opened(settings, may="attach") as runtime:
-            yield _OnFolder(Agent(runtime, principal, client=_NAME), session_id)
+        async with open_store(settings, may="attach") as runtime:
+            yield _FolderSource(Agent(runtime, principal, client=_NAME), session_id)
     except StoreIdleError:
-        raise NotWatchedError(
+        raise WatchError(
             f"no server uses {settings.data}; start one, or name another folder with --data or a server "
             "elsewhere with --url"
         ) from None
 
 
-class _OnFolder:
+class _FolderSource:
     def __init__(self, agent: Agent, session_id: str) -> None:
         self._agent = agent
         self._session_id = session_id
@@ -78,6 +78,6 @@ class _OnFolder:
                 await trio.sleep(error.retry_after_ms / 1000)
                 continue
             except Refusal as refusal:
-                raise NotWatchedError(f"{SCHEME}{self._session_id}: {refusal.sentence}") from None
+                raise WatchError(f"{SCHEME}{self._session_id}: {refusal.sentence}") from None
             found: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(reply))
             return found

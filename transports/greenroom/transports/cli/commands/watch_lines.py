@@ -7,8 +7,7 @@ import json
 import zlib
 from typing import TYPE_CHECKING, Any, Final
 
-from greenroom.transports.cli.commands.colours import painted
-from greenroom.transports.cli.commands.terminal_safe import visible
+from greenroom.transports.cli.commands.terminal import paint, printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -35,26 +34,26 @@ def plain(message: Message) -> str:
     """Returns a message on one line without a terminal's commands."""
     return "  ".join(
         [
-            visible(str(message["timestamp"])),
-            visible(message["sender"]),
-            visible(message["visibility"]),
-            visible(message["content"]),
+            printable(str(message["timestamp"])),
+            printable(message["sender"]),
+            printable(message["visibility"]),
+            printable(message["content"]),
         ]
     )
 
 
 def coloured(message: Message) -> str:
     """Returns a message for a terminal, its time that of this place."""
-    sender, visibility = visible(message["sender"]), visible(message["visibility"])
+    sender, visibility = printable(message["sender"]), printable(message["visibility"])
     colour = _SENDERS[zlib.crc32(sender.encode(errors="replace")) % len(_SENDERS)]
     first, *others = message["content"].split("\n")
     head = [
-        painted(_local(message["timestamp"]), "dim"),
-        painted(f"{sender:<12}", "bold", colour),
-        painted(f"{visibility:<10}", *_VISIBILITIES.get(message["visibility"], ())),
-        visible(first),
+        paint(_local(message["timestamp"]), "dim"),
+        paint(f"{sender:<12}", "bold", colour),
+        paint(f"{visibility:<10}", *_VISIBILITIES.get(message["visibility"], ())),
+        printable(first),
     ]
-    return "\n".join(["  ".join(head), *(painted(_MARGIN, "dim") + visible(other) for other in others)])
+    return "\n".join(["  ".join(head), *(paint(_MARGIN, "dim") + printable(other) for other in others)])
 
 
 def style(*, json: bool, colours: bool) -> Callable[[Message], str]:

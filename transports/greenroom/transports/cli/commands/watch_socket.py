@@ -16,10 +16,10 @@ from mcp import Client, MCPError
 from mcp.client.subscriptions import SubscriptionLost
 from mcp_types import Implementation, TextContent, TextResourceContents
 
-from greenroom.transports import WebSocketRefusedError, websocket_client
-from greenroom.transports.cli.commands.terminal_safe import visible
-from greenroom.transports.cli.commands.watch import SCHEME, NotWatchedError
+from greenroom.transports.cli.commands.terminal import printable
+from greenroom.transports.cli.commands.watch_source import SCHEME, WatchError
 from greenroom.transports.config.settings import API_KEY_VARIABLE
+from greenroom.transports.websocket.client import WebSocketRefusedError, websocket_client
 
 if TYPE_CHECKING:
     from greenroom.transports.config.settings import Settings
@@ -28,7 +28,7 @@ _PAGE: Final = 100  # messages at once when many were written since the last loo
 
 
 @asynccontextmanager
-async def at_socket(session_id: str, url: str, settings: Settings) -> AsyncIterator[_AtSocket]:
+async def open_socket_source(session_id: str, url: str, settings: Settings) -> AsyncIterator[_SocketSource]:
     """Connects, and returns what is seen there.
 
     Raises:
@@ -48,13 +48,13 @@ async def at_socket(session_id: str, url: str, settings: Settings) -> AsyncItera
         try:
             client = await stack.enter_async_context(Client(transport, client_info=us, cache=None))
         except WebSocketRefusedError as error:
-            raise NotWatchedError(f"{url} does not take us: {visible(str(error))}") from None
+            raise WatchError(f"{url} does not take us: {printable(str(error))}") from None
         except OSError as error:
-            raise NotWatchedError(f"no server was reached at {url}: {error}") from None
-        yield _AtSocket(client, session_id)
+            raise WatchError(f"no server was reached at {url}: {error}") from None
+        yield _SocketSource(client, session_id)
 
 
-class _AtSocket:
+class _SocketSource:
     def __init__(self, client: Client, session_id: str) -> None:
         self._client = client
         self._session_id = session_id
@@ -82,7 +82,7 @@ class _AtSocket:
         assert isinstance(content, TextContent), "tools answer with text"
         answer: dict[str, Any] = json.loads(content.text)
         if result.is_error:
-            raise NotWatchedError(f"{self._uri}: {visible(answer['error'])}")
+            raise WatchError(f"{self._uri}: {printable(answer['error'])}")
         return answer
 
     @asynccontextmanager
@@ -102,6 +102,6 @@ class _AtSocket:
         try:
             yield
         except MCPError as error:
-            raise NotWatchedError(f"{self._uri}: {visible(error.message)}") from None
+            raise WatchError(f"{self._uri}: {printable(error.message)}") from None
         except SubscriptionLost:
-            raise NotWatchedError("the connection is lost for good") from None
+            raise WatchError("the connection is lost for good") from None

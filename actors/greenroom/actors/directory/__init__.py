@@ -1,1 +1,0 @@
-"""The directory of sessions: what a session writes of itself, and the listing that reads it."""

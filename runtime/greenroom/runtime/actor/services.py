@@ -1,0 +1,95 @@
+"""The services that all handlers and queries of one runtime share."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from greenroom.runtime.actor.audit_buffer import JournalBuffer
+from greenroom.runtime.actor.row_changes import RowChanges
+from greenroom.runtime.base.address import Address
+from greenroom.runtime.base.errors import ConfigurationError, Refusal, StoreError
+from greenroom.runtime.journal.chain import JournalKeys
+from greenroom.runtime.journal.checkpoints import CheckpointFile
+from greenroom.runtime.journal.secrets import Secret
+from greenroom.runtime.lmdb import keys
+from greenroom.runtime.lmdb.keys import Index
+from greenroom.runtime.lmdb.snapshot import CachedSnapshot
+from greenroom.runtime.store.store import ACTORS, Store
+
+
+class RuntimeServices:
+    """What all contexts of one runtime share.
+
+    Attributes:
+        sidecar: What runs beside the actors, once it does.
+        is_heard: Says whether somebody wants to hear of a topic.
+        cached_snapshot: The view of the actors' records that the present pass of the dispatcher reads.
+        prefixes: The bytes before each row, by index.
+        blinder: Hides names in the keys of an encrypted store.
+        secret: The store's, if it is used with one.
+        journals: The runtime's, by name.
+        notes: What waits to be appended to them.
+        keys: The keys of each journal.
+        seen: What was seen of the journals before.
+        row_changes: Which actors wrote rows that a query caches.
+        query_caches: What queries cache in memory, by what made it.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        indexes: Mapping[str, Index],
+        randomness: random.Random,
+        slice_over: Callable[[], bool],
+        notes: JournalBuffer,
+        secret: Secret | None = None,
+    ) -> None:
+        self.store = store
+        self.journal_buffer = notes
+        self.journals = notes.journals
+        self.journal_keys: Mapping[str, JournalKeys] = {}
+        self.checkpoint_file: CheckpointFile | None = None
+        self.secret = secret
+        self.cached_snapshot: CachedSnapshot = store.cached_snapshot(ACTORS)
+        self.indexes = indexes
+        self.prefixes = {name: keys.index_prefix(name) for name in indexes}
+        self.blinder = store.blinder
+        self.random = randomness
+        self.should_yield = slice_over
+        self.last_number = 0
+        self.row_changes = RowChanges()
+        self.query_caches: dict[Callable[[], Any], Any] = {}
+        self.sidecar: Any = None
+        self.has_subscribers: Callable[[str], bool] = lambda _: False
+
+    def note(self, journal: str, value: Any) -> None:
+        """Have a row of a journal follow soon, as `Context.note` does."""
+        if journal not in self.journals:
+            raise ConfigurationError(f"no journal {journal!r} was given to open_runtime")
+        self.journal_buffer.add(journal, value)
+
+    def record_denial(self, principal: Any, address: Address | None, message: Any, refusal: Refusal) -> None:
+        """Note a denial in the journals that want to know; whom the refusal reaches then notes it no more."""
+        for name, journal in self.journals.items():
+            if journal.denied is not None:
+                refusal.is_denial = False
+                self.journal_buffer.add(name, journal.denied(principal, address, message, refusal))
+
+    def derive(self, purpose: str) -> bytes:
+        """Return the key for a purpose, as `Doors.derive` does."""
+        if self.secret is None:
+            raise StoreError("the runtime was opened without a secret")
+        return self.secret.derive(purpose)
+
+    def blind(self, index: str, sort_key: bytes) -> bytes:
+        """Return a sort key, or the beginning of one, as the store has it."""
+        if self.blinder is None:
+            return sort_key
+        return self.blinder.blind(self.prefixes[index], sort_key, self.indexes[index].names)
+
+    def next_number(self) -> int:
+        """Return a number for a tell or a timer, above all that are in the store."""
+        self.last_number += 1
+        return self.last_number

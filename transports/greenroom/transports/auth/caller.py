@@ -1,0 +1,176 @@
+"""Callers of a socket: whom a connection says it is, in URL or headers, and how often it may ask."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from http import HTTPStatus
+from typing import Final, NamedTuple
+from urllib.parse import parse_qsl, unquote
+
+import msgspec
+
+from greenroom.actors.auth.grants import Credential
+from greenroom.actors.auth.key_format import has_key
+from greenroom.actors.auth.tool_profiles import TOOL_PROFILES
+from greenroom.transports.base.errors import AccessDeniedError, HttpRefusedError, InvalidValueError
+from greenroom.transports.config.parsers import name, word
+
+AGENT_ID_LENGTH: Final = 100
+NAMELESS_AGENT: Final = "agent"
+
+Headers = Iterable[tuple[bytes, bytes]]
+"""The headers of a request, with names in lower case."""
+
+_IDENTITY: Final = {
+    "agent": (b"greenroom-agent", name(100)),
+    "agent_type": (b"greenroom-agent-type", name(100)),
+    "project": (b"greenroom-project", name(128)),
+    "tools": (b"greenroom-tools", word(*TOOL_PROFILES)),
+}
+IDENTITY_HEADERS: Final = frozenset(header for header, _read in _IDENTITY.values())
+_SECRET_PARAMETERS: Final = frozenset(
+    {"access_token", "api_key", "apikey", "auth", "authorization", "bearer", "key", "password", "token"}
+)
+_REMEMBERED: Final = 256  # a client sends the same headers with each of its requests
+
+
+class Caller(msgspec.Struct, frozen=True, kw_only=True):
+    """Whom a connection says it is.
+
+    Attributes:
+        agent: Its agent id; None leaves it to the client's own name.
+        agent_type: Its agent type, if it gave one.
+        projects: The projects that it gave; empty for none.
+        tools: The tool profiles that it chose; empty for none.
+        credential: What it showed; None where nothing was needed.
+        address: Where it comes from, when known.
+        is_single_request: Whether this is one request, and nothing is known of those before it.
+    """
+
+    agent: str | None = None
+    agent_type: str | None = None
+    projects: tuple[str, ...] = ()
+    tools: tuple[str, ...] = ()
+    credential: Credential | None = None
+    address: str | None = None
+    is_single_request: bool = False
+
+    def has_same_identity(self, other: Caller) -> bool:
+        """Return whether it is the same caller, which may come from elsewhere by now."""
+        return self.identity == other.identity
+
+    @property
+    def profiles(self) -> tuple[str, ...]:
+        """The tool profiles that hold for it: its own, else its credential's; empty for the server's."""
+        return self.tools or (() if self.credential is None else self.credential.grant.tools)
+
+    @property
+    def identity(self) -> tuple[object, ...]:
+        """What tells callers apart; which tools they are listed does not."""
+        credential = self.credential
+        return self.agent, self.agent_type, self.projects, None if credential is None else credential.id
+
+
+NOBODY: Final = Caller()
+
+
+class RateLimit(NamedTuple):
+    """Counts at a time of trio's clock what comes; each returns 0, or the seconds until there may be one.
+
+    Attributes:
+        request: Counts a request.
+        frame: Counts whatever comes, requests as well.
+    """
+
+    request: Callable[[float], float]
+    frame: Callable[[float], float]
+
+
+def fit_agent_id(name: str | None) -> str:
+    """Return a client's own name as an agent id: 1-100 characters of ``A-Za-z0-9_.-``."""
+    plain = unicodedata.normalize("NFKD", name or "").encode("ascii", "ignore").decode()
+    return re.sub(r"[^A-Za-z0-9_.-]+", "-", plain).strip("-")[:AGENT_ID_LENGTH] or NAMELESS_AGENT
+
+
+def header_values(headers: Headers, wanted: bytes) -> list[str]:
+    """Return what stands in every header of a name."""
+    return [value.decode("latin-1").strip() for name, value in headers if name == wanted]
+
+
+def caller_of(query: str, headers: Headers) -> Caller:
+    """Return whom a request says it is, in its URL's query or in its headers.
+
+    Raises:
+        RefusedError: it says what cannot be, or says it twice.
+    """
+    return _caller_of(query, tuple(each for each in headers if each[0] in IDENTITY_HEADERS))
+
+
+@lru_cache(_REMEMBERED)
+def _caller_of(query: str, headers: tuple[tuple[bytes, bytes], ...]) -> Caller:
+    given = _given(query)
+    for key, (header, _read) in _IDENTITY.items():
+        values = [part.strip() for value in header_values(headers, header) for part in value.split(",")]
+        if values and key in given:
+            sentence = f"{key} stands in the URL and in the header {header.decode()}; give it once"
+            raise HttpRefusedError(HTTPStatus.BAD_REQUEST, sentence)
+        if values:
+            given[key] = values
+    return Caller(
+        agent=_single("agent", given),
+        agent_type=_single("agent_type", given),
+        projects=_several("project", given.get("project", ())),
+        tools=_several(
+            "tools", [part.strip() for each in given.get("tools", ()) for part in each.split(",")]
+        ),
+    )
+
+
+def _given(query: str) -> dict[str, list[str]]:
+    _refuse_secrets(query)
+    try:
+        pairs = (
+            parse_qsl(query, keep_blank_values=True, strict_parsing=True, errors="strict") if query else []
+        )
+    except ValueError:
+        raise HttpRefusedError(HTTPStatus.BAD_REQUEST, "the URL's query cannot be read") from None
+    given: dict[str, list[str]] = {}
+    for key, value in pairs:
+        if key not in _IDENTITY:
+            known = ", ".join(_IDENTITY)
+            sentence = f"the URL has no parameter {key[:50]!r}; it takes {known}"
+            raise HttpRefusedError(HTTPStatus.BAD_REQUEST, sentence)
+        given.setdefault(key, []).append(value)
+    return given
+
+
+def _refuse_secrets(query: str) -> None:
+    """Refuse a URL with a key in it: URLs are written into logs, of others, too."""
+    named = {part.partition("=")[0].lower().replace("-", "_") for part in query.split("&")}
+    if has_key(unquote(query)) or not _SECRET_PARAMETERS.isdisjoint(named):
+        sentence = (
+            "a key or a token does not belong in a URL, where logs keep it; "
+            "send the header Authorization: Bearer, and revoke a key that was in one"
+        )
+        raise AccessDeniedError(HTTPStatus.BAD_REQUEST, sentence)
+
+
+def _single(key: str, given: dict[str, list[str]]) -> str | None:
+    values = given.get(key, [])
+    if len(values) > 1:
+        raise HttpRefusedError(HTTPStatus.BAD_REQUEST, f"{key} is given {len(values)} times; give it once")
+    return _checked(key, values[0]) if values else None
+
+
+def _several(key: str, values: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(_checked(key, value) for value in values))
+
+
+def _checked(key: str, value: str) -> str:
+    try:
+        return _IDENTITY[key][1](value)
+    except InvalidValueError as error:
+        raise HttpRefusedError(HTTPStatus.BAD_REQUEST, f"{key} is {value[:100]!r}, but {error}") from None
