@@ -30,6 +30,8 @@ ONE = "project:bench"
 MOST = 50.0
 """Milliseconds that a search of 20,000 namespaces may take, median."""
 STORED = 50
+TOGETHER = 1_000
+"""Memories that are imported at once."""
 
 
 class Found(NamedTuple):
@@ -88,8 +90,9 @@ def _measured(plan: Plan, folder: Path, contents: list[str], namespaces: list[st
         for n, (content, namespace) in enumerate(zip(contents, namespaces, strict=True))
     ]
     source = folder / "memories.jsonl"
-    source.write_bytes(b"\n".join(map(msgspec.json.encode, lines)))
-    import_memories(source, folder / "data", "--agent", "bench")
+    for start in range(0, len(lines), TOGETHER):
+        source.write_bytes(b"\n".join(map(msgspec.json.encode, lines[start : start + TOGETHER])))
+        import_memories(source, folder / "data", "--agent", "bench")
     with serving(greenroom(folder / "data", "--agent", "bench")) as client:
         assert client.pid is not None
         first = _timed(client, contents[0], contents[0])

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 MANY = MOST + 40
 """Namespaces, so that not all are asked."""
-ASKED = 2 + 10 + 8
+ASKED = 2 + 10 + 4
 """Owners that are asked where one has what is looked for: the caller's own, and two turns of others."""
 ATLAS = frozenset({"atlas"})
 
@@ -286,11 +286,19 @@ async def test_a_store_of_other_rules_or_of_an_older_program_is_put_right_by_a_s
     async with house(enter, languages=("german",)) as at:
         alice = agent(at)
         await keep(alice, "the kestrels nested", "team:old")
+        await keep(alice, "happiness", "team:old2")
         await crowd(at)
         assert contents(await search(alice, "kestrels")) == ["the kestrels nested"]
+        assert contents(await search(alice, "happy")) == []
+    async with house(enter, languages=("german",)) as at:
+        await keep(agent(at), "more", "team:old")
     async with house(enter) as at:
         alice = agent(at)
-        await keep(alice, "a lantern beside the nest", "team:old")  # before anybody has searched
+        await keep(alice, "a twig", "team:old")  # before anybody has searched
+        assert contents(await search(alice, "happy")) == [
+            "happiness"
+        ]  # the two have one stem in English alone
+        await keep(alice, "a lantern beside the nest", "team:old")
         assert contents(await search(alice, "kestrel nesting"))[0] == "the kestrels nested"
         answer = await search(alice, "kestrel")
         assert (contents(answer), asked(answer)) == (["the kestrels nested"], 3)

@@ -12,8 +12,10 @@ if TYPE_CHECKING:
     from greenroom.actors.schemas.memory_replies import RootSearchResult
     from greenroom.runtime import ProcedureContext
 
-TURN = 8
-"""How many of those that were chosen are asked before it is looked what came of it."""
+TURN = 4
+"""How many of those that were chosen are asked before it is looked what came of it: each may have to wake."""
+FIRST = 16
+"""How many at most at first; as many as there are to be hits, if these are fewer."""
 
 
 class Answered(NamedTuple):
@@ -44,7 +46,7 @@ async def ask_in_rounds(desk: ProcedureContext, roots: Roots, message: FindMemor
     count, middle, is_full, is_settled = 0, 0.0, False, False
     half = (message.limit + 1) // 2
     while count < len(roots.ordered) and not is_settled:
-        end = count + TURN if count else roots.anyway + max(TURN, min(message.limit, 2 * TURN))
+        end = count + TURN if count else roots.anyway + max(TURN, min(message.limit, FIRST))
         turn = roots.ordered[count:end]
         more = await ask_each(desk, turn, message)
         answers = Gathered(
